@@ -13,13 +13,13 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
-use postroad_model::ServerId;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
+use crate::tenant::Tenant;
 use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
@@ -43,17 +43,25 @@ impl Answers {
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one. Fails with 503 if the
     /// memory is in use.
-    pub(crate) async fn reserve(&self, server_id: ServerId, bytes: usize) -> Result<Option<Share>, Failure> {
+    pub(crate) async fn reserve(
+        &self,
+        tenant: impl Into<Tenant>,
+        bytes: usize,
+    ) -> Result<Option<Share>, Failure> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }
         let mut share = Share::default();
-        self.pools.answers.grow(server_id, &mut share, bytes).await?;
+        self.pools.answers.grow(tenant, &mut share, bytes).await?;
         Ok(Some(share))
     }
 
     /// Writes `value` as JSON on this thread, then reserves memory for it.
-    pub(crate) async fn write<T: Serialize>(&self, server_id: ServerId, value: &T) -> Result<Body, Failure> {
+    pub(crate) async fn write<T: Serialize>(
+        &self,
+        tenant: impl Into<Tenant>,
+        value: &T,
+    ) -> Result<Body, Failure> {
         let mut segments = Segments::default();
         serde_json::to_writer(&mut segments, value)
             .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
@@ -61,7 +69,7 @@ impl Answers {
         let bytes: usize = segments.iter().map(Vec::len).sum();
         let mut share = Share::default();
         if bytes > UNCOUNTED_BYTES {
-            self.pools.answers.grow(server_id, &mut share, bytes).await?;
+            self.pools.answers.grow(tenant, &mut share, bytes).await?;
         }
         Ok(self.body(segments, share))
     }
@@ -233,6 +241,8 @@ mod tests {
 
     use http_body_util::BodyExt;
     use serde::Serializer;
+
+    use postroad_model::ServerId;
 
     use super::*;
 

@@ -1,14 +1,20 @@
-//! Authenticates the key in the request header, before anything else of the request is read.
+//! Authenticates the keys in the request's headers, before anything else of the request is read.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use postroad_app::access::Operation;
-use postroad_app::{App, AuthFailure, Caller, Peer};
+use postroad_app::access::{Actor, Operation};
+use postroad_app::accounts::Requester;
+use postroad_app::{App, AuthFailure, Caller, KeyKind, Peer, PresentedKeys};
 
 use crate::failure::{Failure, Reason};
+use crate::request_info::LoggedCaller;
+use crate::tenant::Tenant;
 
 const X_SERVER_API_KEY: &str = "x-server-api-key";
+const X_ACCOUNT_API_KEY: &str = "x-account-api-key";
+const X_OPERATOR_API_KEY: &str = "x-operator-api-key";
 
 /// Longest key that is echoed; real keys are much shorter.
 const TOKEN_CHARS_MAX: usize = 1_000;
@@ -26,24 +32,105 @@ impl<F: Into<Failure>> From<F> for NotAdmitted {
     }
 }
 
-pub(crate) async fn authenticate(
-    app: &App,
-    headers: &HeaderMap,
-    peer: Peer,
-    operation: Operation,
-) -> Result<Caller, NotAdmitted> {
-    // Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
-    let token = headers.get(X_SERVER_API_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let (reason, delay) = match app.authenticate(token.as_deref(), peer, operation).await {
-        Ok(caller) => return Ok(caller),
-        Err(AuthFailure::Missing { delay }) => (Reason::KeyMissing, delay),
-        Err(AuthFailure::Invalid { delay }) => {
-            let token = token.unwrap_or_default().chars().take(TOKEN_CHARS_MAX).collect();
-            (Reason::KeyInvalid { token }, delay)
+/// A caller that an endpoint takes: `Caller` by the key of a server, `Requester` by any key.
+pub(crate) trait Admit: Send + Sized + 'static {
+    fn admit(
+        app: &App,
+        headers: &HeaderMap,
+        peer: Peer,
+        operation: Operation,
+    ) -> impl Future<Output = Result<Self, NotAdmitted>> + Send;
+
+    /// Whose shares of threads and memory its calls use.
+    fn tenant(&self) -> Tenant;
+
+    fn logged(&self) -> LoggedCaller;
+}
+
+impl Admit for Caller {
+    async fn admit(
+        app: &App,
+        headers: &HeaderMap,
+        peer: Peer,
+        operation: Operation,
+    ) -> Result<Self, NotAdmitted> {
+        let key = presented(headers, X_SERVER_API_KEY);
+        let admitted = app.authenticate(key.as_deref(), peer, operation).await;
+        admitted.map_err(|failure| not_admitted(failure, headers))
+    }
+
+    fn tenant(&self) -> Tenant {
+        self.server_id.into()
+    }
+
+    fn logged(&self) -> LoggedCaller {
+        LoggedCaller {
+            server: Some(self.server_id),
+            credential: Some(self.credential_id),
+            ..LoggedCaller::default()
         }
-        Err(AuthFailure::Suspended) => return Err(Reason::ServerSuspended.into()),
-        Err(AuthFailure::Denied(denial)) => return Err(Reason::Denied(denial).into()),
-        Err(AuthFailure::Store(error)) => return Err(error.into()),
+    }
+}
+
+impl Admit for Requester {
+    async fn admit(
+        app: &App,
+        headers: &HeaderMap,
+        peer: Peer,
+        operation: Operation,
+    ) -> Result<Self, NotAdmitted> {
+        let keys =
+            [X_OPERATOR_API_KEY, X_ACCOUNT_API_KEY, X_SERVER_API_KEY].map(|name| presented(headers, name));
+        let [operator, account, server] = keys.each_ref().map(Option::as_deref);
+        let admitted =
+            app.authenticate_actor(PresentedKeys { operator, account, server }, peer, operation).await;
+        admitted.map_err(|failure| not_admitted(failure, headers))
+    }
+
+    fn tenant(&self) -> Tenant {
+        match &self.actor {
+            Actor::ServerKey { server_id, .. } => Tenant::Server(*server_id),
+            Actor::AccountKey { account_id, .. } | Actor::User { account_id, .. } => {
+                Tenant::Account(*account_id)
+            }
+            Actor::OperatorKey { .. } | Actor::CommandLine => Tenant::Operator,
+        }
+    }
+
+    fn logged(&self) -> LoggedCaller {
+        let mut logged = LoggedCaller { account: self.actor.account_id(), ..LoggedCaller::default() };
+        match &self.actor {
+            Actor::ServerKey { id, server_id, .. } => {
+                (logged.server, logged.credential) = (Some(*server_id), Some(*id));
+            }
+            Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. } => logged.account_key = Some(*id),
+            Actor::User { .. } | Actor::CommandLine => {}
+        }
+        logged
+    }
+}
+
+/// Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
+fn presented<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
+}
+
+fn not_admitted(failure: AuthFailure, headers: &HeaderMap) -> NotAdmitted {
+    let (reason, delay) = match failure {
+        AuthFailure::Missing { kind, delay } => (Reason::KeyMissing(kind), delay),
+        AuthFailure::Invalid { kind, delay } => {
+            let name = match kind {
+                KeyKind::Server => X_SERVER_API_KEY,
+                KeyKind::Account => X_ACCOUNT_API_KEY,
+                KeyKind::Operator => X_OPERATOR_API_KEY,
+            };
+            let token = presented(headers, name).unwrap_or_default().chars().take(TOKEN_CHARS_MAX).collect();
+            (Reason::KeyInvalid { kind, token }, delay)
+        }
+        AuthFailure::Suspended => return Reason::ServerSuspended.into(),
+        AuthFailure::AccountSuspended => return Reason::AccountSuspended.into(),
+        AuthFailure::Denied(denial) => return Reason::Denied(denial).into(),
+        AuthFailure::Store(error) => return error.into(),
     };
-    Err(NotAdmitted { failure: reason.into(), delay })
+    NotAdmitted { failure: reason.into(), delay }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use postroad_model::ServerId;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::FairPool;
+use crate::tenant::Tenant;
 
 /// Calls running on blocking threads at the same time, in total and per server.
 const CALLS_MAX: usize = 64;
@@ -32,12 +32,13 @@ impl BlockingPool {
     /// way into `app`, where decoding and composing alternate with store calls; moving only the long steps to
     /// other threads would need a copy for each. A future that waits for the store or the network holds no
     /// thread, and takes one again when it is woken.
-    pub(crate) async fn run<T, F>(&self, server_id: ServerId, call: F) -> Result<T, Failure>
+    pub(crate) async fn run<T, F>(&self, tenant: impl Into<Tenant>, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let Some(mut thread) = self.threads.acquire(server_id, 1).await else {
+        let tenant = tenant.into();
+        let Some(mut thread) = self.threads.acquire(tenant, 1).await else {
             return Err(Reason::Unavailable("the large requests in work are at their limit".into()).into());
         };
         let mut call: Pin<Box<F>> = Box::pin(call);
@@ -58,7 +59,7 @@ impl BlockingPool {
             woken.0.notified().await;
             // This wait has no timeout: the call may have stored something, and threads are held only while
             // they work.
-            thread = self.threads.acquire_in_time(server_id, 1).await;
+            thread = self.threads.acquire_in_time(tenant, 1).await;
         }
     }
 }
@@ -92,6 +93,8 @@ mod tests {
     use std::thread;
 
     use futures_util::FutureExt;
+
+    use postroad_model::ServerId;
 
     use super::*;
 

@@ -7,12 +7,12 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use postroad_app::FieldProblem;
-use postroad_model::ServerId;
 use tokio::time::timeout;
 
 use crate::Settings;
 use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
+use crate::tenant::Tenant;
 
 /// Least memory that a body reserves.
 const STEP_BYTES_MIN: usize = 4 << 10;
@@ -45,8 +45,8 @@ pub(crate) struct Memory {
 
 /// Body that is being received.
 struct Arriving {
-    /// Server that the body belongs to.
-    server_id: ServerId,
+    /// Whose memory the body takes.
+    tenant: Tenant,
     /// Length from `Content-Length`.
     declared: Option<usize>,
     memory: Memory,
@@ -69,37 +69,36 @@ impl Bodies {
     }
 
     /// Reads the whole body. Refuses it as soon as it is known to be too large.
-    pub(crate) async fn read(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
-        self.read_within(self.bytes_max, server_id, body).await
+    pub(crate) async fn read(&self, tenant: impl Into<Tenant>, body: Body) -> Result<ReadBody, Failure> {
+        self.read_within(self.bytes_max, tenant.into(), body).await
     }
 
     /// Likewise, a batch.
-    pub(crate) async fn read_batch(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
-        self.read_within(self.batch_bytes_max, server_id, body).await
+    pub(crate) async fn read_batch(
+        &self,
+        tenant: impl Into<Tenant>,
+        body: Body,
+    ) -> Result<ReadBody, Failure> {
+        self.read_within(self.batch_bytes_max, tenant.into(), body).await
     }
 
     /// Makes the memory of a large body cover `bytes`: for what is made of it.
     pub(crate) async fn grow(
         &self,
-        server_id: ServerId,
+        tenant: Tenant,
         memory: &mut Memory,
         bytes: usize,
     ) -> Result<(), Failure> {
         let more = bytes.saturating_sub(memory.small.bytes());
-        self.pools.large.grow(server_id, &mut memory.large, more).await
+        self.pools.large.grow(tenant, &mut memory.large, more).await
     }
 
-    async fn read_within(
-        &self,
-        bytes_max: usize,
-        server_id: ServerId,
-        body: Body,
-    ) -> Result<ReadBody, Failure> {
+    async fn read_within(&self, bytes_max: usize, tenant: Tenant, body: Body) -> Result<ReadBody, Failure> {
         let declared = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         if declared.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        match timeout(self.read_time_max, self.collect(bytes_max, server_id, body, declared)).await {
+        match timeout(self.read_time_max, self.collect(bytes_max, tenant, body, declared)).await {
             Ok(read) => read,
             Err(_) => Err(too_slow("The request body did not arrive within", self.read_time_max)),
         }
@@ -108,12 +107,12 @@ impl Bodies {
     async fn collect(
         &self,
         bytes_max: usize,
-        server_id: ServerId,
+        tenant: Tenant,
         mut body: Body,
         declared: Option<usize>,
     ) -> Result<ReadBody, Failure> {
         let mut arriving = Arriving {
-            server_id,
+            tenant,
             declared,
             memory: Memory::default(),
             reserved: 0,
@@ -147,9 +146,9 @@ impl Bodies {
         // A body announced as large takes nothing from the small ones. One without a length may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
-        let server_id = arriving.server_id;
-        self.pools.small.grow(server_id, &mut arriving.memory.small, small).await?;
-        self.pools.large.grow(server_id, &mut arriving.memory.large, wanted - small).await?;
+        let tenant = arriving.tenant;
+        self.pools.small.grow(tenant, &mut arriving.memory.small, small).await?;
+        self.pools.large.grow(tenant, &mut arriving.memory.large, wanted - small).await?;
         arriving.reserved = wanted;
         Ok(())
     }
@@ -198,6 +197,8 @@ fn too_slow(what: &str, time_max: Duration) -> Failure {
 mod tests {
     use futures_util::{FutureExt, StreamExt, stream};
     use tokio::time::{Instant, sleep};
+
+    use postroad_model::ServerId;
 
     use super::*;
     use crate::memory::Pool;

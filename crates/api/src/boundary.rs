@@ -83,7 +83,7 @@ impl Boundary {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let fields = response.extensions_mut().remove::<LogFields>();
-        let caller = fields.and_then(|fields| fields.caller);
+        let caller = fields.and_then(|fields| fields.caller).unwrap_or_default();
         tracing::info!(
             request.id = %info.id,
             request.own_id = %info.own_id,
@@ -91,8 +91,10 @@ impl Boundary {
             path = logged_path(uri.path()),
             status = response.status().as_u16(),
             code = fields.map(|fields| fields.code),
-            server.id = caller.map(|(server_id, _)| server_id.0),
-            credential.id = caller.map(|(_, credential_id)| credential_id.0),
+            server.id = caller.server.map(|id| id.0),
+            credential.id = caller.credential.map(|id| id.0),
+            account.id = caller.account.map(|id| id.0),
+            account_key.id = caller.account_key.map(|id| id.0),
             duration_ms = info.elapsed().as_secs_f64() * 1e3,
             "request"
         );

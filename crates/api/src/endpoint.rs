@@ -8,13 +8,14 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::access::Operation;
+use postroad_app::accounts::Requester;
 use postroad_app::{App, Caller};
 use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
 use serde::Serialize;
 
 use crate::answers::Answers;
-use crate::auth::{self, NotAdmitted};
+use crate::auth::{Admit, NotAdmitted};
 use crate::blocking_pool::BlockingPool;
 use crate::body::{Bodies, Memory};
 use crate::envelope::{self, Success};
@@ -23,6 +24,7 @@ use crate::fair_pool::{FairPermit, FairPool};
 use crate::memory::{LARGE_BYTES, Share};
 use crate::request_info::RequestInfo;
 use crate::state::ApiState;
+use crate::tenant::Tenant;
 use crate::{held, params};
 
 /// Methods that an endpoint accepts, comma-separated as in the header Allow.
@@ -37,11 +39,13 @@ fn methods(operation: Operation) -> &'static str {
     }
 }
 
-/// Authenticated call with its body.
+/// Authenticated call with its body: of a server's key, or of whoever else may call (`AccountCall`).
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct Call<C = Caller> {
     pub(crate) app: App,
-    pub(crate) caller: Caller,
+    pub(crate) caller: C,
+    /// Whose shares the call uses.
+    tenant: Tenant,
     pub(crate) headers: HeaderMap,
     /// JSON text of the request, not parsed yet.
     pub(crate) text: Bytes,
@@ -59,7 +63,10 @@ pub(crate) struct Call {
     bodies: Arc<Bodies>,
 }
 
-impl Call {
+/// Call by a key of the operator, of an account or of a server.
+pub(crate) type AccountCall = Call<Requester>;
+
+impl<C> Call<C> {
     /// Whether the request is large enough to be freed as soon as it is read.
     pub(crate) fn is_large(&self) -> bool {
         self.text.len() > LARGE_BYTES
@@ -84,24 +91,24 @@ impl Call {
 
     /// Reserves memory for a request and what is made of it: 503 if there is none in time.
     pub(crate) async fn grow_memory(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.bodies.grow(self.caller.server_id, &mut self.memory, bytes).await
+        self.bodies.grow(self.tenant, &mut self.memory, bytes).await
     }
 
     /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
-        let place = self.samples.acquire(self.caller.server_id, 1).await;
+        let place = self.samples.acquire(self.tenant, 1).await;
         place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
     }
 
     /// Waits for a permit to work on many messages. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
-        let permit = self.batches.acquire(self.caller.server_id, 1).await;
+        let permit = self.batches.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
     pub(crate) async fn reserve_answer(&self, bytes: usize) -> Result<Option<Share>, Failure> {
-        self.answers.reserve(self.caller.server_id, bytes).await
+        self.answers.reserve(self.tenant, bytes).await
     }
 
     /// Runs long work off the async threads.
@@ -111,27 +118,28 @@ impl Call {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         match &self.blocking_pool {
-            Some(blocking_pool) => blocking_pool.run(self.caller.server_id, work).await,
+            Some(blocking_pool) => blocking_pool.run(self.tenant, work).await,
             None => work.await,
         }
     }
 }
 
 /// Answers a request with the result of `handle`.
-pub(crate) async fn answer<T, F, Fut>(
+pub(crate) async fn answer<C, T, F, Fut>(
     state: &ApiState,
     request: Request,
     operation: Operation,
     handle: F,
 ) -> Response
 where
+    C: Admit,
     T: Serialize + Send + 'static,
-    F: FnOnce(Call) -> Fut + Send + 'static,
+    F: FnOnce(Call<C>) -> Fut + Send + 'static,
     Fut: Future<Output = Result<Success<T>, Failure>> + Send,
 {
     let info = info(&request);
     let (parts, body) = request.into_parts();
-    let caller = match admit(state, &info, &parts, operation).await {
+    let caller = match admit::<C>(state, &info, &parts, operation).await {
         Ok(caller) => caller,
         Err(NotAdmitted { failure, delay }) => {
             // A delayed caller holds no request in memory.
@@ -140,19 +148,19 @@ where
             return envelope::failed(&info, &failure);
         }
     };
-    let server_id = caller.server_id;
-    let Some(place) = state.in_flight.acquire(server_id, 1).await else {
-        let cause = "the calls of one server are at their limit".to_owned();
+    let tenant = caller.tenant();
+    let logged = caller.logged();
+    let Some(place) = state.in_flight.acquire(tenant, 1).await else {
+        let cause = "the calls of one tenant are at their limit".to_owned();
         let full = Err::<Success<T>, _>(Reason::Unavailable(cause).into());
-        return envelope::respond(&info, &caller, &state.answers, full).await;
+        return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
     };
-    let asking = caller.clone();
     let outcome = async {
         let is_batch = operation == Operation::SendBatch;
         let body = if is_batch {
-            state.bodies.read_batch(server_id, body).await?
+            state.bodies.read_batch(tenant, body).await?
         } else {
-            state.bodies.read(server_id, body).await?
+            state.bodies.read(tenant, body).await?
         };
         let is_long = is_batch || body.bytes.len() > LARGE_BYTES;
         let (bodies, batches) = (Arc::clone(&state.bodies), Arc::clone(&state.batches));
@@ -166,7 +174,8 @@ where
             let memory = body.memory;
             let call = Call {
                 app,
-                caller: asking,
+                caller,
+                tenant,
                 headers,
                 text,
                 answers,
@@ -180,10 +189,10 @@ where
             };
             handle(call).await
         };
-        if is_long { state.blocking_pool.run(server_id, Box::pin(work)).await } else { work.await }
+        if is_long { state.blocking_pool.run(tenant, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
-    let response = envelope::respond(&info, &caller, &state.answers, outcome).await;
+    let response = envelope::respond(&info, (tenant, logged), &state.answers, outcome).await;
     // The permit is held until the answer is sent.
     response.map(|body| held::hold(body, place))
 }
@@ -203,12 +212,12 @@ fn info(request: &Request) -> RequestInfo {
     request.extensions().get::<RequestInfo>().expect("the boundary puts it into every request").clone()
 }
 
-async fn admit(
+async fn admit<C: Admit>(
     state: &ApiState,
     info: &RequestInfo,
     request: &Parts,
     operation: Operation,
-) -> Result<Caller, NotAdmitted> {
+) -> Result<C, NotAdmitted> {
     let methods = methods(operation);
     if !methods.split(", ").any(|method| method == request.method.as_str()) {
         return Err(Reason::MethodNotAllowed(request.method.clone(), methods).into());
@@ -216,7 +225,7 @@ async fn admit(
     if state.app.is_in_maintenance().await.map_err(Failure::from)? {
         return Err(Reason::Maintenance.into());
     }
-    auth::authenticate(&state.app, &request.headers, info.peer, operation).await
+    C::admit(&state.app, &request.headers, info.peer, operation).await
 }
 
 #[cfg(test)]

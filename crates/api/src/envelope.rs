@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use postroad_app::templates::{RenderFailure, TemplateProblem};
-use postroad_app::{Caller, FieldProblem, Refusal};
+use postroad_app::{FieldProblem, KeyKind, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -17,7 +17,8 @@ use crate::answers::Answers;
 use crate::failure::{ErrorCode, Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
-use crate::request_info::{LogFields, RequestInfo};
+use crate::request_info::{LogFields, LoggedCaller, RequestInfo};
+use crate::tenant::Tenant;
 
 /// Result of a successful call: payload, flags and memory.
 #[derive(Debug)]
@@ -187,19 +188,18 @@ pub(crate) struct FieldErrorOut<'a> {
 /// Writes the answer to a call.
 pub(crate) async fn respond<T: Serialize + Send + 'static>(
     info: &RequestInfo,
-    caller: &Caller,
+    (tenant, caller): (Tenant, LoggedCaller),
     answers: &Answers,
     outcome: Result<Success<T>, Failure>,
 ) -> Response {
-    let server_id = caller.server_id;
     let mut response = match outcome {
         Ok(Success { data, flags, memory }) => {
             let envelope =
                 SuccessEnvelope { status: SuccessStatus::Success, time: info.seconds(), flags, data };
             let body = match memory {
                 AnswerMemory::Reserved(memory) => answers.render(envelope, memory).await,
-                AnswerMemory::Small => answers.write(server_id, &envelope).await,
-                AnswerMemory::Owed => match answers.write(server_id, &envelope).await {
+                AnswerMemory::Small => answers.write(tenant, &envelope).await,
+                AnswerMemory::Owed => match answers.write(tenant, &envelope).await {
                     Err(_) => answers.write_in_any_case(&envelope),
                     written => written,
                 },
@@ -211,14 +211,14 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
         }
         Err(failure) => {
             let answer = describe(info, &failure);
-            match answers.write(server_id, &answer.envelope).await {
+            match answers.write(tenant, &answer.envelope).await {
                 Ok(body) => answer.into_response(body),
                 Err(unavailable) => failed(info, &unavailable),
             }
         }
     };
     if let Some(fields) = response.extensions_mut().get_mut::<LogFields>() {
-        fields.caller = Some((caller.server_id, caller.credential_id));
+        fields.caller = Some(caller);
     }
     response
 }
@@ -290,8 +290,9 @@ impl<'a> ErrorOut<'a> {
             request_id: None,
         };
         match reason {
-            Reason::KeyMissing => data.token = Some(OrNull(None)),
-            Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
+            Reason::KeyMissing(KeyKind::Server) => data.token = Some(OrNull(None)),
+            // The specification demands this echo; keys above a server are never echoed.
+            Reason::KeyInvalid { kind: KeyKind::Server, token } => data.token = Some(OrNull(Some(token))),
             Reason::MessageNotFound { id } => data.id = Some(id),
             Reason::BatchRejected { results, .. } => data.results = Some(results),
             Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {

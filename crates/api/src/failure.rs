@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
 use postroad_app::access::{Denial, Level};
+use postroad_app::accounts::{AccountRefusal, Thing};
 use postroad_app::domains::DomainRefusal;
 use postroad_app::templates::{TemplateProblem, TemplateRefusal};
-use postroad_app::{ActionFailure, FieldProblem, Refusal, WebhookRefusal};
+use postroad_app::{ActionFailure, FieldProblem, KeyKind, Refusal, WebhookRefusal};
 use postroad_store::StoreError;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -36,11 +37,15 @@ pub(crate) enum Reason {
     /// The request is not valid HTTP.
     BadRequest(&'static str),
     Maintenance,
-    KeyMissing,
+    KeyMissing(KeyKind),
     KeyInvalid {
+        kind: KeyKind,
         token: String,
     },
     ServerSuspended,
+    AccountSuspended,
+    /// An operation above a server's own data was refused.
+    Account(AccountRefusal),
     /// The caller is known, and may not do this.
     Denied(Denial),
     RequestTooLarge {
@@ -137,16 +142,21 @@ impl Reason {
                     "The service is in maintenance; try again later".into(),
                 )
             },
-            Self::KeyMissing => error(
-                ok,
-                "InvalidServerAPIKey",
-                "The API token was not provided: set the header X-Server-API-Key".into(),
-            ),
-            Self::KeyInvalid { .. } => error(
-                ok,
-                "InvalidServerAPIKey",
-                "The API token provided in X-Server-API-Key was not valid.".into(),
-            ),
+            Self::KeyMissing(kind) => {
+                let (code, header) = key_names(*kind);
+                error(ok, code, format!("The API token was not provided: set the header {header}").into())
+            }
+            Self::KeyInvalid { kind, .. } => {
+                let (code, header) = key_names(*kind);
+                error(ok, code, format!("The API token provided in {header} was not valid.").into())
+            }
+            Self::AccountSuspended => {
+                error(ok, "AccountSuspended", "The account has been suspended".into())
+            }
+            Self::Account(refusal) => {
+                let (code, message) = account_refused(refusal);
+                error(ok, code, message)
+            }
             Self::ServerSuspended => {
                 error(ok, "ServerSuspended", "The mail server has been suspended".into())
             }
@@ -277,6 +287,44 @@ impl Reason {
     }
 }
 
+/// Code and header of a kind of key.
+fn key_names(kind: KeyKind) -> (&'static str, &'static str) {
+    match kind {
+        KeyKind::Server => ("InvalidServerAPIKey", "X-Server-API-Key"),
+        KeyKind::Account => ("InvalidAccountAPIKey", "X-Account-API-Key"),
+        KeyKind::Operator => ("InvalidOperatorAPIKey", "X-Operator-API-Key"),
+    }
+}
+
+fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>) {
+    match refusal {
+        AccountRefusal::NotFound(thing) => {
+            let code = match thing {
+                Thing::Account => "AccountNotFound",
+                Thing::AccountKey => "AccountKeyNotFound",
+                Thing::Server => "ServerNotFound",
+                Thing::Credential => "CredentialNotFound",
+            };
+            (code, format!("No {} found matching provided ID", thing.name()).into())
+        }
+        AccountRefusal::Exists(Thing::Account) => ("AccountExists", "Another account has this name".into()),
+        AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
+        AccountRefusal::OtherVersion(version) => {
+            let message = format!("It was changed since: its version is {version}. Get it, and try again");
+            ("VersionConflict", message.into())
+        }
+        AccountRefusal::CredentialEnded => {
+            let message =
+                "The credential is revoked, expired, replaced or bound to addresses; create a new one";
+            ("CredentialEnded", message.into())
+        }
+        // `Failure::from` gives these the rows they have elsewhere.
+        AccountRefusal::Refused(_) | AccountRefusal::Denied(_) | AccountRefusal::Store(_) => {
+            ("InternalError", "An unexpected error occurred".into())
+        }
+    }
+}
+
 /// Text of `AccessDenied`.
 fn denied(denial: &Denial) -> Cow<'static, str> {
     match denial {
@@ -348,6 +396,17 @@ impl From<WebhookRefusal> for Failure {
             WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
             WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
             WebhookRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AccountRefusal> for Failure {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::Refused(refusal) => refusal.into(),
+            AccountRefusal::Denied(denial) => Reason::Denied(denial).into(),
+            AccountRefusal::Store(error) => error.into(),
+            refusal => Reason::Account(refusal).into(),
         }
     }
 }
@@ -437,8 +496,19 @@ pub(crate) enum ErrorCode {
     TemplateAliasTaken,
     TemplateInUse,
     TooManyTemplates,
+    AccountNotFound,
+    AccountKeyNotFound,
+    ServerNotFound,
+    CredentialNotFound,
+    AccountExists,
+    ServerExists,
+    VersionConflict,
+    CredentialEnded,
     InvalidServerAPIKey,
+    InvalidAccountAPIKey,
+    InvalidOperatorAPIKey,
     ServerSuspended,
+    AccountSuspended,
     AccessDenied,
     UnknownEndpoint,
     MethodNotAllowed,
@@ -496,9 +566,15 @@ mod tests {
             Reason::MethodNotAllowed(Method::DELETE, "POST"),
             Reason::BadRequest("There are two Host headers"),
             Reason::Maintenance,
-            Reason::KeyMissing,
-            Reason::KeyInvalid { token: String::new() },
+            Reason::KeyMissing(KeyKind::Server),
+            Reason::KeyInvalid { kind: KeyKind::Account, token: String::new() },
+            Reason::KeyMissing(KeyKind::Operator),
             Reason::ServerSuspended,
+            Reason::AccountSuspended,
+            Reason::Account(AccountRefusal::Exists(Thing::Account)),
+            Reason::Account(AccountRefusal::Exists(Thing::Server)),
+            Reason::Account(AccountRefusal::OtherVersion(2)),
+            Reason::Account(AccountRefusal::CredentialEnded),
             Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
@@ -534,6 +610,7 @@ mod tests {
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);
+        reasons.extend(Thing::ALL.map(|thing| Reason::Account(AccountRefusal::NotFound(thing))));
         reasons
     }
 

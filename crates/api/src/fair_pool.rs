@@ -1,13 +1,14 @@
-//! Pool of permits that no single server can exhaust: each server has its own share.
+//! Pool of permits that no single tenant can exhaust: each has its own share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+
+use crate::tenant::Tenant;
 
 /// Below this number of known servers, idle entries are not removed.
 const SWEEP_SERVERS_MIN: usize = 64;
@@ -24,7 +25,7 @@ pub(crate) struct FairPool {
 
 #[derive(Debug, Default)]
 struct Shares {
-    of_servers: HashMap<ServerId, Weak<Semaphore>>,
+    of_servers: HashMap<Tenant, Weak<Semaphore>>,
     /// Number of entries at which idle ones are removed.
     sweep_at: usize,
 }
@@ -49,27 +50,27 @@ impl FairPool {
     }
 
     /// Waits for permits up to a limit; `None` if none got free in time.
-    pub(crate) async fn acquire(&self, server_id: ServerId, permits: usize) -> Option<FairPermit> {
-        timeout(self.wait_max, self.acquire_in_time(server_id, permits)).await.ok()
+    pub(crate) async fn acquire(&self, tenant: impl Into<Tenant>, permits: usize) -> Option<FairPermit> {
+        timeout(self.wait_max, self.acquire_in_time(tenant, permits)).await.ok()
     }
 
     /// Waits for permits without a limit. Only for work that never waits while it holds them.
-    pub(crate) async fn acquire_in_time(&self, server_id: ServerId, permits: usize) -> FairPermit {
+    pub(crate) async fn acquire_in_time(&self, tenant: impl Into<Tenant>, permits: usize) -> FairPermit {
         if permits == 0 {
             return FairPermit::default();
         }
         let permits =
             u32::try_from(permits.min(self.share_max)).expect("a pool has no more permits than fit");
-        let own = self.share_of(server_id);
+        let own = self.share_of(tenant.into());
         // Take the server's own share first: waiting for it blocks no other server.
         let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");
         let all = Arc::clone(&self.all).acquire_many_owned(permits).await.expect("nobody closes the pool");
         FairPermit { held: Some((own, all)) }
     }
 
-    fn share_of(&self, server_id: ServerId) -> Arc<Semaphore> {
+    fn share_of(&self, tenant: Tenant) -> Arc<Semaphore> {
         let mut shares = self.shares.lock();
-        if let Some(share) = shares.of_servers.get(&server_id).and_then(Weak::upgrade) {
+        if let Some(share) = shares.of_servers.get(&tenant).and_then(Weak::upgrade) {
             return share;
         }
         if shares.of_servers.len() >= shares.sweep_at.max(SWEEP_SERVERS_MIN) {
@@ -77,7 +78,7 @@ impl FairPool {
             shares.sweep_at = shares.of_servers.len() * 2;
         }
         let share = Arc::new(Semaphore::new(self.share_max));
-        shares.of_servers.insert(server_id, Arc::downgrade(&share));
+        shares.of_servers.insert(tenant, Arc::downgrade(&share));
         share
     }
 
@@ -114,6 +115,8 @@ impl FairPermit {
 
 #[cfg(test)]
 mod tests {
+    use postroad_model::ServerId;
+
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(10);

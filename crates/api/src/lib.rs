@@ -3,6 +3,9 @@
 //! The crate translates between HTTP and `app` and decides nothing; it has no SQL and no MIME. Everything that
 //! waits has a timeout, everything that grows has a limit.
 
+mod account;
+mod account_keys;
+mod account_params;
 mod analytics;
 mod answers;
 mod auth;
@@ -10,6 +13,8 @@ mod blocking_pool;
 mod body;
 mod boundary;
 mod connection;
+mod credentials;
+mod customers;
 mod dev;
 mod domains;
 mod drain;
@@ -40,10 +45,12 @@ mod routes;
 mod send;
 mod server;
 mod server_settings;
+mod servers;
 mod settings;
 mod state;
 mod suppressions;
 mod templates;
+mod tenant;
 mod time_field;
 mod unsent;
 mod watched_io;

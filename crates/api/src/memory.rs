@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use postroad_model::ServerId;
-
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::{FairPermit, FairPool};
+use crate::tenant::Tenant;
 
 /// A body or answer above this size is large: it is processed off the async threads, and its memory comes from
 /// a pool in which small ones do not wait.
@@ -63,12 +62,12 @@ impl Pool {
     /// Makes `share` cover `bytes`. A size above the server's maximum takes the whole maximum.
     pub(crate) async fn grow(
         &self,
-        server_id: ServerId,
+        tenant: impl Into<Tenant>,
         share: &mut Share,
         bytes: usize,
     ) -> Result<(), Failure> {
         let more = bytes.div_ceil(KIB).min(self.kib.share_max()).saturating_sub(share.kib.count());
-        match self.kib.acquire(server_id, more).await {
+        match self.kib.acquire(tenant, more).await {
             Some(permit) => {
                 share.kib.add(permit);
                 Ok(())
@@ -96,6 +95,8 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
+    use postroad_model::ServerId;
+
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(10);

@@ -1,12 +1,14 @@
 //! OpenAPI 3.1 document, generated from the wire structs and the endpoints.
 
+use postroad_app::access::{Level, Operation};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
 use crate::{
-    analytics, domains, events, jobs, messages, send, server_settings, suppressions, templates, webhooks,
+    account, account_keys, analytics, credentials, customers, domains, events, jobs, messages, send,
+    server_settings, servers, suppressions, templates, webhooks,
 };
 
 /// The document as a value.
@@ -86,6 +88,35 @@ pub fn openapi_json() -> String {
         domains::reports::handle,
         server_settings::get::handle,
         server_settings::update::handle,
+        servers::create::handle,
+        servers::list::handle,
+        servers::get::handle,
+        servers::update::handle,
+        servers::suspend::handle,
+        servers::resume::handle,
+        servers::delete::handle,
+        servers::restore::handle,
+        credentials::create::handle,
+        credentials::list::handle,
+        credentials::get::handle,
+        credentials::update::handle,
+        credentials::revoke::handle,
+        credentials::rotate::handle,
+        account::get::handle,
+        account::update::handle,
+        account::usage::handle,
+        account::audit::handle,
+        account_keys::create::handle,
+        account_keys::list::handle,
+        account_keys::revoke::handle,
+        customers::create::handle,
+        customers::list::handle,
+        customers::get::handle,
+        customers::update::handle,
+        customers::suspend::handle,
+        customers::resume::handle,
+        customers::delete::handle,
+        customers::restore::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
@@ -97,6 +128,11 @@ pub fn openapi_json() -> String {
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "templates", description = "Mails with variables in them; `read` or `full` to look and try, `full` to change"),
         (name = "domains", description = "Domains to send from, and their DNS records; `read` or `full` to look, `full` to change"),
+        (name = "servers", description = "The servers of an account; account keys with the scope `servers`, `read` to look, or `full`"),
+        (name = "credentials", description = "API keys and secrets of an account's servers; account keys with the scope `credentials`, `read` to look, or `full`"),
+        (name = "account", description = "The account of the key; account keys with the scope `account`, `read` to look, or `full`"),
+        (name = "account_keys", description = "API keys of the account itself; account keys with the scope `account_keys`, `read` to look, or `full`"),
+        (name = "accounts", description = "All accounts; the operator's keys"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     components(schemas(FailureEnvelope<'static>)),
@@ -111,17 +147,37 @@ const FAILURES: [(&str, &str); 3] = [
     ("503", "`Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again"),
 ];
 
-/// Adds the parts that all operations share: the key and the failures.
+/// The headers that keys come in.
+const KEYS: [(&str, &str, &str); 3] = [
+    ("server_api_key", "X-Server-API-Key", "The API key of a credential of the server"),
+    ("account_api_key", "X-Account-API-Key", "An API key of the account"),
+    ("operator_api_key", "X-Operator-API-Key", "An API key of the operator"),
+];
+
+/// The keys that a call takes.
+fn keys_of(path: &str) -> &'static [&'static str] {
+    let is_meant = |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
+    match Operation::ALL.iter().find(is_meant).map(|operation| operation.level()) {
+        Some(Level::Account) => &["account_api_key", "operator_api_key"],
+        Some(Level::Operator) => &["operator_api_key"],
+        Some(Level::Server | Level::ServerOrAccount) | None => &["server_api_key"],
+    }
+}
+
+/// Adds the parts that all operations share: the keys and the failures.
 struct EveryCall;
 
 impl Modify for EveryCall {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let value =
-            ApiKeyValue::with_description("X-Server-API-Key", "The API key of a credential of the server");
         let components = document.components.get_or_insert_default();
-        components.add_security_scheme("server_api_key", SecurityScheme::ApiKey(ApiKey::Header(value)));
-        for operation in document.paths.paths.values_mut().filter_map(|path| path.post.as_mut()) {
-            operation.security = Some(vec![SecurityRequirement::new("server_api_key", [""; 0])]);
+        for (scheme, header, description) in KEYS {
+            let value = ApiKeyValue::with_description(header, description);
+            components.add_security_scheme(scheme, SecurityScheme::ApiKey(ApiKey::Header(value)));
+        }
+        for (path, item) in &mut document.paths.paths {
+            let Some(operation) = item.post.as_mut() else { continue };
+            let requirements = keys_of(path).iter().map(|key| SecurityRequirement::new(*key, [""; 0]));
+            operation.security = Some(requirements.collect());
             let responses = &mut operation.responses.responses;
             if let Some(RefOr::T(success)) = responses.get_mut("200") {
                 "The call was handled; look at `status`".clone_into(&mut success.description);
@@ -333,6 +389,39 @@ mod tests {
         assert_eq!(asked(domains::get::read), documented("DomainNameIn"));
         assert_eq!(asked(domains::list::read), documented("ListDomainsIn"));
         assert_eq!(asked(domains::reports::read), documented("DomainReportsIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_accounts_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            let nested = br#"{"tracking": {}, "retention": {}, "ceilings": {"retention": {}}}"#;
+            assert!(read(nested, &mut findings).is_ok());
+            findings.asked
+        }
+        assert_eq!(asked(servers::get::read), documented("ServerIdIn"));
+        assert_eq!(asked(servers::list::read), documented("ListServersIn"));
+        assert_eq!(asked(servers::suspend::read), documented("SuspendServerIn"));
+        let mut update = asked(servers::update::read);
+        // Read so that it is refused by name rather than ignored.
+        assert!(update.remove("/ceilings/tracking"));
+        assert_eq!(update, documented("UpdateAccountServerIn"));
+        assert_eq!(asked(credentials::get::read), documented("CredentialIdIn"));
+        assert_eq!(asked(credentials::list::read), documented("ListCredentialsIn"));
+        assert_eq!(asked(credentials::update::read), documented("UpdateCredentialIn"));
+        assert_eq!(asked(credentials::rotate::read), documented("RotateCredentialIn"));
+        assert_eq!(asked(account::get::read), documented("OwnAccountIn"));
+        assert_eq!(asked(account::update::read), documented("UpdateOwnAccountIn"));
+        assert_eq!(asked(account::audit::read), documented("AuditIn"));
+        assert_eq!(asked(account_keys::create::read), documented("CreateAccountKeyIn"));
+        assert_eq!(asked(account_keys::list::read), documented("ListAccountKeysIn"));
+        assert_eq!(asked(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
+        assert_eq!(asked(customers::get::read), documented("AccountIdIn"));
+        assert_eq!(asked(customers::list::read), documented("ListAccountsIn"));
+        assert_eq!(asked(customers::suspend::read), documented("SuspendAccountIn"));
+        assert_eq!(asked(customers::update::read), documented("UpdateAccountIn"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use postroad_app::Peer;
-use postroad_model::{CredentialId, ServerId};
+use postroad_model::{AccountId, AccountKeyId, CredentialId, ServerId};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -42,5 +42,14 @@ impl RequestInfo {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogFields {
     pub(crate) code: &'static str,
-    pub(crate) caller: Option<(ServerId, CredentialId)>,
+    pub(crate) caller: Option<LoggedCaller>,
+}
+
+/// The ids by which the log names a caller.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LoggedCaller {
+    pub(crate) server: Option<ServerId>,
+    pub(crate) credential: Option<CredentialId>,
+    pub(crate) account: Option<AccountId>,
+    pub(crate) account_key: Option<AccountKeyId>,
 }

@@ -11,14 +11,15 @@ use bytes::Bytes;
 use postroad_app::access::Operation;
 use serde::Serialize;
 
+use crate::auth::Admit;
 use crate::endpoint::{self, Call};
 use crate::envelope::{Success, json};
 use crate::failure::Failure;
 use crate::openapi::openapi_json;
 use crate::state::ApiState;
 use crate::{
-    analytics, domains, events, health, jobs, messages, send, server_settings, suppressions, templates,
-    webhooks,
+    account, account_keys, analytics, credentials, customers, domains, events, health, jobs, messages, send,
+    server_settings, servers, suppressions, templates, webhooks,
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
@@ -78,6 +79,35 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::DomainsReports, domains::reports::handle)
         .endpoint(Operation::ServerGet, server_settings::get::handle)
         .endpoint(Operation::ServerUpdate, server_settings::update::handle)
+        .endpoint(Operation::ServersCreate, servers::create::handle)
+        .endpoint(Operation::ServersList, servers::list::handle)
+        .endpoint(Operation::ServersGet, servers::get::handle)
+        .endpoint(Operation::ServersUpdate, servers::update::handle)
+        .endpoint(Operation::ServersSuspend, servers::suspend::handle)
+        .endpoint(Operation::ServersResume, servers::resume::handle)
+        .endpoint(Operation::ServersDelete, servers::delete::handle)
+        .endpoint(Operation::ServersRestore, servers::restore::handle)
+        .endpoint(Operation::CredentialsCreate, credentials::create::handle)
+        .endpoint(Operation::CredentialsList, credentials::list::handle)
+        .endpoint(Operation::CredentialsGet, credentials::get::handle)
+        .endpoint(Operation::CredentialsUpdate, credentials::update::handle)
+        .endpoint(Operation::CredentialsRevoke, credentials::revoke::handle)
+        .endpoint(Operation::CredentialsRotate, credentials::rotate::handle)
+        .endpoint(Operation::AccountGet, account::get::handle)
+        .endpoint(Operation::AccountUpdate, account::update::handle)
+        .endpoint(Operation::AccountUsage, account::usage::handle)
+        .endpoint(Operation::AccountAudit, account::audit::handle)
+        .endpoint(Operation::AccountKeysCreate, account_keys::create::handle)
+        .endpoint(Operation::AccountKeysList, account_keys::list::handle)
+        .endpoint(Operation::AccountKeysRevoke, account_keys::revoke::handle)
+        .endpoint(Operation::AccountsCreate, customers::create::handle)
+        .endpoint(Operation::AccountsList, customers::list::handle)
+        .endpoint(Operation::AccountsGet, customers::get::handle)
+        .endpoint(Operation::AccountsUpdate, customers::update::handle)
+        .endpoint(Operation::AccountsSuspend, customers::suspend::handle)
+        .endpoint(Operation::AccountsResume, customers::resume::handle)
+        .endpoint(Operation::AccountsDelete, customers::delete::handle)
+        .endpoint(Operation::AccountsRestore, customers::restore::handle)
         .route(
             "/api/v1/openapi.json",
             get(async move || json(StatusCode::OK, openapi.clone())).fallback(endpoint::not_get),
@@ -94,20 +124,22 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
 
 /// Adds endpoints under the names of their operations.
 trait Endpoints {
-    /// Routes an operation of a server's key to `handle`. Accepts every method, so that a wrong one is answered with
+    /// Routes an operation to `handle`. Accepts every method, so that a wrong one is answered with
     /// an envelope.
-    fn endpoint<T, F, Fut>(self, operation: Operation, handle: F) -> Self
+    fn endpoint<C, T, F, Fut>(self, operation: Operation, handle: F) -> Self
     where
+        C: Admit,
         T: Serialize + Send + Sync + 'static,
-        F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+        F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static;
 }
 
 impl Endpoints for Router<Arc<ApiState>> {
-    fn endpoint<T, F, Fut>(self, operation: Operation, handle: F) -> Self
+    fn endpoint<C, T, F, Fut>(self, operation: Operation, handle: F) -> Self
     where
+        C: Admit,
         T: Serialize + Send + Sync + 'static,
-        F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+        F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
     {
         let handler = any(move |State(state): State<Arc<ApiState>>, request: Request| async move {

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
+use postroad_model::{AccountId, CredentialId, Scope, ServerId, ServerMode};
 use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
 use crate::App;
 use crate::access::{Actor, Denial, Operation, Subject, permit};
+use crate::accounts::Requester;
 use crate::secrets::hash;
 
 /// Origin of a call.
@@ -27,6 +28,7 @@ pub struct Caller {
     pub server_id: ServerId,
     pub account_id: AccountId,
     pub credential_id: CredentialId,
+    pub scope: Scope,
     pub mode: ServerMode,
     /// The credential holds everything that is sent with it.
     pub hold: bool,
@@ -39,14 +41,38 @@ pub struct Caller {
     pub peer: Peer,
 }
 
+/// Kind of an API key, by the header it comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    Server,
+    Account,
+    Operator,
+}
+
 /// Why a call is refused. Answer `Missing` and `Invalid` only after `delay`.
 #[derive(Debug)]
 pub enum AuthFailure {
-    Missing { delay: Duration },
-    Invalid { delay: Duration },
+    Missing { kind: KeyKind, delay: Duration },
+    Invalid { kind: KeyKind, delay: Duration },
     Suspended,
+    AccountSuspended,
     Denied(Denial),
     Store(StoreError),
+}
+
+impl Caller {
+    pub fn actor(&self) -> Actor {
+        Actor::ServerKey {
+            id: self.credential_id,
+            server_id: self.server_id,
+            scope: self.scope,
+            test: self.test,
+        }
+    }
+
+    pub(crate) fn requester(&self) -> Requester {
+        Requester { actor: self.actor(), address: Some(self.peer.address) }
+    }
 }
 
 #[boxed_futures]
@@ -59,11 +85,13 @@ impl App {
         operation: Operation,
     ) -> Result<Caller, AuthFailure> {
         let Some(api_key) = api_key.filter(|key| !key.trim().is_empty()) else {
-            return Err(AuthFailure::Missing { delay: self.inner.bad_keys.note(peer.address).delay });
+            let delay = self.inner.bad_keys.note(peer.address).delay;
+            return Err(AuthFailure::Missing { kind: KeyKind::Server, delay });
         };
         let access = self.find_access(hash(api_key)).await.map_err(AuthFailure::Store)?;
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
-            return Err(AuthFailure::Invalid { delay: self.inner.bad_keys.note(peer.address).delay });
+            let delay = self.inner.bad_keys.note(peer.address).delay;
+            return Err(AuthFailure::Invalid { kind: KeyKind::Server, delay });
         };
         self.admit(access, peer, operation)
     }
@@ -89,6 +117,7 @@ impl App {
             server_id,
             account_id,
             credential_id: credential.id,
+            scope,
             mode: access.mode,
             hold: credential.hold,
             test: credential.test,

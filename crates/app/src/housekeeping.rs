@@ -1,13 +1,14 @@
 //! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels
-//! expired holds, deletes expired suppressions. On failure (store unavailable) it keeps its data and retries in
-//! the next round.
+//! expired holds, deletes expired suppressions, gives the mail of deleted servers to the retention job. On failure
+//! (store unavailable) it keeps its data and retries in the next round.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{ClockWatch, CredentialId, Timestamp};
+use postroad_model::{ClockWatch, Timestamp};
 use postroad_store::StoreError;
 
 use crate::App;
@@ -17,20 +18,39 @@ const EVERY: Duration = Duration::from_secs(5);
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
+const DELETED_AT_ONCE: usize = 100;
 
 /// Last use of credentials, not stored yet.
-#[derive(Debug, Default)]
-pub(crate) struct Used {
-    at: Mutex<HashMap<CredentialId, Timestamp>>,
+#[derive(Debug)]
+pub(crate) struct Used<Id> {
+    at: Mutex<HashMap<Id, Timestamp>>,
 }
 
-impl Used {
-    pub(crate) fn note(&self, id: CredentialId, at: Timestamp) {
+impl<Id> Default for Used<Id> {
+    fn default() -> Self {
+        Self { at: Mutex::default() }
+    }
+}
+
+impl<Id: Copy + Eq + Hash> Used<Id> {
+    pub(crate) fn note(&self, id: Id, at: Timestamp) {
         self.at.lock().insert(id, at);
     }
 
-    fn take(&self) -> Vec<(CredentialId, Timestamp)> {
-        self.at.lock().drain().collect()
+    /// Stores what was recorded; keeps it if that fails.
+    async fn store<F: Future<Output = Result<(), StoreError>>>(
+        &self,
+        store: impl FnOnce(Vec<(Id, Timestamp)>) -> F,
+    ) -> Result<(), StoreError> {
+        let used: Vec<(Id, Timestamp)> = self.at.lock().drain().collect();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let stored = store(used.clone()).await;
+        if stored.is_err() {
+            self.at.lock().extend(used);
+        }
+        stored
     }
 }
 
@@ -83,21 +103,15 @@ impl App {
         while self.inner.store.remove_ended_suppressions(SUPPRESSIONS_AT_ONCE).await?
             == SUPPRESSIONS_AT_ONCE as u64
         {}
+        while self.inner.store.purge_creations(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
         self.inner.store.purge_gates().await?;
         Ok(())
     }
 
     async fn write_used(&self) -> Result<(), StoreError> {
-        let used = self.inner.used.take();
-        if used.is_empty() {
-            return Ok(());
-        }
-        let written = self.inner.store.touch_credentials(used.clone()).await;
-        if written.is_err() {
-            for (id, at) in used {
-                self.inner.used.note(id, at);
-            }
-        }
-        written
+        let store = &self.inner.store;
+        self.inner.used.store(|used| store.touch_credentials(used)).await?;
+        self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await
     }
 }

@@ -2,9 +2,11 @@
 //! decisions are made here. The crate knows no HTTP, HTML or sockets.
 
 pub mod access;
+pub mod accounts;
 pub mod admin;
 pub mod analytics;
 mod authenticate;
+mod authenticate_actor;
 mod bad_keys;
 mod dev_setup;
 pub mod domains;
@@ -34,11 +36,12 @@ mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
-use postroad_model::{Clock, DomainName, EmailAddress, Limits, ServerId};
-use postroad_store::{CredentialAccess, KeyHash, SendingDomain, Store};
+use postroad_model::{AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId};
+use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store};
 
-pub use authenticate::{AuthFailure, Caller, Peer};
-pub use dev_setup::DevSetup;
+pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
+pub use authenticate_actor::PresentedKeys;
+pub use dev_setup::{DevKeyIds, DevSetup};
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use housekeeping::Housekeeping;
@@ -142,6 +145,8 @@ struct Inner {
     pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
     /// Cache of keys, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
+    /// Cache of account and operator keys.
+    account_keys: ttl_cache::TtlCache<KeyHash, AccountKey>,
     /// Cache of verified domains.
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
     /// How the records of domains are looked up, once the process has said so.
@@ -159,7 +164,9 @@ struct Inner {
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
     /// Last use of credentials, until housekeeping stores it.
-    used: housekeeping::Used,
+    used: housekeeping::Used<CredentialId>,
+    /// Likewise, of account and operator keys.
+    used_account_keys: housekeeping::Used<AccountKeyId>,
     /// Retention periods.
     retention: Retention,
     webhooks_per_server: usize,
@@ -205,6 +212,7 @@ impl App {
                 dkim_ed25519,
                 pools: ttl_cache::TtlCache::default(),
                 access: ttl_cache::TtlCache::default(),
+                account_keys: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
                 checker: OnceLock::new(),
                 domain_limits: domains::DomainLimits::new(domains_per_server),
@@ -214,6 +222,7 @@ impl App {
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
                 used: housekeeping::Used::default(),
+                used_account_keys: housekeeping::Used::default(),
                 retention,
                 webhooks_per_server,
                 warm_up_days,
@@ -245,6 +254,7 @@ impl App {
     /// the change when their cached entries expire.
     fn forget_setup(&self) {
         self.inner.access.clear();
+        self.inner.account_keys.clear();
         self.inner.verified.clear();
         self.inner.maintenance.clear();
         self.inner.pools.clear();

@@ -110,9 +110,10 @@ impl App {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
             // Sending is denied by scope alone.
-            AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } | AuthFailure::Denied(_) => {
-                self.bad_login(peer)
-            }
+            AuthFailure::Missing { .. }
+            | AuthFailure::Invalid { .. }
+            | AuthFailure::AccountSuspended
+            | AuthFailure::Denied(_) => self.bad_login(peer),
             AuthFailure::Store(error) => LoginFailure::Store(error),
         })
     }

@@ -1,10 +1,12 @@
 //! Maintenance mode: the operator closes the API temporarily. Kept in the store, so all nodes follow.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::StoreError;
+use postroad_store::{AuditSubject, StoreError};
 use tokio::time::Instant;
 
 use crate::App;
+use crate::access::Operation;
+use crate::accounts::Requester;
 
 const SETTING: &str = "maintenance";
 
@@ -21,7 +23,10 @@ impl App {
     }
 
     pub(crate) async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
-        self.inner.store.set_setting(SETTING, on.then(|| "on".to_owned())).await?;
+        let by = Requester::command_line();
+        let operation = Operation::InstallationMaintenance;
+        let store = self.recording(&by, operation, AuditSubject::Setting(SETTING));
+        store.set_setting(SETTING, on.then(|| "on".to_owned())).await?;
         self.forget_setup();
         Ok(())
     }

@@ -25,6 +25,11 @@ impl KeyPair {
     }
 }
 
+/// New API key in clear text, for keys that have no secret.
+pub(crate) fn new_key() -> String {
+    random_text(&mut rand::rng(), KEY_LENGTH)
+}
+
 /// SHA-256: the input has too much entropy to be guessed, so a slow hash has no benefit.
 pub(crate) fn hash(text: &str) -> KeyHash {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());

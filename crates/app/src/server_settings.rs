@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
-use postroad_store::{Ceiling, Server, ServerChange, ServerUpdate, StoreError};
+use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdate, StoreError};
 
-use crate::{App, FieldProblem, Refusal, Retention, names};
+use crate::access::Operation;
+use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
 
 const HOSTS_MAX: usize = 100;
 /// A hundred years.
@@ -51,14 +52,21 @@ impl App {
     /// seconds on other nodes.
     pub async fn update_own_server(
         &self,
-        id: ServerId,
+        caller: &Caller,
         given: ServerChangeRequest,
     ) -> Result<Server, Refusal> {
+        let id = caller.server_id;
         let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
-        let changed = self.inner.store.update_server(id, change).await;
+        let by = caller.requester();
+        let store = self.recording(&by, Operation::ServerUpdate, AuditSubject::Server(id));
+        let changed = store.update_server(id, change).await;
         self.forget_setup();
         match changed {
             Ok(ServerUpdate::Done(server)) => Ok(self.within_installation(*server)),
+            // Nobody named a version.
+            Ok(ServerUpdate::OtherVersion(version)) => {
+                Err(Refusal::Internal(format!("the server has the version {version}")))
+            }
             Ok(ServerUpdate::Exceeds(ceilings)) => {
                 Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()))
             }
@@ -72,7 +80,7 @@ impl App {
 }
 
 /// Problem of a ceiling, with a pointer to its field.
-fn exceeded(ceiling: Ceiling) -> FieldProblem {
+pub(crate) fn exceeded(ceiling: Ceiling) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
         Ceiling::SendRate(rate) => ("send_rate", format!("may be at most `{rate}`")),
@@ -86,7 +94,7 @@ fn exceeded(ceiling: Ceiling) -> FieldProblem {
     )
 }
 
-fn check(given: ServerChangeRequest, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
+pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
     if let Some(text) = given.name.as_deref().and_then(names::find_problem) {

@@ -34,6 +34,15 @@ impl AccountScope {
         Some(Self::Group { name, is_read_only })
     }
 
+    /// Whether this scope allows everything that `other` does.
+    pub fn covers(self, other: Self) -> bool {
+        match other {
+            Self::Full => self == Self::Full,
+            Self::Read => matches!(self, Self::Full | Self::Read),
+            Self::Group { name, is_read_only } => self.allows(name, is_read_only),
+        }
+    }
+
     /// Whether a key with this scope may call an endpoint of `group`.
     pub fn allows(self, group: &str, is_read: bool) -> bool {
         match self {
@@ -138,6 +147,27 @@ mod tests {
         assert!(!allows("read", "servers", false));
         assert!(allows("servers", "servers", false) && !allows("servers", "domains", true));
         assert!(allows("servers:read", "servers", true) && !allows("servers:read", "servers", false));
+    }
+
+    #[test]
+    fn a_scope_covers_narrower_ones() {
+        let covers = |one: &str, other: &str| {
+            AccountScope::parse(one).unwrap().covers(AccountScope::parse(other).unwrap())
+        };
+        for (wide, narrow) in
+            [("full", "full"), ("full", "users"), ("read", "users:read"), ("users", "users:read")]
+        {
+            assert!(covers(wide, narrow), "{wide} {narrow}");
+        }
+        for (one, other) in [
+            ("users", "full"),
+            ("users", "read"),
+            ("read", "users"),
+            ("users:read", "users"),
+            ("users", "servers"),
+        ] {
+            assert!(!covers(one, other), "{one} {other}");
+        }
     }
 
     #[test]

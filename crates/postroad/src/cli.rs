@@ -1,5 +1,7 @@
 //! What can be typed. Arguments are only described here; `commands` carries them out.
 
+mod account_keys;
+mod api_call;
 mod domains;
 mod suppressions;
 
@@ -11,6 +13,8 @@ use ipnet::IpNet;
 use postroad_app::admin::{Switch, WarmUpState};
 use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 
+pub(crate) use account_keys::{AccountKeyCommand, NewKeyArgs, OperatorKeyCommand};
+pub(crate) use api_call::ApiArgs;
 pub(crate) use domains::{DomainArgs, DomainCommand, KeyArgs, OwnerArgs};
 pub(crate) use suppressions::SuppressionCommand;
 
@@ -48,6 +52,10 @@ pub(crate) enum Command {
     },
     /// Accounts, servers, domains, API keys, maintenance; works beside a running server
     Admin(AdminArgs),
+    /// Call an endpoint of the HTTP API, with the key from the environment or a profile
+    Api(ApiArgs),
+    /// The log of changes: who changed what, and when
+    Audit(AuditArgs),
     /// The queue of messages to be delivered: look at it, retry, cancel, suspend and resume
     Queue(QueueArgs),
     /// Everything that happened to a message, with its SMTP conversations
@@ -73,6 +81,8 @@ impl Command {
             Self::CheckConfig(args) => args.json,
             Self::Config { .. } => false,
             Self::Admin(args) => args.json,
+            Self::Api(_) => true,
+            Self::Audit(args) => args.json,
             Self::Queue(args) => args.json,
             Self::Trace(args) => args.json,
             Self::Webhook { command: WebhookCommand::Listen(args) } => args.json,
@@ -302,6 +312,27 @@ pub(crate) enum QueueSubcommand {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+    /// Data folder of the installation
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Configuration file of the installation
+    #[arg(long, global = true, value_name = "FILE", env = "POSTROAD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Answer as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Check that no entry was removed or changed
+    Verify,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct AdminArgs {
     #[command(subcommand)]
     pub(crate) command: AdminCommand,
@@ -330,6 +361,12 @@ pub(crate) enum AdminCommand {
     /// API keys of a server
     #[command(subcommand)]
     Key(KeyCommand),
+    /// API keys of an account
+    #[command(subcommand)]
+    AccountKey(AccountKeyCommand),
+    /// API keys of the operator, for all accounts
+    #[command(subcommand)]
+    OperatorKey(OperatorKeyCommand),
     /// Pools of addresses that mail leaves from
     #[command(subcommand)]
     Pool(PoolCommand),

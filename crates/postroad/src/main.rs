@@ -73,6 +73,8 @@ async fn run_command(cli: cli::Cli) -> anyhow::Result<()> {
             Ok(())
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
+        cli::Command::Api(args) => commands::api_call::run(args).await,
+        cli::Command::Audit(args) => commands::audit::run(args).await,
         cli::Command::Queue(args) => commands::queue::run(args).await,
         cli::Command::Trace(args) => commands::trace::run(args).await,
         cli::Command::Webhook { command: cli::WebhookCommand::Listen(args) } => {

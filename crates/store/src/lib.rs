@@ -4,6 +4,7 @@
 
 mod accept;
 mod analytics;
+mod audit;
 mod clock_back;
 mod delivery_setup;
 mod domains;
@@ -56,6 +57,7 @@ pub use analytics::{
     Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
     Metric, OTHER_LABELS, OTHER_PROVIDER, Sums,
 };
+pub use audit::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, INSTALLATION};
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
@@ -79,8 +81,10 @@ pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
 pub use search::{FilterTerm, IndexProgress, Matcher, Needle, SearchFilter, SearchItem, SearchPage};
 pub use setup::{
-    Account, Ceiling, Ceilings, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server,
-    ServerChange, ServerRetention, ServerTracking, ServerUpdate,
+    Account, AccountFilter, AccountKey, AccountKeyOwner, Ceiling, Ceilings, CeilingsChange, Creation,
+    Credential, CredentialAccess, CredentialChange, CredentialFilter, KeyHash, NewAccountKey, NewCreation,
+    NewCredential, NewServer, Server, ServerChange, ServerFilter, ServerRetention, ServerTracking,
+    ServerUpdate, Updated,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{
@@ -157,6 +161,8 @@ pub struct Store {
     /// SQLite: before which send no text is left of a server, as its own retention found.
     bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
     long_reads_max: usize,
+    /// Recorded in the audit log with the next change.
+    audit: Option<Arc<Audit>>,
 }
 
 #[derive(Debug)]
@@ -201,6 +207,7 @@ impl Store {
             last_suppressed: Arc::default(),
             bodies_gone: Arc::default(),
             long_reads_max: readers.saturating_sub(1).max(1),
+            audit: None,
         })
     }
 
@@ -241,9 +248,18 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Result<T> {
+        let Some(audit) = self.audit.clone() else { return self.write_unaudited(Box::new(job)).await };
+        let now = self.clock.now();
+        let audited: Job<T> = Box::new(move |sql| {
+            Box::pin(async move { audit::append::around(sql, &audit, now, job(sql)).await })
+        });
+        self.write_unaudited(audited).await
+    }
+
+    async fn write_unaudited<T: Send + 'static>(&self, job: Job<T>) -> Result<T> {
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => engine.write(Box::new(job)).await,
-            Engine::Postgres(engine) => engine.write(Box::new(job)).await,
+            Engine::Sqlite { engine, .. } => engine.write(job).await,
+            Engine::Postgres(engine) => engine.write(job).await,
         }
     }
 
@@ -253,11 +269,20 @@ impl Store {
         job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Result<T> {
         match &*self.engine {
-            Engine::Sqlite { engine, ids } => {
+            Engine::Sqlite { ids, .. } => {
                 let ids = Arc::clone(ids);
-                engine.write(Box::new(move |sql| job(sql, ids))).await
+                self.write(move |sql| job(sql, ids)).await
             }
-            Engine::Postgres(engine) => engine.write_with_ids(Box::new(job)).await,
+            Engine::Postgres(engine) => {
+                let Some(audit) = self.audit.clone() else {
+                    return engine.write_with_ids(Box::new(job)).await;
+                };
+                let now = self.clock.now();
+                let audited: JobWithIds<T> = Box::new(move |sql, ids| {
+                    Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })
+                });
+                engine.write_with_ids(audited).await
+            }
         }
     }
 

@@ -46,6 +46,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     24 => "0024_attempt_dimensions.sql",
     25 => "0025_search.sql",
     26 => "0026_jobs.sql",
+    27 => "0027_accounts.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -297,6 +297,17 @@ impl Row {
         serde_json::from_str(&self.text(at)?).map_err(|e| damaged_json(at, &e))
     }
 
+    pub(crate) fn value(&self, at: usize) -> &Value {
+        &self.0[at]
+    }
+
+    pub(crate) fn blob(&self, at: usize) -> Result<Vec<u8>> {
+        match &self.0[at] {
+            Value::Blob(blob) => Ok(blob.clone()),
+            other => Err(unexpected(at, other)),
+        }
+    }
+
     /// Takes a blob out of the row without copying it.
     pub(crate) fn take_blob(&mut self, at: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[at], Value::Null) {

@@ -81,22 +81,29 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
     let change = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let changed = call.app.update_own_server(call.caller.server_id, change).await;
+    let changed = call.app.update_own_server(&call.caller, change).await;
     Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
 }
 
 /// The fields of the request; their names are those of `UpdateServerIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
+    let name = fields.text("name", findings).map(Cow::into_owned);
+    let change = ServerChangeRequest { name, ..read_settings(&mut fields, findings) };
+    fields.finish(findings);
+    Ok(change)
+}
+
+/// Settings of a server but its name.
+pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
     let mut change = ServerChangeRequest {
-        name: fields.text("name", findings).map(Cow::into_owned),
         mode: fields.text("mode", findings).map(Cow::into_owned),
         send_rate: match fields.text("send_rate", findings) {
             None => Change::Keep,
             Some(rate) if rate == NO_LIMIT => Change::Clear,
             Some(rate) => Change::Set(rate.into_owned()),
         },
-        hourly_limit: read_limit(&mut fields, "hourly_limit", findings),
+        hourly_limit: read_limit(fields, "hourly_limit", findings),
         ..ServerChangeRequest::default()
     };
     if let Some(mut tracking) = fields.object("tracking", findings) {
@@ -114,8 +121,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeR
         change.messages_days = read_limit(&mut retention, "messages_days", findings);
         retention.finish(findings);
     }
-    fields.finish(findings);
-    Ok(change)
+    change
 }
 
 fn read_limit(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Change<i64> {

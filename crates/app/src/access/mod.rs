@@ -7,4 +7,5 @@ mod permit;
 
 pub use actor::Actor;
 pub use operation::{Effect, Level, Operation};
+pub(crate) use permit::permit_any;
 pub use permit::{Denial, Subject, permit};

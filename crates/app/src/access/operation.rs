@@ -115,11 +115,16 @@ operations! {
     DomainsSetVerified        "domains/set_verified"      Operator         Change   Owner;
     ServersCreate             "servers/create"            Account          Change   Admin;
     ServersList               "servers/list"              Account          Read     ReadOnly;
+    ServersGet                "servers/get"               Account          Read     ReadOnly;
     ServersUpdate             "servers/update"            Account          Change   Admin;
     ServersSuspend            "servers/suspend"           Account          Change   Admin;
     ServersResume             "servers/resume"            Account          Change   Admin;
+    ServersDelete             "servers/delete"            Account          Change   Admin;
+    ServersRestore            "servers/restore"           Account          Change   Admin;
     CredentialsCreate         "credentials/create"        Account          Change   Admin;
     CredentialsList           "credentials/list"          Account          Read     ReadOnly;
+    CredentialsGet            "credentials/get"           Account          Read     ReadOnly;
+    CredentialsUpdate         "credentials/update"        Account          Change   Admin;
     CredentialsRevoke         "credentials/revoke"        Account          Change   Admin;
     CredentialsRotate         "credentials/rotate"        Account          Change   Admin;
     IpPoolsCreate             "ip_pools/create"           Operator         Change   Owner;
@@ -129,13 +134,28 @@ operations! {
     IpPoolsRemoveAddress      "ip_pools/remove_address"   Operator         Change   Owner;
     IpPoolsWarmUp             "ip_pools/warm_up"          Account          Change   Admin;
     IpPoolsHistory            "ip_pools/history"          Account          Read     ReadOnly;
+    AccountGet                "account/get"               Account          Read     ReadOnly;
+    AccountUpdate             "account/update"            Account          Change   Admin;
+    AccountUsage              "account/usage"             Account          Read     ReadOnly;
+    AccountAudit              "account/audit"             Account          Read     Admin;
+    AccountKeysCreate         "account_keys/create"       Account          Change   Admin;
+    AccountKeysList           "account_keys/list"         Account          Read     Admin;
+    AccountKeysRevoke         "account_keys/revoke"       Account          Change   Admin;
+    OperatorKeysCreate        "operator_keys/create"      Operator         Change   Owner;
+    OperatorKeysList          "operator_keys/list"        Operator         Read     Owner;
+    OperatorKeysRevoke        "operator_keys/revoke"      Operator         Change   Owner;
     AccountsCreate            "accounts/create"           Operator         Change   Owner;
     AccountsList              "accounts/list"             Operator         Read     Owner;
+    AccountsGet               "accounts/get"              Operator         Read     Owner;
+    AccountsUpdate            "accounts/update"           Operator         Change   Owner;
     AccountsSuspend           "accounts/suspend"          Operator         Change   Owner;
     AccountsResume            "accounts/resume"           Operator         Change   Owner;
+    AccountsDelete            "accounts/delete"           Operator         Change   Owner;
+    AccountsRestore           "accounts/restore"          Operator         Change   Owner;
     InstallationRecords       "installation/records"      Operator         Read     Owner;
     InstallationSetHost       "installation/set_host"     Operator         Change   Owner;
     InstallationReports       "installation/reports"      Operator         Read     Owner;
+    InstallationVerifyAudit   "installation/verify_audit" Operator         Read     Owner;
     InstallationMaintenance   "installation/maintenance"  Operator         Change   Owner;
 }
 

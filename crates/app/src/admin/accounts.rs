@@ -1,16 +1,18 @@
 //! Admin commands for accounts.
 
-use postroad_store::{Account, StoreError};
+use postroad_store::{Account, AuditSubject, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
 use crate::App;
+use crate::access::Operation;
 
 impl App {
     pub(super) async fn create_account(&self, name: String) -> Result<Value, AdminError> {
         let name = check_name(&name)?;
         let what = format!("the account `{name}`");
-        let account = self.inner.store.create_account(name).await.map_err(taken(what))?;
+        let store = self.by_operator(Operation::AccountsCreate, AuditSubject::NewAccount(name.clone()));
+        let account = store.create_account(name).await.map_err(taken(what))?;
         Ok(shown(&account))
     }
 
@@ -24,7 +26,8 @@ impl App {
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        self.inner.store.set_account_suspended(id, reason).await?;
+        let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
+        self.by_operator(operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;
         let accounts = self.inner.store.list_accounts().await?;
         let account = accounts.iter().find(|account| account.id == id).ok_or(StoreError::NotFound)?;
         Ok(shown(account))

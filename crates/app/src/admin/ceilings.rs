@@ -11,7 +11,7 @@ impl App {
     /// A development server cannot be made live by its own key; a live server can be set to either mode.
     pub(super) async fn set_server_mode(&self, given: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let id = self.find_server(given).await?.id;
-        self.inner.store.set_server_mode(id, mode).await?;
+        self.changing_server(id).set_server_mode(id, mode).await?;
         Ok(shown(&self.server_by_id(id).await?))
     }
 
@@ -21,7 +21,7 @@ impl App {
         rate: Option<SendRate>,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(given).await?.id;
-        self.inner.store.set_server_send_rate(id, rate).await?;
+        self.changing_server(id).set_server_send_rate(id, rate).await?;
         Ok(shown(&self.server_by_id(id).await?))
     }
 
@@ -31,7 +31,7 @@ impl App {
         limit: Option<u32>,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(given).await?.id;
-        self.inner.store.set_server_hourly_limit(id, limit).await?;
+        self.changing_server(id).set_server_hourly_limit(id, limit).await?;
         Ok(shown(&self.server_by_id(id).await?))
     }
 
@@ -45,7 +45,7 @@ impl App {
         let server = self.find_server(given).await?;
         let bodies = bodies_days.map_or(server.ceilings.bodies_days, Into::into);
         let messages = messages_days.map_or(server.ceilings.messages_days, Into::into);
-        self.inner.store.set_server_retention(server.id, bodies, messages).await?;
+        self.changing_server(server.id).set_server_retention(server.id, bodies, messages).await?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }
 }

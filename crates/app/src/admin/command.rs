@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope, SendRate, ServerMode, SuppressionReason, Timestamp};
+use postroad_model::{
+    AccountKeyId, AccountScope, CredentialId, Scope, SendRate, ServerMode, SuppressionReason, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::pools::WarmUpState;
@@ -152,6 +154,16 @@ pub enum Command {
         server: String,
         after: Option<String>,
     },
+    AccountKeyCreate(NewAccountKeyCommand),
+    /// Of the operator if there is no account.
+    AccountKeyList {
+        account: Option<String>,
+    },
+    AccountKeyRevoke {
+        account: Option<String>,
+        id: AccountKeyId,
+    },
+    AuditVerify,
     Reports {
         domain: Option<String>,
     },
@@ -206,6 +218,15 @@ impl Command {
             Self::SuppressionRemove { .. } => Operation::SuppressionsRemove,
             Self::SuppressionList { .. } => Operation::SuppressionsList,
             Self::SuppressionExport { .. } => Operation::SuppressionsExport,
+            Self::AccountKeyCreate(NewAccountKeyCommand { account: Some(_), .. }) => {
+                Operation::AccountKeysCreate
+            }
+            Self::AccountKeyCreate(_) => Operation::OperatorKeysCreate,
+            Self::AccountKeyList { account: Some(_) } => Operation::AccountKeysList,
+            Self::AccountKeyList { account: None } => Operation::OperatorKeysList,
+            Self::AccountKeyRevoke { account: Some(_), .. } => Operation::AccountKeysRevoke,
+            Self::AccountKeyRevoke { account: None, .. } => Operation::OperatorKeysRevoke,
+            Self::AuditVerify => Operation::InstallationVerifyAudit,
             Self::Reports { .. } => Operation::InstallationReports,
             Self::Maintenance { .. } => Operation::InstallationMaintenance,
         }
@@ -274,6 +295,16 @@ impl From<Switch> for Option<bool> {
             Switch::Default => None,
         }
     }
+}
+
+/// A key of an account, or of the operator if there is no account.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NewAccountKeyCommand {
+    pub account: Option<String>,
+    pub name: String,
+    pub scopes: Vec<AccountScope>,
+    pub allow: Vec<IpNet>,
+    pub expires_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

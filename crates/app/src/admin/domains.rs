@@ -1,11 +1,13 @@
 //! Sending domains on the command line: of a server, or of an account and all its servers.
 
 use postroad_model::{AccountId, DomainName, Timestamp};
-use postroad_store::{Domain, DomainFilter, DomainOwner, StoreError};
+use postroad_store::{AuditSubject, Domain, DomainFilter, DomainOwner, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, NamedDomain};
 use crate::App;
+use crate::access::Operation;
+use crate::accounts::Requester;
 use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
@@ -25,7 +27,7 @@ impl App {
             (None, Some(account)) => DomainOwner::Account(self.find_account_id(account).await?),
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
-        let created = self.create_domain_of(owner, name.clone(), key).await;
+        let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key).await;
         Ok(shown(created.map_err(|refusal| told(refusal, &name))?))
     }
 
@@ -51,7 +53,8 @@ impl App {
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let verified_at = verified.then(|| self.inner.clock.now());
-        self.inner.store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
+        let store = self.by_operator(Operation::DomainsSetVerified, AuditSubject::Domain(domain.id));
+        store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
         let domain = self.inner.store.find_domain_by_id(domain.id).await?.ok_or(StoreError::NotFound)?;
         Ok(shown(self.domain_view(domain).await))
     }
@@ -89,7 +92,7 @@ impl App {
 
     pub(super) async fn remove_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
-        let deleted = self.delete_domain_by_id(domain.id).await;
+        let deleted = self.delete_domain_by_id(&Requester::command_line(), domain.id).await;
         deleted.map_err(|refusal| told(refusal, &domain.name))?;
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
@@ -101,7 +104,8 @@ impl App {
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let name = domain.name.clone();
-        self.rotate_dkim_of(domain, key).await.map(shown).map_err(|refusal| told(refusal, &name))
+        let by = Requester::command_line();
+        self.rotate_dkim_of(&by, domain, key).await.map(shown).map_err(|refusal| told(refusal, &name))
     }
 
     pub(super) async fn named_domain(&self, order: &NamedDomain) -> Result<Domain, AdminError> {

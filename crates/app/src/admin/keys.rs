@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
-use postroad_store::{Credential, NewCredential, StoreError};
+use postroad_store::{AuditSubject, Credential, NewCredential, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, NewKey, taken};
 use crate::App;
+use crate::access::Operation;
 use crate::secrets::KeyPair;
 
 impl App {
@@ -43,11 +44,12 @@ impl App {
             test: new.test,
             expires_at: new.expires_at,
         };
+        let store = self.by_operator(Operation::CredentialsCreate, AuditSubject::NewCredential(key_hash));
         let id = match login {
-            None => self.inner.store.create_credential(credential).await?,
+            None => store.create_credential(credential).await?,
             Some(login) => {
                 let what = format!("a key with the login {login}");
-                self.inner.store.create_credential_with_login(credential, login).await.map_err(taken(what))?
+                store.create_credential_with_login(credential, login).await.map_err(taken(what))?
             }
         };
         if is_by_address {
@@ -84,7 +86,8 @@ impl App {
     }
 
     pub(super) async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
-        self.inner.store.revoke_credential(id).await.map_err(unknown(id))?;
+        let store = self.by_operator(Operation::CredentialsRevoke, AuditSubject::Credential(id));
+        store.revoke_credential(id).await.map_err(unknown(id))?;
         self.shown_key(&self.find_key(id).await?).await
     }
 
@@ -120,7 +123,8 @@ impl App {
             expires_at: old.expires_at,
         };
         let grace_ends_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
-        let new_id = self.inner.store.rotate_credential(id, grace_ends_at, new).await.map_err(unknown(id))?;
+        let store = self.by_operator(Operation::CredentialsRotate, AuditSubject::Credential(id));
+        let new_id = store.rotate_credential(id, grace_ends_at, new).await.map_err(unknown(id))?;
         // Read it back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
         let mut shown = self.shown_once(new_id, &pair).await?;

@@ -1,6 +1,7 @@
 //! Administration: the commands of an operator. A command is data, so that it can also be sent to a running
 //! server over its control socket; the answer is JSON.
 
+mod account_keys;
 mod accounts;
 mod ceilings;
 mod command;
@@ -12,13 +13,17 @@ mod suppressions;
 mod tracking;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::{Server, StoreError};
+use postroad_store::{AuditSubject, Server, Store, StoreError};
 use serde_json::{Value, json};
 
-pub use command::{Command, DaysCeiling, NamedDomain, NewKey, SetDomainTracking, SetServerTracking, Switch};
+pub use command::{
+    Command, DaysCeiling, NamedDomain, NewAccountKeyCommand, NewKey, SetDomainTracking, SetServerTracking,
+    Switch,
+};
 pub use pools::WarmUpState;
 
-use crate::access::{Actor, Subject, permit};
+use crate::access::{Actor, Operation, Subject, permit};
+use crate::accounts::Requester;
 use crate::domains::ReportPeriod;
 use crate::{App, names};
 
@@ -99,6 +104,10 @@ impl App {
                 self.show_suppressions(&server, reason, limit).await
             }
             Command::SuppressionExport { server, after } => self.export_page(&server, after).await,
+            Command::AccountKeyCreate(new) => self.make_account_key(new).await,
+            Command::AccountKeyList { account } => self.show_account_keys(account.as_deref()).await,
+            Command::AccountKeyRevoke { account, id } => self.end_account_key(account.as_deref(), id).await,
+            Command::AuditVerify => self.check_audit().await,
             Command::Reports { domain } => self.domain_reports(domain.as_deref()).await,
             Command::Maintenance { on } => {
                 self.set_maintenance(on).await?;
@@ -123,6 +132,15 @@ impl App {
             }
             _ => Err(AdminError::refused("there are several servers; say which one with --server")),
         }
+    }
+
+    /// The store, for one change by the operator at the command line.
+    fn by_operator(&self, operation: Operation, subject: AuditSubject) -> Store {
+        self.recording(&Requester::command_line(), operation, subject)
+    }
+
+    fn changing_server(&self, id: postroad_model::ServerId) -> Store {
+        self.by_operator(Operation::ServersUpdate, AuditSubject::Server(id))
     }
 
     /// Current state of a server that was found before.

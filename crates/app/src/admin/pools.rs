@@ -4,18 +4,20 @@ use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, PoolId};
-use postroad_store::{NewSource, Pool, Source, SourceDay, StoreError};
+use postroad_store::{AuditSubject, NewSource, Pool, Source, SourceDay, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
 use crate::App;
+use crate::access::Operation;
 
 #[boxed_futures]
 impl App {
     pub(super) async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
         let name = check_name(&name)?;
         let what = format!("the pool `{name}`");
-        let pool = self.inner.store.create_pool(name, shared).await.map_err(taken(what))?;
+        let store = self.by_operator(Operation::IpPoolsCreate, AuditSubject::NewPool(name.clone()));
+        let pool = store.create_pool(name, shared).await.map_err(taken(what))?;
         Ok(self.shown_pool(&pool, &[]))
     }
 
@@ -26,7 +28,8 @@ impl App {
 
     pub(super) async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
-        self.inner.store.delete_pool(pool.id).await.map_err(|error| match error {
+        let store = self.by_operator(Operation::IpPoolsDelete, AuditSubject::Pool(pool.id));
+        store.delete_pool(pool.id).await.map_err(|error| match error {
             StoreError::InUse => AdminError::refused(format!(
                 "the pool `{name}` is in use: remove its addresses and give its servers another pool first"
             )),
@@ -52,20 +55,22 @@ impl App {
             weight,
             warmup_started_at: warm_up.then(|| self.inner.clock.now()),
         };
-        self.inner.store.add_source(new).await.map_err(taken(format!("the address {address}")))?;
+        let store = self.by_operator(Operation::IpPoolsAddAddress, AuditSubject::NewSource(address));
+        store.add_source(new).await.map_err(taken(format!("the address {address}")))?;
         self.pool_by_id(pool.id).await
     }
 
     pub(super) async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
-        self.inner.store.remove_source(source.id).await?;
+        let store = self.by_operator(Operation::IpPoolsRemoveAddress, AuditSubject::Source(source.id));
+        store.remove_source(source.id).await?;
         Ok(json!({ "removed": address }))
     }
 
     /// Restarts a warm-up, continues a paused one, or ends it.
     pub(super) async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
-        let store = &self.inner.store;
+        let store = self.by_operator(Operation::IpPoolsWarmUp, AuditSubject::Source(source.id));
         match state {
             WarmUpState::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await?,
             WarmUpState::Resume => store.resume_warmup(source.id).await?,
@@ -100,7 +105,7 @@ impl App {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        self.inner.store.set_server_pool(server.id, pool_id).await?;
+        self.changing_server(server.id).set_server_pool(server.id, pool_id).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
     }
 

@@ -1,11 +1,12 @@
 //! Admin commands for servers; their limits are in `ceilings`.
 
 use postroad_model::ServerMode;
-use postroad_store::{NewServer, Server};
+use postroad_store::{AuditSubject, NewServer, Server};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
 use crate::App;
+use crate::access::Operation;
 
 impl App {
     pub(super) async fn create_server(
@@ -18,7 +19,9 @@ impl App {
         let account = self.find_account(account).await?;
         let what = format!("the server `{}/{name}`", account.name);
         let new = NewServer { account_id: account.id, name, mode };
-        Ok(shown(&self.inner.store.create_server(new).await.map_err(taken(what))?))
+        let subject = AuditSubject::NewServer(account.id, new.name.clone());
+        let store = self.by_operator(Operation::ServersCreate, subject);
+        Ok(shown(&store.create_server(new).await.map_err(taken(what))?))
     }
 
     pub(super) async fn list_servers(&self) -> Result<Value, AdminError> {
@@ -31,7 +34,9 @@ impl App {
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
         let server = self.find_server(given).await?;
-        self.inner.store.set_server_suspended(server.id, reason).await?;
+        let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
+        let store = self.by_operator(operation, AuditSubject::Server(server.id));
+        store.set_server_suspended(server.id, reason).await?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }
 }

@@ -1,11 +1,12 @@
 //! Admin commands for tracking: defaults of a server, overrides of a domain.
 
-use postroad_store::{Domain, DomainTracking, Server, ServerTracking};
+use postroad_store::{AuditSubject, Domain, DomainTracking, Server, ServerTracking};
 use serde_json::{Value, json};
 
 use super::domains::parse_name;
 use super::{AdminError, SetDomainTracking, SetServerTracking};
 use crate::App;
+use crate::access::Operation;
 
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
@@ -19,7 +20,7 @@ impl App {
             clicks: order.clicks.unwrap_or(old.clicks),
             excluded_hosts: excluded_hosts.unwrap_or(old.excluded_hosts),
         };
-        self.inner.store.set_server_tracking(server.id, new.clone()).await?;
+        self.changing_server(server.id).set_server_tracking(server.id, new.clone()).await?;
         Ok(shown_server(&server, &new))
     }
 
@@ -42,7 +43,8 @@ impl App {
             clicks: order.clicks.map_or(old.clicks, Into::into),
             host,
         };
-        self.inner.store.set_domain_tracking(domain.id, new.clone(), self.links_until()).await?;
+        let store = self.by_operator(Operation::DomainsSetTracking, AuditSubject::Domain(domain.id));
+        store.set_domain_tracking(domain.id, new.clone(), self.links_until()).await?;
         Ok(shown_domain(&domain, &new))
     }
 }

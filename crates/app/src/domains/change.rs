@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, Timestamp};
-use postroad_store::{Domain, DomainFilter, DomainKey, KeyState, StoreError};
+use postroad_store::{AuditSubject, Domain, DomainFilter, DomainKey, KeyState, StoreError};
 
 use super::check::RecordCheck;
 use super::create::parse_name;
 use super::schedule::FIRST_CHECK_AFTER;
 use super::view::DomainView;
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
+use crate::access::Operation;
+use crate::accounts::Requester;
 use crate::{App, Caller, FieldProblem};
 
 /// Where mail is kept for good, its links work for this long.
@@ -49,11 +51,16 @@ impl App {
     /// Only the server's own: the account's domains serve others too.
     pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
         let domain = self.own_domain(caller, name).await?;
-        self.delete_domain_by_id(domain.id).await
+        self.delete_domain_by_id(&caller.requester(), domain.id).await
     }
 
-    pub(crate) async fn delete_domain_by_id(&self, id: DomainId) -> Result<(), DomainRefusal> {
-        self.inner.store.delete_domain(id, self.links_until()).await?;
+    pub(crate) async fn delete_domain_by_id(
+        &self,
+        by: &Requester,
+        id: DomainId,
+    ) -> Result<(), DomainRefusal> {
+        let store = self.recording(by, Operation::DomainsDelete, AuditSubject::Domain(id));
+        store.delete_domain(id, self.links_until()).await?;
         self.inner.verified.clear();
         Ok(())
     }
@@ -71,11 +78,12 @@ impl App {
         key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         let domain = self.own_domain(caller, name).await?;
-        self.rotate_dkim_of(domain, key).await
+        self.rotate_dkim_of(&caller.requester(), domain, key).await
     }
 
     pub(crate) async fn rotate_dkim_of(
         &self,
+        by: &Requester,
         domain: Domain,
         key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
@@ -92,7 +100,8 @@ impl App {
         }
         let key = dkim_keys::resolve(&self.inner.domain_limits, &domain.name, key).await?;
         let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
-        let rotated = self.inner.store.rotate_domain_key(domain.id, key, next_check_at).await;
+        let store = self.recording(by, Operation::DomainsRotateDkim, AuditSubject::Domain(domain.id));
+        let rotated = store.rotate_domain_key(domain.id, key, next_check_at).await;
         rotated.map_err(|error| match error {
             StoreError::Conflict => taken(),
             other => other.into(),

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use postroad_store::{DomainOwner, KeyAlgorithm, NewDomain};
+use postroad_store::{AuditSubject, DomainOwner, KeyAlgorithm, NewDomain};
 use tokio::time::timeout;
 
 use super::check::{ExpectedRecords, Purpose, check};
 use super::schedule::FIRST_CHECK_AFTER;
 use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
+use crate::access::Operation;
+use crate::accounts::Requester;
 use crate::{App, Caller, FieldProblem};
 
 /// For the look at what the domain has already; without an answer the records are shown as for a new domain.
@@ -26,12 +28,13 @@ impl App {
         key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         let name = parse_name(name)?;
-        self.create_domain_of(DomainOwner::Server(caller.server_id), name, key).await
+        self.create_domain_of(&caller.requester(), DomainOwner::Server(caller.server_id), name, key).await
     }
 
     /// Adds a domain with a key of its own, and a second one if the installation makes those.
     pub(crate) async fn create_domain_of(
         &self,
+        by: &Requester,
         owner: DomainOwner,
         name: DomainName,
         key: ImportedDkimKey,
@@ -46,8 +49,9 @@ impl App {
             return Err(DomainRefusal::TooMany { most: limits.per_owner_max });
         }
         let _permit = limits.begin_change(owned.account_id)?;
+        let subject = AuditSubject::NewDomain(owner, name.clone());
         let new = self.new_domain(owner, name, key, false).await?;
-        let domain = self.inner.store.create_domain(new).await?;
+        let domain = self.recording(by, Operation::DomainsCreate, subject).create_domain(new).await?;
         self.inner.verified.clear();
         Ok(self.domain_view(domain).await)
     }

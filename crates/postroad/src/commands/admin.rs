@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use anyhow::bail;
-use postroad_app::admin::{Command, DaysCeiling, NewKey, SetServerTracking};
+use postroad_app::admin::{Command, DaysCeiling, NewAccountKeyCommand, NewKey, SetServerTracking};
 use serde_json::Value;
 
 use super::admin_client::AdminClient;
 use super::{domains, load_config, suppressions};
 use crate::cli::{
-    AccountCommand, AdminArgs, AdminCommand, KeyCommand, OnOff, OrNone, PoolCommand, ServerCommand,
-    SuppressionCommand,
+    AccountCommand, AccountKeyCommand, AdminArgs, AdminCommand, KeyCommand, NewKeyArgs, OnOff,
+    OperatorKeyCommand, OrNone, PoolCommand, ServerCommand, SuppressionCommand,
 };
 use crate::terminal::{one_line, print};
 
@@ -98,6 +98,18 @@ fn request_of(given: AdminCommand) -> anyhow::Result<Request> {
             KeyCommand::Revoke { id } => Command::KeyRevoke { id },
             KeyCommand::Rotate { id, grace } => Command::KeyRotate { id, grace_seconds: grace.as_secs() },
         },
+        AdminCommand::AccountKey(key) => match key {
+            AccountKeyCommand::Create { account, key } => new_account_key(Some(account), key),
+            AccountKeyCommand::List { account } => Command::AccountKeyList { account: Some(account) },
+            AccountKeyCommand::Revoke { id, account } => {
+                Command::AccountKeyRevoke { account: Some(account), id }
+            }
+        },
+        AdminCommand::OperatorKey(key) => match key {
+            OperatorKeyCommand::Create(key) => new_account_key(None, key),
+            OperatorKeyCommand::List => Command::AccountKeyList { account: None },
+            OperatorKeyCommand::Revoke { id } => Command::AccountKeyRevoke { account: None, id },
+        },
         AdminCommand::Pool(pool) => match pool {
             PoolCommand::Create { name, shared } => Command::PoolCreate { name, shared },
             PoolCommand::List => Command::PoolList,
@@ -113,6 +125,11 @@ fn request_of(given: AdminCommand) -> anyhow::Result<Request> {
         AdminCommand::Reports { domain } => Command::Reports { domain },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: state.is_on() },
     }))
+}
+
+fn new_account_key(account: Option<String>, key: NewKeyArgs) -> Command {
+    let NewKeyArgs { name, scopes, allow, expires_at } = key;
+    Command::AccountKeyCreate(NewAccountKeyCommand { account, name, scopes, allow, expires_at })
 }
 
 fn days_ceiling(given: OrNone<u32>) -> DaysCeiling {

@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
 use postroad_app::{App, DevSetup};
-use postroad_model::CredentialId;
 use postroad_net::ensure_self_signed;
 use serde_json::json;
 
@@ -46,6 +45,8 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
             "url": url,
             "api_key": setup.api_key,
             "api_secret": setup.api_secret,
+            "account_api_key": setup.account_api_key,
+            "operator_api_key": setup.operator_api_key,
             "domain": setup.domain,
             "pid": std::process::id(),
             "smtp": service.smtp_addresses.client_settings(),
@@ -69,11 +70,11 @@ async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
     // Other processes may use the same PostgreSQL database with their own keys: the folder remembers ours.
     let file = config.data_dir.join("dev-key-id");
     let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
-    let setup = app.dev_setup_beside_others(previous.map(CredentialId)).await?;
+    let setup = app.dev_setup_beside_others(previous).await?;
     let mut options = std::fs::File::options();
     let opened = options.create(true).truncate(true).write(true).mode(0o600).open(&file);
     opened
-        .and_then(|mut file| file.write_all(setup.credential_id.to_string().as_bytes()))
+        .and_then(|mut file| file.write_all(setup.key_ids.to_string().as_bytes()))
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(setup)
 }
@@ -142,6 +143,7 @@ fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, da
         "off: the configuration lets mail leave this machine".to_owned()
     };
     let DevSetup { api_key, api_secret, domain, server_name, credential_name, .. } = setup;
+    let DevSetup { account_api_key, operator_api_key, .. } = setup;
     format!(
         r#"Postroad is running on this machine only. Stop it with Ctrl-C; data stays in {data_dir}.
 
@@ -150,10 +152,12 @@ fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, da
   API docs    {url}/api/v1/openapi.json
   API key     {api_key}
   API secret  {api_secret}
+  Account     {account_api_key} in the header X-Account-API-Key
+  Operator    {operator_api_key} in the header X-Operator-API-Key
   SMTP        {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
               user = API key, password = API secret
-  Credential  {credential_name} (server {server_name}); the key is shown this once; the next start makes
-              another and revokes this one
+  Credential  {credential_name} (server {server_name}); the keys are shown this once; the next start makes
+              others and revokes these
   Domain      {domain} (verified: send from any address at it)
 
 Send a first message:

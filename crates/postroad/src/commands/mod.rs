@@ -2,6 +2,8 @@
 
 pub(crate) mod admin;
 mod admin_client;
+pub(crate) mod api_call;
+pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod dev;
 mod domains;

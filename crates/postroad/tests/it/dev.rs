@@ -12,7 +12,9 @@ both_engines! {
         let mut world = world;
         let ready = world.daemon.ready().clone();
         let keys: Vec<&String> = ready.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["url", "api_key", "api_secret", "domain", "pid", "smtp"]);
+        assert_eq!(keys, [
+            "url", "api_key", "api_secret", "account_api_key", "operator_api_key", "domain", "pid", "smtp"
+        ]);
         assert_eq!(ready["domain"], "example.test");
         assert_eq!(ready["pid"], world.daemon.pid());
         assert!(ready["url"].as_str().unwrap().starts_with("http://127.0.0.1:"));

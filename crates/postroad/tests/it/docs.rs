@@ -106,6 +106,7 @@ impl Reader {
         self.replace("PASTE-THE-SECRET", &text("/api_secret"));
         self.replace("$URL", &url);
         self.replace("$KEY", &key);
+        self.replace("$ACCOUNT_KEY", &text("/account_api_key"));
         self.replace("$SECRET", &text("/api_secret"));
         self.run(
             "postroad config default > postroad.toml

@@ -124,8 +124,19 @@ struct Visit {
 
 impl Visit {
     async fn call(&mut self, path: &str, body: Value) -> Value {
+        let key = self.world.key.clone();
+        self.call_as(("X-Server-API-Key", &key), path, body).await
+    }
+
+    async fn by_operator(&mut self, path: &str, body: Value) -> Value {
+        let key = self.world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
+        self.call_as(("X-Operator-API-Key", &key), path, body).await
+    }
+
+    async fn call_as(&mut self, key: (&str, &str), path: &str, body: Value) -> Value {
         let path = format!("/api/v1/{path}");
-        let reply = self.world.post(&path, &body).await;
+        let post = "POST".parse().unwrap();
+        let reply = self.world.client.request(post, &path, &[key], body.to_string().into()).await.unwrap();
         let answer = reply.json();
         let response = &self.schemas.document["paths"][&path]["post"]["responses"][reply.status.to_string()];
         let schema = &response["content"]["application/json"]["schema"];
@@ -290,6 +301,52 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))
         .await;
     visit.call("server/update", json!({"mode": "x", "retention": {"bodies_days": -1}})).await;
+
+    let account = visit.by_operator("accounts/create", json!({"name": "acme"})).await["id"].clone();
+    let server = json!({"account": account, "name": "shop", "idempotency_key": "k"});
+    let server = visit.by_operator("servers/create", server).await["id"].clone();
+    let credential = json!({"server": server, "name": "web", "allow": ["192.0.2.0/24"]});
+    let credential = visit.by_operator("credentials/create", credential).await["id"].clone();
+    let key = visit.by_operator("account_keys/create", json!({"account": account, "name": "k"})).await["id"]
+        .clone();
+    for (path, good) in [
+        ("accounts/create", json!({"name": "other"})),
+        ("servers/create", json!({"account": account, "name": "news"})),
+        ("credentials/create", json!({"server": server, "name": "x"})),
+        ("account_keys/create", json!({"account": account, "name": "x", "scopes": ["servers:read"]})),
+        ("accounts/list", json!({"limit": 1})),
+        ("servers/list", json!({"limit": 1})),
+        ("credentials/list", json!({"limit": 1})),
+        ("account_keys/list", json!({"account": account, "limit": 1})),
+        ("accounts/get", json!({ "id": account })),
+        ("servers/get", json!({ "id": server })),
+        ("credentials/get", json!({ "id": credential })),
+        ("accounts/update", json!({"id": account, "name": "acme 2"})),
+        ("account/get", json!({ "account": account })),
+        ("account/update", json!({"account": account, "name": "acme 3"})),
+        ("account/usage", json!({ "account": account })),
+        (
+            "servers/update",
+            json!({"id": server, "ceilings": {"hourly_limit": 100}, "tracking": {"opens": true}}),
+        ),
+        ("credentials/update", json!({"id": credential, "name": "shop"})),
+        ("credentials/rotate", json!({ "id": credential })),
+        ("credentials/revoke", json!({ "id": credential })),
+        ("account_keys/revoke", json!({"id": key, "account": account})),
+        ("servers/suspend", json!({"id": server, "reason": "x"})),
+        ("servers/resume", json!({ "id": server })),
+        ("servers/delete", json!({ "id": server })),
+        ("servers/restore", json!({ "id": server })),
+        ("accounts/suspend", json!({"id": account, "reason": "x"})),
+        ("accounts/resume", json!({ "id": account })),
+        ("account/audit", json!({"account": account, "limit": 100})),
+        ("accounts/delete", json!({ "id": account })),
+        ("accounts/restore", json!({ "id": account })),
+    ] {
+        visit.by_operator(path, good).await;
+        let wrong = json!({"id": 999_999, "server": 999_999, "account": 999_999, "limit": 0, "name": "7", "reason": ""});
+        visit.by_operator(path, wrong).await;
+    }
 
     // Answers that come before an endpoint is asked.
     let (key, big) = (visit.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));

@@ -301,6 +301,11 @@ impl World {
         self.command_output("admin", args)
     }
 
+    /// `postroad audit … --json` beside the running server.
+    pub(crate) fn audit_output(&self, args: &[&str]) -> (bool, String, String) {
+        self.command_output("audit", args)
+    }
+
     /// `postroad queue … --json` beside the running server.
     pub(crate) fn queue(&self, args: &[&str]) -> Value {
         let (success, out, err) = self.command_output("queue", args);

@@ -15,6 +15,27 @@ pub struct Account {
     pub suspended_reason: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Counted up by every change.
+    pub version: i64,
+    /// Until when a deleted account can be restored.
+    pub delete_at: Option<Timestamp>,
+}
+
+/// Accounts to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct AccountFilter {
+    pub name: Option<String>,
+    pub suspended: Option<bool>,
+    /// Those that are deleted and can be restored, instead of the others.
+    pub deleted: bool,
+}
+
+/// Result of a change that is made only to the version that the caller has seen.
+#[derive(Debug, Clone)]
+pub enum Updated<T> {
+    Done(T),
+    /// Nothing was changed: this is the version.
+    OtherVersion(i64),
 }
 
 #[boxed_futures]
@@ -25,14 +46,61 @@ impl Store {
     }
 
     pub async fn list_accounts(&self) -> Result<Vec<Account>> {
-        let text = "SELECT id, name, suspended_reason, created_at, updated_at FROM accounts ORDER BY id";
+        let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
+                    FROM accounts ORDER BY id";
         self.fetch_all(text, Vec::new(), read).await
+    }
+
+    pub async fn find_account(&self, id: AccountId) -> Result<Option<Account>> {
+        let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
+                    FROM accounts WHERE id = $1";
+        self.fetch_opt(text, vec![id.0.into()], read).await
+    }
+
+    /// In the order of their ids, behind `after`.
+    pub async fn list_accounts_page(
+        &self,
+        filter: AccountFilter,
+        after: Option<AccountId>,
+        limit: usize,
+    ) -> Result<Vec<Account>> {
+        let text =
+            "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at FROM accounts
+             WHERE id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
+               AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
+               AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL)
+             ORDER BY id LIMIT $5";
+        let params = vec![
+            after.map_or(0, |id| id.0).into(),
+            filter.name.into(),
+            filter.suspended.into(),
+            filter.deleted.into(),
+            (limit as i64).into(),
+        ];
+        self.fetch_all(text, params, read).await
+    }
+
+    /// `OtherVersion` unless the account has the version `if_version`; `Conflict` if another account has the name.
+    pub async fn rename_account(
+        &self,
+        id: AccountId,
+        if_version: Option<i64>,
+        name: String,
+    ) -> Result<Updated<Account>> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(rename(sql, id, if_version, name, now))).await
+    }
+
+    /// Marks the account as deleted, or takes the mark away. `NotFound` for one that is in that state already, or too late to be restored.
+    pub async fn set_account_deleted(&self, id: AccountId, delete_at: Option<Timestamp>) -> Result<Account> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
     }
 
     pub async fn set_account_suspended(&self, id: AccountId, reason: Option<String>) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE accounts SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
+            "UPDATE accounts SET suspended_reason = $2, version = version + 1, updated_at = $3 WHERE id = $1",
             vec![id.0.into(), reason.into(), now.into()],
         )
         .await?;
@@ -45,11 +113,52 @@ pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Resul
     let row = sql
         .query_opt(
             "INSERT INTO accounts (name, created_at, updated_at) VALUES ($1, $2, $2)
-             RETURNING id, name, suspended_reason, created_at, updated_at",
+             RETURNING id, name, suspended_reason, created_at, updated_at, version, delete_at",
             &[name.into(), now.into()],
         )
         .await?;
     read(&row.ok_or(StoreError::Conflict)?)
+}
+
+async fn find(sql: &Sql<'_>, id: AccountId) -> Result<Account, StoreError> {
+    let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
+                FROM accounts WHERE id = $1";
+    read(&sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?)
+}
+
+async fn rename(
+    sql: &Sql<'_>,
+    id: AccountId,
+    if_version: Option<i64>,
+    name: String,
+    now: Timestamp,
+) -> Result<Updated<Account>, StoreError> {
+    let renamed = sql
+        .execute(
+            "UPDATE accounts SET name = $2, version = version + 1, updated_at = $3
+             WHERE id = $1 AND (CAST($4 AS BIGINT) IS NULL OR version = $4)",
+            &[id.0.into(), name.into(), now.into(), if_version.into()],
+        )
+        .await?;
+    if renamed == 0 {
+        return find(sql, id).await.map(|account| Updated::OtherVersion(account.version));
+    }
+    find(sql, id).await.map(Updated::Done)
+}
+
+async fn set_deleted(
+    sql: &Sql<'_>,
+    id: AccountId,
+    delete_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Account, StoreError> {
+    sql.change(
+        "UPDATE accounts SET delete_at = $2, version = version + 1, updated_at = $3
+         WHERE id = $1 AND CASE WHEN CAST($2 AS BIGINT) IS NULL THEN delete_at > $3 ELSE delete_at IS NULL END",
+        &[id.0.into(), delete_at.into(), now.into()],
+    )
+    .await?;
+    find(sql, id).await
 }
 
 fn read(row: &Row) -> Result<Account, StoreError> {
@@ -59,5 +168,7 @@ fn read(row: &Row) -> Result<Account, StoreError> {
         suspended_reason: row.text_opt(2)?,
         created_at: row.time(3)?,
         updated_at: row.time(4)?,
+        version: row.int(5)?,
+        delete_at: row.time_opt(6)?,
     })
 }

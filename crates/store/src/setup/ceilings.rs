@@ -37,6 +37,42 @@ pub enum ServerUpdate {
     Done(Box<Server>),
     /// Nothing was changed: these ceilings forbid it.
     Exceeds(Vec<Ceiling>),
+    /// Nothing was changed: the server has this version.
+    OtherVersion(i64),
+}
+
+/// Changes of ceilings; `Keep` keeps one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CeilingsChange {
+    /// Of a server that is made `development`, only the operator can make it live.
+    pub mode: Option<ServerMode>,
+    pub send_rate: Change<SendRate>,
+    pub hourly_limit: Change<u32>,
+    pub bodies_days: Change<u32>,
+    pub messages_days: Change<u32>,
+}
+
+impl CeilingsChange {
+    /// The ceilings after the change.
+    fn after(&self, now: &Ceilings) -> Ceilings {
+        Ceilings {
+            mode: self
+                .mode
+                .map_or(now.mode, |mode| Some(mode).filter(|mode| *mode == ServerMode::Development)),
+            send_rate: changed(self.send_rate, now.send_rate),
+            hourly_limit: changed(self.hourly_limit, now.hourly_limit),
+            bodies_days: changed(self.bodies_days, now.bodies_days),
+            messages_days: changed(self.messages_days, now.messages_days),
+        }
+    }
+}
+
+fn changed<T>(change: Change<T>, now: Option<T>) -> Option<T> {
+    match change {
+        Change::Keep => now,
+        Change::Clear => None,
+        Change::Set(value) => Some(value),
+    }
 }
 
 impl Ceilings {
@@ -83,7 +119,7 @@ impl Store {
     pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE servers SET mode = $2, mode_ceiling = $3, updated_at = $4 WHERE id = $1",
+            "UPDATE servers SET mode = $2, mode_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
             vec![id.0.into(), mode.as_str().into(), of_mode(mode).into(), now.into()],
         )
         .await?;
@@ -134,6 +170,36 @@ pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
     (mode == ServerMode::Development).then(|| mode.as_str())
 }
 
+/// Sets ceilings; values in force follow them. Changes nothing if `change` would exceed the new ones.
+pub(crate) async fn set_all(
+    sql: &Sql<'_>,
+    server: &Server,
+    ceilings: &CeilingsChange,
+    change: &ServerChange,
+    now: Timestamp,
+) -> Result<Vec<Ceiling>, StoreError> {
+    let (old, new) = (&server.ceilings, ceilings.after(&server.ceilings));
+    let exceeded = new.exceeded_by(change);
+    if !exceeded.is_empty() {
+        return Ok(exceeded);
+    }
+    let id = server.id;
+    if let Some(mode) = ceilings.mode {
+        let text = "UPDATE servers SET mode = $2, mode_ceiling = $3 WHERE id = $1";
+        sql.change(text, &[id.0.into(), mode.as_str().into(), of_mode(mode).into()]).await?;
+    }
+    if new.send_rate != old.send_rate {
+        set_send_rate(sql, id, new.send_rate, now).await?;
+    }
+    if new.hourly_limit != old.hourly_limit {
+        set_hourly_limit(sql, id, new.hourly_limit, now).await?;
+    }
+    if (new.bodies_days, new.messages_days) != (old.bodies_days, old.messages_days) {
+        set_retention(sql, id, new.bodies_days, new.messages_days, now).await?;
+    }
+    Ok(Vec::new())
+}
+
 /// The server, which nobody else changes until the transaction ends.
 pub(crate) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
@@ -150,7 +216,7 @@ pub(crate) async fn set_send_rate(
     let rate = follow(server.send_rate, server.ceilings.send_rate, ceiling, SendRate::is_above);
     let text = |rate: Option<SendRate>| rate.map(|rate| rate.to_string());
     sql.change(
-        "UPDATE servers SET send_rate = $2, send_rate_ceiling = $3, updated_at = $4 WHERE id = $1",
+        "UPDATE servers SET send_rate = $2, send_rate_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
         &[id.0.into(), text(rate).into(), text(ceiling).into(), now.into()],
     )
     .await
@@ -165,7 +231,7 @@ pub(crate) async fn set_hourly_limit(
     let server = lock(sql, id).await?;
     let limit = follow(server.hourly_limit, server.ceilings.hourly_limit, ceiling, |a, b| a > b);
     sql.change(
-        "UPDATE servers SET hourly_limit = $2, hourly_limit_ceiling = $3, updated_at = $4 WHERE id = $1",
+        "UPDATE servers SET hourly_limit = $2, hourly_limit_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
         &[id.0.into(), limit.map(i64::from).into(), ceiling.map(i64::from).into(), now.into()],
     )
     .await
@@ -183,7 +249,7 @@ pub(crate) async fn set_retention(
     let in_force = |value, old, new| follow(value, old, new, |a: u32, b| a > b).map(i64::from);
     sql.change(
         "UPDATE servers SET retention_bodies = $2, retention_bodies_ceiling = $3,
-             retention_messages = $4, retention_messages_ceiling = $5, updated_at = $6
+             retention_messages = $4, retention_messages_ceiling = $5, version = version + 1, updated_at = $6
          WHERE id = $1",
         &[
             id.0.into(),

@@ -53,6 +53,9 @@ pub struct Credential {
     pub created_at: Timestamp,
     /// The credential that rotation put in its place.
     pub replaced_by: Option<CredentialId>,
+    /// Counted up by every change.
+    pub version: i64,
+    pub updated_at: Timestamp,
 }
 
 /// Everything a call needs to know of its key, read at once.
@@ -200,8 +203,10 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
     let row = sql
         .query_opt(
             "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
-                    c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by,
-                    s.mode, coalesce(s.suspended_reason, a.suspended_reason), s.hourly_limit,
+                    c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by, c.version, c.updated_at,
+                    s.mode, coalesce(s.suspended_reason, a.suspended_reason,
+                                     CASE WHEN s.delete_at IS NOT NULL OR a.delete_at IS NOT NULL THEN 'deleted' END),
+                    s.hourly_limit,
                     s.track_opens, s.track_clicks, s.track_excluded_hosts, s.account_id
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
@@ -210,11 +215,11 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         .await?;
     let Some(mut row) = row else { return Ok(None) };
     Ok(Some(CredentialAccess {
-        mode: row.name(14, ServerMode::parse)?,
-        suspended_reason: row.text_opt(15)?,
-        hourly_limit: row.int_opt(16)?.map(|limit| limit as u32),
-        tracking: servers::read_of_server(&row, 17)?,
-        account_id: AccountId(row.int(20)?),
+        mode: row.name(16, ServerMode::parse)?,
+        suspended_reason: row.text_opt(17)?,
+        hourly_limit: row.int_opt(18)?.map(|limit| limit as u32),
+        tracking: servers::read_of_server(&row, 19)?,
+        account_id: AccountId(row.int(22)?),
         credential: read(&mut row)?,
     }))
 }
@@ -223,7 +228,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Crede
     let row = sql
         .query_opt(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
              FROM credentials WHERE id = $1",
             &[id.0.into()],
         )
@@ -236,7 +241,7 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     let rows = sql
         .query(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
              FROM credentials WHERE server_id = $1 OR $1 = 0 ORDER BY id",
             &[server_id.map_or(0, |id| id.0).into()],
         )
@@ -248,7 +253,7 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
-        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), updated_at = $2 WHERE id = $1",
+        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), version = version + 1, updated_at = $2 WHERE id = $1",
         &[id.0.into(), now.into()],
     )
     .await
@@ -264,7 +269,7 @@ pub(crate) async fn rotate(
 ) -> Result<CredentialId, StoreError> {
     let new = create(sql, new, now).await?;
     sql.change(
-        "UPDATE credentials SET updated_at = $3, replaced_by = $4,
+        "UPDATE credentials SET updated_at = $3, version = version + 1, replaced_by = $4,
          expires_at = CASE WHEN expires_at IS NULL OR expires_at > $2 THEN $2 ELSE expires_at END
          WHERE id = $1 AND revoked_at IS NULL AND replaced_by IS NULL",
         &[old.0.into(), old_expires_at.into(), now.into(), new.0.into()],
@@ -294,7 +299,7 @@ pub(crate) async fn touch(sql: &Sql<'_>, used: Vec<(CredentialId, Timestamp)>) -
     Ok(())
 }
 
-fn read(row: &mut Row) -> Result<Credential, StoreError> {
+pub(super) fn read(row: &mut Row) -> Result<Credential, StoreError> {
     Ok(Credential {
         id: CredentialId(row.int(0)?),
         server_id: ServerId(row.int(1)?),
@@ -310,10 +315,12 @@ fn read(row: &mut Row) -> Result<Credential, StoreError> {
         last_used_at: row.time_opt(11)?,
         created_at: row.time(12)?,
         replaced_by: row.int_opt(13)?.map(CredentialId),
+        version: row.int(14)?,
+        updated_at: row.time(15)?,
     })
 }
 
-fn hash(row: &mut Row, at: usize) -> Result<KeyHash, StoreError> {
+pub(super) fn hash(row: &mut Row, at: usize) -> Result<KeyHash, StoreError> {
     let bytes = row.take_blob(at)?;
     bytes.try_into().map(KeyHash).map_err(|_| StoreError::Internal("a key hash is not 32 bytes".into()))
 }

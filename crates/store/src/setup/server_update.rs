@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
-use super::ceilings::ServerUpdate;
+use super::ceilings::{CeilingsChange, ServerUpdate};
 use super::{ceilings, servers};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
@@ -28,8 +28,19 @@ impl Store {
     /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
     /// the name.
     pub async fn update_server(&self, id: ServerId, change: ServerChange) -> Result<ServerUpdate> {
+        self.update_server_from_above(id, None, CeilingsChange::default(), change).await
+    }
+
+    /// Likewise by the account or the operator: with new ceilings, and only if the server has the version `if_version`.
+    pub async fn update_server_from_above(
+        &self,
+        id: ServerId,
+        if_version: Option<i64>,
+        ceilings: CeilingsChange,
+        change: ServerChange,
+    ) -> Result<ServerUpdate> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(update(sql, id, change, now))).await
+        self.change(move |sql| Box::pin(update(sql, id, if_version, ceilings, change, now))).await
     }
 }
 
@@ -37,10 +48,16 @@ impl Store {
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
+    if_version: Option<i64>,
+    new_ceilings: CeilingsChange,
     change: ServerChange,
     now: Timestamp,
 ) -> Result<ServerUpdate, StoreError> {
-    let exceeded = ceilings::lock(sql, id).await?.ceilings.exceeded_by(&change);
+    let server = ceilings::lock(sql, id).await?;
+    if if_version.is_some_and(|version| version != server.version) {
+        return Ok(ServerUpdate::OtherVersion(server.version));
+    }
+    let exceeded = ceilings::set_all(sql, &server, &new_ceilings, &change, now).await?;
     if !exceeded.is_empty() {
         return Ok(ServerUpdate::Exceeds(exceeded));
     }
@@ -53,7 +70,7 @@ pub(crate) async fn update(
              track_excluded_hosts = coalesce($10, track_excluded_hosts),
              retention_bodies = CASE CAST($11 AS BIGINT) WHEN 1 THEN retention_bodies ELSE $12 END,
              retention_messages = CASE CAST($13 AS BIGINT) WHEN 1 THEN retention_messages ELSE $14 END,
-             updated_at = $15
+             version = version + 1, updated_at = $15
          WHERE id = $1",
         &[
             id.0.into(),

@@ -34,8 +34,22 @@ pub struct Server {
     pub retention: ServerRetention,
     /// Limits of its own key.
     pub ceilings: super::Ceilings,
+    /// Counted up by every change.
+    pub version: i64,
+    /// Until when a deleted server can be restored.
+    pub delete_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Servers to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFilter {
+    pub account_id: Option<AccountId>,
+    pub name: Option<String>,
+    pub suspended: Option<bool>,
+    /// Those that are deleted and can be restored, instead of the others.
+    pub deleted: bool,
 }
 
 /// Days that a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
@@ -72,15 +86,39 @@ impl Store {
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
                     s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
                     s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
          FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
         self.fetch_all(text, Vec::new(), read).await
+    }
+
+    /// In the order of their ids, behind `after`.
+    pub async fn list_servers_page(
+        &self,
+        filter: ServerFilter,
+        after: Option<ServerId>,
+        limit: usize,
+    ) -> Result<Vec<Server>> {
+        self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64))).await
+    }
+
+    /// How many servers an account has, those that can be restored included, counted up to `most`.
+    pub async fn count_servers(&self, account_id: AccountId, most: usize) -> Result<usize> {
+        let text = "SELECT id FROM servers WHERE account_id = $1 ORDER BY id LIMIT $2";
+        let params = vec![account_id.0.into(), (most as i64).into()];
+        Ok(self.fetch_all(text, params, |row| row.int(0)).await?.len())
+    }
+
+    /// Marks the server as deleted, or takes the mark away. `NotFound` for one that is in that state
+    /// already, or too late to be restored.
+    pub async fn set_server_deleted(&self, id: ServerId, delete_at: Option<Timestamp>) -> Result<Server> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
     }
 
     pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE servers SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
+            "UPDATE servers SET suspended_reason = $2, version = version + 1, updated_at = $3 WHERE id = $1",
             vec![id.0.into(), reason.into(), now.into()],
         )
         .await?;
@@ -92,7 +130,7 @@ impl Store {
     pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE servers SET pool_id = $2, updated_at = $3 WHERE id = $1",
+            "UPDATE servers SET pool_id = $2, version = version + 1, updated_at = $3 WHERE id = $1",
             vec![id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
         )
         .await?;
@@ -103,7 +141,8 @@ impl Store {
     pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, updated_at = $5
+            "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, version = version + 1,
+                 updated_at = $5
              WHERE id = $1",
             vec![
                 id.0.into(),
@@ -144,12 +183,73 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
                     s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
                     s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
              FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
             &[id.0.into()],
         )
         .await?;
     row.as_ref().map(read).transpose()
+}
+
+async fn list_page(
+    sql: &Sql<'_>,
+    filter: ServerFilter,
+    after: Option<ServerId>,
+    limit: i64,
+) -> Result<Vec<Server>, StoreError> {
+    // Two texts, so that the servers of one account are found by index.
+    let text = match filter.account_id {
+        Some(_) => {
+            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
+             FROM servers s JOIN accounts a ON a.id = s.account_id
+             WHERE s.account_id = $1 AND s.id > $2
+               AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
+               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
+               AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
+             ORDER BY s.id LIMIT $6"
+        }
+        None => {
+            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
+             FROM servers s JOIN accounts a ON a.id = s.account_id
+             WHERE CAST($1 AS BIGINT) IS NULL AND s.id > $2
+               AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
+               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
+               AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
+             ORDER BY s.id LIMIT $6"
+        }
+    };
+    let params = [
+        filter.account_id.map(|id| id.0).into(),
+        after.map_or(0, |id| id.0).into(),
+        filter.name.into(),
+        filter.suspended.into(),
+        filter.deleted.into(),
+        limit.into(),
+    ];
+    sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+async fn set_deleted(
+    sql: &Sql<'_>,
+    id: ServerId,
+    delete_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Server, StoreError> {
+    sql.change(
+        "UPDATE servers SET delete_at = $2, version = version + 1, updated_at = $3
+         WHERE id = $1 AND CASE WHEN CAST($2 AS BIGINT) IS NULL THEN delete_at > $3 ELSE delete_at IS NULL END",
+        &[id.0.into(), delete_at.into(), now.into()],
+    )
+    .await?;
+    find(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
 pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
@@ -175,6 +275,8 @@ fn read(row: &Row) -> Result<Server, StoreError> {
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
         ceilings: ceilings::read(row, 16)?,
+        version: row.int(21)?,
+        delete_at: row.time_opt(22)?,
     })
 }
 

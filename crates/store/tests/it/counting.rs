@@ -9,7 +9,9 @@ use postroad_store::{
     Metric, NewEvent, NewSend, Outcome, Sums,
 };
 
-use crate::domains::{BEFORE_BATCHES, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
+use crate::domains::{
+    ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE,
+};
 use crate::fixture::{Fixture, Place, on_both_engines};
 
 on_both_engines!(
@@ -413,6 +415,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
                 bounced INTEGER NOT NULL, complained INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (source_id, day)) WITHOUT ROWID",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
+            ACCOUNTS_BEFORE,
             DOMAINS_BEFORE_SQLITE,
             "PRAGMA user_version = 8",
         ],
@@ -431,6 +434,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE source_days DROP COLUMN provider; ALTER TABLE source_days ADD PRIMARY KEY (source_id, day)",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
+            ACCOUNTS_BEFORE,
             DOMAINS_BEFORE_POSTGRES,
             "DROP FUNCTION event_xact, settled_xact CASCADE",
             "DELETE FROM schema_version WHERE version > 8",

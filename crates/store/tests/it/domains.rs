@@ -34,6 +34,13 @@ on_both_engines! {
     domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
 }
 
+/// Undoes the migration of accounts.
+pub(crate) const ACCOUNTS_BEFORE: &str = "DROP TABLE account_keys; DROP TABLE audit; DROP TABLE audit_heads;
+    DROP TABLE creations; DROP INDEX servers_by_account; DROP INDEX servers_by_delete_at;
+    DROP INDEX accounts_by_delete_at; ALTER TABLE accounts DROP COLUMN version;
+    ALTER TABLE accounts DROP COLUMN delete_at; ALTER TABLE servers DROP COLUMN version;
+    ALTER TABLE servers DROP COLUMN delete_at; ALTER TABLE credentials DROP COLUMN version";
+
 /// Undoes migration 22.
 pub(crate) const BEFORE_BATCHES: &str =
     "DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
@@ -582,6 +589,7 @@ async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture
     fixture.execute(BEFORE_BATCHES).await;
     fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;
     fixture.execute(COUNTERS_BEFORE).await;
+    fixture.execute(ACCOUNTS_BEFORE).await;
     fixture.execute(if is_sqlite { DOMAINS_BEFORE_SQLITE } else { DOMAINS_BEFORE_POSTGRES }).await;
     let blob = |hex: &str| if is_sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'") };
     let insert = format!(

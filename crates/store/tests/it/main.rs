@@ -2,6 +2,7 @@
 //! PostgreSQL comes from `cargo xtask test`.
 
 mod accept;
+mod audit;
 mod begin;
 mod bodies;
 mod child;

@@ -230,7 +230,7 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
     let store = &fixture.store;
     let update = async |change| match store.update_server(fixture.server, change).await? {
         ServerUpdate::Done(server) => Ok(*server),
-        ServerUpdate::Exceeds(ceilings) => panic!("there is no ceiling: {ceilings:?}"),
+        refused => panic!("nothing forbids it: {refused:?}"),
     };
     let before = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
     fixture.clock.set(fixture.in_secs(5));

@@ -18,6 +18,7 @@ on_both_engines!(
     last_use_never_goes_back,
     settings_are_set_replaced_and_removed,
     what_is_not_there_is_not_found,
+    a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
 );
 
 async fn accounts_are_created_listed_and_suspended(fixture: Fixture) {
@@ -267,4 +268,18 @@ async fn what_is_not_there_is_not_found(fixture: Fixture) {
     assert!(store.list_credentials(None).await.expect("the store works").is_empty());
     // A failed verb leaves the store in working order.
     store.create_account("Next".into()).await.expect("the store works");
+}
+
+async fn a_deleted_server_keeps_nothing_once_it_cannot_be_restored(fixture: Fixture) {
+    let (store, id) = (&fixture.store, fixture.server);
+    let week = Duration::from_hours(7 * 24);
+    let deleted = store.set_server_deleted(id, Some(fixture.now().plus(week))).await.expect("it is there");
+    assert!(deleted.delete_at.is_some() && deleted.version > 1);
+    assert_eq!(store.end_deleted_servers(10).await.expect("the store works"), 0);
+    fixture.clock.advance(week);
+    assert!(store.set_server_deleted(id, None).await.is_err(), "too late");
+    assert_eq!(store.end_deleted_servers(10).await.expect("the store works"), 1);
+    assert_eq!(store.end_deleted_servers(10).await.expect("the store works"), 0, "once is enough");
+    let server = store.find_server(id).await.expect("the store works").expect("it is there");
+    assert_eq!((server.retention.bodies_days, server.retention.messages_days), (Some(0), Some(0)));
 }

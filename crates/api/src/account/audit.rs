@@ -1,0 +1,137 @@
+//! account/audit: changes of the account and of what it owns.
+
+use std::borrow::Cow;
+
+use postroad_model::AccountId;
+use postroad_store::{AuditEntry, AuditFilter};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::account_params::{page_flags, read_account, read_integer, read_time};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Memory of one entry in an answer.
+const ENTRY_BYTES: usize = 8 << 10;
+
+/// Which entries.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"operation": "servers/update"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct AuditIn {
+    /// Only of this operation, such as `credentials/create`.
+    operation: Option<String>,
+    /// Only about things of this kind, such as `server`.
+    subject: Option<String>,
+    /// Only about the thing with this id.
+    subject_id: Option<i64>,
+    /// Only by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
+    actor: Option<String>,
+    /// Only from this time on (RFC 3339).
+    since: Option<String>,
+    /// Only before this time (RFC 3339).
+    until: Option<String>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// Id of the account; required with the operator's key. 0 is the installation itself.
+    account: Option<i64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditListOut {
+    items: Vec<AuditOut>,
+}
+
+/// One change.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditOut {
+    /// 1, 2, 3 … without gaps.
+    seq: i64,
+    at: String,
+    /// `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
+    #[schema(example = "account_key")]
+    actor: String,
+    actor_id: Option<i64>,
+    /// Where the call came from; null at the command line.
+    address: Option<String>,
+    #[schema(example = "servers/update")]
+    operation: String,
+    #[schema(example = "server")]
+    subject: String,
+    subject_id: Option<i64>,
+    /// The thing before the change, without secrets; null if it was made.
+    #[schema(value_type = Option<Object>, additional_properties)]
+    before: Option<serde_json::Value>,
+    /// The thing after the change; null if it is gone.
+    #[schema(value_type = Option<Object>, additional_properties)]
+    after: Option<serde_json::Value>,
+}
+
+/// Read the audit log
+///
+/// Every change of the account, its servers, credentials, domains and keys, newest first. There is one entry for each change and none
+/// for refused calls.
+#[utoipa::path(
+    post,
+    path = "/api/v1/account/audit",
+    tag = "account",
+    operation_id = "listAudit",
+    request_body = AuditIn,
+    responses((status = 200, body = Answer<AuditListOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, filter, before, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
+    let (found, has_more) = call.app.list_audit(&call.caller, account, filter, before, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.seq.to_string());
+    let items = found.into_iter().map(AuditOut::from).collect();
+    Ok(Success { data: AuditListOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+type AuditQuery = (Option<AccountId>, AuditFilter, Option<i64>, usize);
+
+/// The fields of the request; their names are those of `AuditIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<AuditQuery, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let filter = AuditFilter {
+        operation: fields.text("operation", findings).map(Cow::into_owned),
+        subject: fields.text("subject", findings).map(Cow::into_owned),
+        subject_id: read_integer(&mut fields, "subject_id", findings),
+        actor: fields.text("actor", findings).map(Cow::into_owned),
+        since: read_time(&mut fields, "since", findings),
+        until: read_time(&mut fields, "until", findings),
+    };
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let before = read_cursor(&mut fields, findings, |text| text.parse().ok());
+    let account = read_account(&mut fields, findings);
+    fields.finish(findings);
+    Ok((account, filter, before, limit))
+}
+
+impl From<AuditEntry> for AuditOut {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            seq: entry.seq,
+            at: entry.at.to_rfc3339(),
+            actor: entry.actor,
+            actor_id: entry.actor_id,
+            address: entry.address,
+            operation: entry.operation,
+            subject: entry.subject,
+            subject_id: entry.subject_id,
+            before: entry.before,
+            after: entry.after,
+        }
+    }
+}

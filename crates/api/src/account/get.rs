@@ -1,0 +1,51 @@
+//! account/get: the account of the key.
+
+use postroad_model::AccountId;
+use utoipa::ToSchema;
+
+use crate::account_params::read_account;
+use crate::customers::account_out::AccountOut;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which account.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct OwnAccountIn {
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+}
+
+/// Get the account
+///
+/// The account that the key belongs to.
+#[utoipa::path(
+    post,
+    path = "/api/v1/account/get",
+    tag = "account",
+    operation_id = "getAccount",
+    request_body = OwnAccountIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let account = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_own_account(&call.caller, account).await.map_err(Failure::from);
+    Success::with_warnings(found.map(AccountOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `OwnAccountIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Option<AccountId>, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let account = read_account(&mut fields, findings);
+    fields.finish(findings);
+    Ok(account)
+}

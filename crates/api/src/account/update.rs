@@ -1,0 +1,60 @@
+//! account/update: change the own account.
+
+use postroad_model::AccountId;
+use utoipa::ToSchema;
+
+use crate::account_params::{read_account, read_integer, read_required_text};
+use crate::customers::account_out::AccountOut;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// The account's new name.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "acme"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateOwnAccountIn {
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
+    /// Unique, and not a number.
+    name: String,
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+}
+
+/// Change the account
+///
+/// Its name.
+#[utoipa::path(
+    post,
+    path = "/api/v1/account/update",
+    tag = "account",
+    operation_id = "updateAccount",
+    request_body = UpdateOwnAccountIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, if_version, name) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.rename_own_account(&call.caller, id, if_version, &name).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateOwnAccountIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, Option<i64>, String), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_account(&mut fields, findings);
+    let if_version = read_integer(&mut fields, "if_version", findings);
+    let name = read_required_text(&mut fields, "name", findings);
+    fields.finish(findings);
+    Ok((id, if_version, name))
+}

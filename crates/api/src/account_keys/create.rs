@@ -1,0 +1,75 @@
+//! account_keys/create: a new API key of the account.
+
+use postroad_app::accounts::AccountKeyRequest;
+use postroad_model::{AccountId, AccountScope};
+use utoipa::ToSchema;
+
+use super::account_key_out::NewAccountKeyOut;
+use crate::account_params::{read_account, read_networks, read_required_text, read_time};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings, expect_text};
+use crate::json;
+
+/// More than there are.
+const SCOPES_MAX: usize = 30;
+
+/// A key to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateAccountKeyIn {
+    name: String,
+    /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Not more than the asking key has.
+    scopes: Option<Vec<String>>,
+    /// Addresses and networks it may be used from; all if left out.
+    allow: Option<Vec<String>>,
+    expires_at: Option<String>,
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+}
+
+/// Create an account key
+///
+/// The key is shown in this answer only.
+#[utoipa::path(
+    post,
+    path = "/api/v1/account_keys/create",
+    tag = "account_keys",
+    operation_id = "createAccountKey",
+    request_body = CreateAccountKeyIn,
+    responses((status = 200, body = Answer<NewAccountKeyOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, given) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let made = call.app.create_account_key(&call.caller, account, given).await.map_err(Failure::from);
+    Success::with_warnings(made.map(NewAccountKeyOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `CreateAccountKeyIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, AccountKeyRequest), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let name = read_required_text(&mut fields, "name", findings);
+    let mut scopes = Vec::new();
+    for (pointer, entry) in fields.array("scopes", SCOPES_MAX, findings).unwrap_or_default() {
+        let Some(text) = expect_text(&pointer, entry, findings) else { continue };
+        match text.parse::<AccountScope>() {
+            Ok(scope) => scopes.push(scope),
+            Err(problem) => findings.problem(pointer, problem),
+        }
+    }
+    let allow = read_networks(&mut fields, findings).unwrap_or_default();
+    let expires_at = read_time(&mut fields, "expires_at", findings);
+    let account = read_account(&mut fields, findings);
+    fields.finish(findings);
+    Ok((account, AccountKeyRequest { name, scopes, allow, expires_at }))
+}

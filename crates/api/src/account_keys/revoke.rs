@@ -1,0 +1,56 @@
+//! account_keys/revoke: end a key of the account.
+
+use postroad_model::{AccountId, AccountKeyId};
+use utoipa::ToSchema;
+
+use super::account_key_out::AccountKeyOut;
+use crate::account_params::{read_account, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which key.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RevokeAccountKeyIn {
+    id: i64,
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+}
+
+/// Revoke an account key
+///
+/// At once. Revoking again changes nothing.
+#[utoipa::path(
+    post,
+    path = "/api/v1/account_keys/revoke",
+    tag = "account_keys",
+    operation_id = "revokeAccountKey",
+    request_body = RevokeAccountKeyIn,
+    responses((status = 200, body = Answer<AccountKeyOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, id) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.revoke_account_key(&call.caller, account, id).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountKeyOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `RevokeAccountKeyIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, AccountKeyId), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = AccountKeyId(read_required_id(&mut fields, "id", findings));
+    let account = read_account(&mut fields, findings);
+    fields.finish(findings);
+    Ok((account, id))
+}

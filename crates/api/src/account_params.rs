@@ -1,0 +1,116 @@
+//! Parameters and answers that calls above a server's own data share.
+
+use std::borrow::Cow;
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+use postroad_app::accounts::{Created, CreationKey};
+use postroad_model::{AccountId, Timestamp};
+
+use crate::envelope::{AnswerMemory, Flags, Success};
+use crate::fields::{Fields, Findings, expect_text};
+use crate::idempotency;
+use crate::json::Json;
+use crate::page::Pagination;
+
+/// Most networks that are read; `app` has its own limit.
+const NETWORKS_MAX: usize = 200;
+
+/// Takes a required integer. One out of range becomes an id that does not exist.
+pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> i64 {
+    if fields.is_absent(name) {
+        findings.missing(name);
+    }
+    read_integer(fields, name, findings).unwrap_or(0)
+}
+
+/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+pub(crate) fn read_integer(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> Option<i64> {
+    match fields.take(name, findings)? {
+        Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
+        other => {
+            findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
+            None
+        }
+    }
+}
+
+/// `account`, by which the operator names the account.
+pub(crate) fn read_account(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<AccountId> {
+    read_integer(fields, "account", findings).map(AccountId)
+}
+
+pub(crate) fn read_required_text(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> String {
+    if fields.is_absent(name) {
+        findings.missing(name);
+    }
+    fields.text(name, findings).unwrap_or_default().into_owned()
+}
+
+pub(crate) fn read_time(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> Option<Timestamp> {
+    let text = fields.text(name, findings)?;
+    let moment = Timestamp::parse_rfc3339(&text);
+    if moment.is_none() {
+        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
+        findings.problem(fields.pointer(name), message);
+    }
+    moment
+}
+
+/// `allow`: addresses and networks.
+pub(crate) fn read_networks(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<IpNet>> {
+    let entries = fields.array("allow", NETWORKS_MAX, findings)?;
+    let mut networks = Vec::new();
+    for (pointer, entry) in entries {
+        let Some(text) = expect_text(&pointer, entry, findings) else { continue };
+        // A single address is a network of one.
+        let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
+        if let Ok(network) = text.parse::<IpNet>().or(single) {
+            networks.push(network);
+        } else {
+            let field = pointer.trim_start_matches('/').to_owned();
+            let message = format!("`{field}` should be an address or a network such as 192.0.2.0/24");
+            findings.problem(pointer, message);
+        }
+    }
+    Some(networks)
+}
+
+/// Idempotency key of a call that creates something, by header or field.
+pub(crate) fn read_creation_key(
+    headers: &HeaderMap,
+    fields: &mut Fields<'_>,
+    fingerprint: Option<[u8; 32]>,
+    findings: &mut Findings,
+) -> Option<CreationKey> {
+    let field = fields.text(idempotency::FIELD, findings).map(|text| Cow::Owned(text.into_owned()));
+    let request = idempotency::request(headers, field, fingerprint, findings)?;
+    Some(CreationKey { key: request.key, fingerprint: request.fingerprint })
+}
+
+/// Answer with something that was created now or by an earlier call.
+pub(crate) fn created<T, Out>(
+    created: Created<T>,
+    show: impl FnOnce(T) -> Out,
+    warnings: Vec<String>,
+) -> Success<Out> {
+    let flags = Flags { idempotent_replay: created.is_replay, warnings, ..Flags::default() };
+    Success { data: show(created.value), flags, memory: AnswerMemory::Owed }
+}
+
+/// Flags of one page; `next` is the position of its last entry, if there are more.
+pub(crate) fn page_flags(limit: usize, next: Option<String>, warnings: Vec<String>) -> Flags {
+    Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() }
+}

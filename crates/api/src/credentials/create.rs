@@ -1,0 +1,82 @@
+//! credentials/create: a new API key and secret of a server.
+
+use postroad_app::accounts::NewCredentialRequest;
+use postroad_model::{Scope, ServerId};
+use utoipa::ToSchema;
+
+use super::credential_out::NewCredentialOut;
+use crate::account_params::{
+    created, read_creation_key, read_networks, read_required_id, read_required_text, read_time,
+};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::{idempotency, json};
+
+/// A credential to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"server": 12, "name": "web shop", "scope": "send"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateCredentialIn {
+    /// Id of the server.
+    server: i64,
+    name: String,
+    /// `full` (if left out), `send` or `read`.
+    scope: Option<String>,
+    /// Everything sent with it is in test mode.
+    test: Option<bool>,
+    /// Everything sent with it is held.
+    hold: Option<bool>,
+    /// Addresses and networks it may be used from; all if left out.
+    allow: Option<Vec<String>>,
+    expires_at: Option<String>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
+}
+
+/// Create a credential
+///
+/// Key and secret are shown in this answer only. With an idempotency key, a repetition within 24 hours answers with the
+/// credential that the first call made, without them.
+#[utoipa::path(
+    post,
+    path = "/api/v1/credentials/create",
+    tag = "credentials",
+    operation_id = "createCredential",
+    request_body = CreateCredentialIn,
+    responses((status = 200, body = Answer<NewCredentialOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let made = call.app.create_credential(&call.caller, given).await?;
+    Ok(created(made, NewCredentialOut::from, warnings))
+}
+
+/// The fields of the request; their names are those of `CreateCredentialIn`.
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequest, Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "credentials/create", false, &object);
+    let mut fields = Fields::of_request(object);
+    let server = ServerId(read_required_id(&mut fields, "server", findings));
+    let name = read_required_text(&mut fields, "name", findings);
+    let scope = fields.text("scope", findings);
+    let scope = scope.map_or(Some(Scope::Full), |text| Scope::parse(&text));
+    // That scope comes with networks, by the command line.
+    let scope = scope.filter(|scope| *scope != Scope::Address).unwrap_or_else(|| {
+        findings.problem("/scope", "`scope` should be `full`, `send` or `read`");
+        Scope::Full
+    });
+    let test = fields.flag("test", findings).unwrap_or(false);
+    let hold = fields.flag("hold", findings).unwrap_or(false);
+    let allow = read_networks(&mut fields, findings).unwrap_or_default();
+    let expires_at = read_time(&mut fields, "expires_at", findings);
+    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    fields.finish(findings);
+    Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, key })
+}

@@ -1,0 +1,50 @@
+//! credentials/get: one credential.
+
+use postroad_model::CredentialId;
+use utoipa::ToSchema;
+
+use super::credential_out::CredentialOut;
+use crate::account_params::read_required_id;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which credential.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CredentialIdIn {
+    id: i64,
+}
+
+/// Get a credential
+///
+/// Without key and secret, which are shown when they are made.
+#[utoipa::path(
+    post,
+    path = "/api/v1/credentials/get",
+    tag = "credentials",
+    operation_id = "getCredential",
+    request_body = CredentialIdIn,
+    responses((status = 200, body = Answer<CredentialOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_credential_of(&call.caller, CredentialId(id)).await.map_err(Failure::from);
+    Success::with_warnings(found.map(CredentialOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `CredentialIdIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    fields.finish(findings);
+    Ok(id)
+}

@@ -1,0 +1,82 @@
+//! credentials/list: the credentials.
+
+use postroad_model::{CredentialId, ServerId};
+use postroad_store::CredentialFilter;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::credential_out::CredentialOut;
+use crate::account_params::{page_flags, read_account, read_integer};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Memory of one entry in an answer.
+const ENTRY_BYTES: usize = 2 << 10;
+
+/// Which credentials.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListCredentialsIn {
+    /// Only those of this server, by its id.
+    server: Option<i64>,
+    /// Only revoked ones, or only others.
+    revoked: Option<bool>,
+    /// Id of an account, with the operator's key; all accounts if left out.
+    account: Option<i64>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CredentialListOut {
+    items: Vec<CredentialOut>,
+}
+
+/// List credentials
+///
+/// In the order they were made, revoked and expired ones included.
+#[utoipa::path(
+    post,
+    path = "/api/v1/credentials/list",
+    tag = "credentials",
+    operation_id = "listCredentials",
+    request_body = ListCredentialsIn,
+    responses((status = 200, body = Answer<CredentialListOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (filter, after, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
+    let (found, has_more) = call.app.list_credentials_of(&call.caller, filter, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
+    let items = found.into_iter().map(CredentialOut::from).collect();
+    Ok(Success { data: CredentialListOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+/// The fields of the request; their names are those of `ListCredentialsIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(CredentialFilter, Option<CredentialId>, usize), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let filter = CredentialFilter {
+        server_id: read_integer(&mut fields, "server", findings).map(ServerId),
+        revoked: fields.flag("revoked", findings),
+        account_id: read_account(&mut fields, findings),
+    };
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(CredentialId));
+    fields.finish(findings);
+    Ok((filter, after, limit))
+}

@@ -1,0 +1,9 @@
+//! credentials/*: API keys and secrets of an account's servers, by the account's keys.
+
+pub(crate) mod create;
+mod credential_out;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod revoke;
+pub(crate) mod rotate;
+pub(crate) mod update;

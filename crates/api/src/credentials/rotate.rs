@@ -1,0 +1,62 @@
+//! credentials/rotate: a new key and secret in place of old ones.
+
+use std::time::Duration;
+
+use postroad_model::CredentialId;
+use utoipa::ToSchema;
+
+use super::credential_out::NewCredentialOut;
+use crate::account_params::{read_integer, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// A day.
+const GRACE_DEFAULT_S: i64 = 24 * 3_600;
+
+/// Which credential, and how long the old key stays good.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "grace_s": 86400}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RotateCredentialIn {
+    id: i64,
+    /// Seconds, up to 30 days; a day if left out.
+    grace_s: Option<i64>,
+}
+
+/// Rotate a credential
+///
+/// Makes a credential with the same rights. The old one stays good for the grace period.
+#[utoipa::path(
+    post,
+    path = "/api/v1/credentials/rotate",
+    tag = "credentials",
+    operation_id = "rotateCredential",
+    request_body = RotateCredentialIn,
+    responses((status = 200, body = Answer<NewCredentialOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, grace) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.rotate_credential_of(&call.caller, id, grace).await.map_err(Failure::from);
+    Success::with_warnings(done.map(NewCredentialOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `RotateCredentialIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(CredentialId, Duration), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = CredentialId(read_required_id(&mut fields, "id", findings));
+    let seconds = read_integer(&mut fields, "grace_s", findings).unwrap_or(GRACE_DEFAULT_S);
+    if seconds < 0 {
+        findings.problem("/grace_s", "`grace_s` should not be negative");
+    }
+    let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    fields.finish(findings);
+    Ok((id, grace))
+}

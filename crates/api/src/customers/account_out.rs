@@ -1,0 +1,36 @@
+//! JSON form of an account.
+
+use postroad_model::Timestamp;
+use postroad_store::Account;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AccountOut {
+    id: i64,
+    #[schema(example = "acme")]
+    name: String,
+    suspended: bool,
+    suspended_reason: Option<String>,
+    /// Until when a deleted account can be restored; null for others.
+    delete_at: Option<String>,
+    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    version: i64,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Account> for AccountOut {
+    fn from(account: Account) -> Self {
+        Self {
+            id: account.id.0,
+            name: account.name,
+            suspended: account.suspended_reason.is_some(),
+            suspended_reason: account.suspended_reason,
+            delete_at: account.delete_at.map(Timestamp::to_rfc3339),
+            version: account.version,
+            created_at: account.created_at.to_rfc3339(),
+            updated_at: account.updated_at.to_rfc3339(),
+        }
+    }
+}

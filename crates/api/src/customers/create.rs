@@ -1,0 +1,56 @@
+//! accounts/create: a new customer.
+
+use postroad_app::accounts::CreationKey;
+use utoipa::ToSchema;
+
+use super::account_out::AccountOut;
+use crate::account_params::{created, read_creation_key, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::{idempotency, json};
+
+/// An account to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "acme"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateAccountIn {
+    /// Unique, and not a number.
+    name: String,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
+}
+
+/// Create an account
+///
+/// With an idempotency key, a repetition within 24 hours answers with the account that the first call made.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/create",
+    tag = "accounts",
+    operation_id = "createAccount",
+    request_body = CreateAccountIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let (name, key) = read(&call, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let made = call.app.create_customer(&call.caller, &name, key.as_ref()).await?;
+    Ok(created(made, AccountOut::from, warnings))
+}
+
+/// The fields of the request; their names are those of `CreateAccountIn`.
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<(String, Option<CreationKey>), Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", false, &object);
+    let mut fields = Fields::of_request(object);
+    let name = read_required_text(&mut fields, "name", findings);
+    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    fields.finish(findings);
+    Ok((name, key))
+}

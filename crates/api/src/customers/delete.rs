@@ -1,0 +1,29 @@
+//! accounts/delete: end an account.
+
+use postroad_model::AccountId;
+
+use super::account_out::AccountOut;
+use super::get::{AccountIdIn, read};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// Delete an account
+///
+/// Its keys and those of its servers end at once. Until `delete_at`, seven days later, accounts/restore takes it back.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/delete",
+    tag = "accounts",
+    operation_id = "deleteAccount",
+    request_body = AccountIdIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.delete_customer(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountOut::from), warnings)
+}

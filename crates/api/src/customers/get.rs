@@ -1,0 +1,50 @@
+//! accounts/get: one account.
+
+use postroad_model::AccountId;
+use utoipa::ToSchema;
+
+use super::account_out::AccountOut;
+use crate::account_params::read_required_id;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which account.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct AccountIdIn {
+    id: i64,
+}
+
+/// Get an account
+///
+/// For the operator; account/get is the same for the account itself.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/get",
+    tag = "accounts",
+    operation_id = "getAnyAccount",
+    request_body = AccountIdIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_customer(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    Success::with_warnings(found.map(AccountOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `AccountIdIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    fields.finish(findings);
+    Ok(id)
+}

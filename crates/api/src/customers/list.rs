@@ -1,0 +1,84 @@
+//! accounts/list: the accounts.
+
+use std::borrow::Cow;
+
+use postroad_model::AccountId;
+use postroad_store::AccountFilter;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::account_out::AccountOut;
+use crate::account_params::page_flags;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Memory of one entry in an answer.
+const ENTRY_BYTES: usize = 2 << 10;
+
+/// Which accounts.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListAccountsIn {
+    /// Only the account of this name.
+    name: Option<String>,
+    /// Only suspended ones, or only others.
+    suspended: Option<bool>,
+    /// `true` lists the deleted accounts that can be restored, instead of the others.
+    deleted: Option<bool>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AccountListOut {
+    items: Vec<AccountOut>,
+}
+
+/// List accounts
+///
+/// In the order they were made. For the operator.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/list",
+    tag = "accounts",
+    operation_id = "listAccounts",
+    request_body = ListAccountsIn,
+    responses((status = 200, body = Answer<AccountListOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (filter, after, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
+    let (found, has_more) = call.app.list_customers(&call.caller, filter, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
+    let items = found.into_iter().map(AccountOut::from).collect();
+    Ok(Success { data: AccountListOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+/// The fields of the request; their names are those of `ListAccountsIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(AccountFilter, Option<AccountId>, usize), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let filter = AccountFilter {
+        name: fields.text("name", findings).map(Cow::into_owned),
+        suspended: fields.flag("suspended", findings),
+        deleted: fields.flag("deleted", findings).unwrap_or(false),
+    };
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(AccountId));
+    fields.finish(findings);
+    Ok((filter, after, limit))
+}

@@ -1,0 +1,29 @@
+//! accounts/resume: lift a suspension.
+
+use postroad_model::AccountId;
+
+use super::account_out::AccountOut;
+use super::get::{AccountIdIn, read};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// Resume an account
+///
+/// Lifts a suspension.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/resume",
+    tag = "accounts",
+    operation_id = "resumeAccount",
+    request_body = AccountIdIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.suspend_customer(&call.caller, AccountId(id), None).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountOut::from), warnings)
+}

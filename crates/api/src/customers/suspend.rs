@@ -1,0 +1,54 @@
+//! accounts/suspend: stop the calls of one account.
+
+use postroad_model::AccountId;
+use utoipa::ToSchema;
+
+use super::account_out::AccountOut;
+use crate::account_params::{read_required_id, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which account, and why.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "reason": "unpaid"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct SuspendAccountIn {
+    id: i64,
+    /// Up to 500 characters; kept with the suspension.
+    reason: String,
+}
+
+/// Suspend one account
+///
+/// Its keys are refused until it is resumed. Messages that were accepted before are delivered.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/suspend",
+    tag = "accounts",
+    operation_id = "suspendAccount",
+    request_body = SuspendAccountIn,
+    responses((status = 200, body = Answer<AccountOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, reason) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done =
+        call.app.suspend_customer(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `SuspendAccountIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(i64, String), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    let reason = read_required_text(&mut fields, "reason", findings);
+    fields.finish(findings);
+    Ok((id, reason))
+}

@@ -1,0 +1,67 @@
+//! servers/create: a new server of the account.
+
+use postroad_app::accounts::NewServerRequest;
+use postroad_model::ServerMode;
+use utoipa::ToSchema;
+
+use super::account_server_out::AccountServerOut;
+use crate::account_params::{created, read_account, read_creation_key, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::{idempotency, json};
+
+/// A server to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "shop", "mode": "live"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateServerIn {
+    /// Unique in the account, and not a number.
+    name: String,
+    /// `live` (if left out), or `development`: accepts mail like a live server and holds all of it.
+    mode: Option<String>,
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
+}
+
+/// Create a server
+///
+/// With an idempotency key, a repetition within 24 hours answers with the server that the first call made.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/create",
+    tag = "servers",
+    operation_id = "createServer",
+    request_body = CreateServerIn,
+    responses((status = 200, body = Answer<AccountServerOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let made = call.app.create_server_of(&call.caller, given).await?;
+    Ok(created(made, AccountServerOut::from, warnings))
+}
+
+/// The fields of the request; their names are those of `CreateServerIn`.
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewServerRequest, Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "servers/create", false, &object);
+    let mut fields = Fields::of_request(object);
+    let name = read_required_text(&mut fields, "name", findings);
+    let mode = fields.text("mode", findings);
+    let mode = mode.map_or(Some(ServerMode::Live), |text| ServerMode::parse(&text)).unwrap_or_else(|| {
+        findings.problem("/mode", "`mode` should be `live` or `development`");
+        ServerMode::Live
+    });
+    let account = read_account(&mut fields, findings);
+    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    fields.finish(findings);
+    Ok(NewServerRequest { account, name, mode, key })
+}

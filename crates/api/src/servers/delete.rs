@@ -1,0 +1,29 @@
+//! servers/delete: end a server.
+
+use postroad_model::ServerId;
+
+use super::account_server_out::AccountServerOut;
+use super::get::{ServerIdIn, read};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// Delete a server
+///
+/// Its keys end at once. Until `delete_at`, seven days later, servers/restore takes it back.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/delete",
+    tag = "servers",
+    operation_id = "deleteServer",
+    request_body = ServerIdIn,
+    responses((status = 200, body = Answer<AccountServerOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.delete_server(&call.caller, ServerId(id)).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountServerOut::from), warnings)
+}

@@ -1,0 +1,50 @@
+//! servers/get: one server.
+
+use postroad_model::ServerId;
+use utoipa::ToSchema;
+
+use super::account_server_out::AccountServerOut;
+use crate::account_params::read_required_id;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which server.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ServerIdIn {
+    id: i64,
+}
+
+/// Get a server
+///
+/// With everything that server/get shows, and its state.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/get",
+    tag = "servers",
+    operation_id = "getAccountServer",
+    request_body = ServerIdIn,
+    responses((status = 200, body = Answer<AccountServerOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_server_of(&call.caller, ServerId(id)).await.map_err(Failure::from);
+    Success::with_warnings(found.map(AccountServerOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `ServerIdIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    fields.finish(findings);
+    Ok(id)
+}

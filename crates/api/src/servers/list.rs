@@ -1,0 +1,87 @@
+//! servers/list: the servers.
+
+use std::borrow::Cow;
+
+use postroad_model::ServerId;
+use postroad_store::ServerFilter;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::account_server_out::AccountServerOut;
+use crate::account_params::{page_flags, read_account};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Memory of one entry in an answer.
+const ENTRY_BYTES: usize = 2 << 10;
+
+/// Which servers.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListServersIn {
+    /// Only the server of this name.
+    name: Option<String>,
+    /// Only suspended ones, or only others.
+    suspended: Option<bool>,
+    /// `true` lists the deleted servers that can be restored, instead of the others.
+    deleted: Option<bool>,
+    /// Id of an account, with the operator's key; all accounts if left out.
+    account: Option<i64>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServerListOut {
+    items: Vec<AccountServerOut>,
+}
+
+/// List servers
+///
+/// In the order they were made.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/list",
+    tag = "servers",
+    operation_id = "listServers",
+    request_body = ListServersIn,
+    responses((status = 200, body = Answer<ServerListOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<ServerListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (filter, after, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
+    let (found, has_more) = call.app.list_servers_of(&call.caller, filter, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
+    let items = found.into_iter().map(AccountServerOut::from).collect();
+    Ok(Success { data: ServerListOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+/// The fields of the request; their names are those of `ListServersIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(ServerFilter, Option<ServerId>, usize), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let filter = ServerFilter {
+        name: fields.text("name", findings).map(Cow::into_owned),
+        suspended: fields.flag("suspended", findings),
+        deleted: fields.flag("deleted", findings).unwrap_or(false),
+        account_id: read_account(&mut fields, findings),
+    };
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(ServerId));
+    fields.finish(findings);
+    Ok((filter, after, limit))
+}

@@ -1,0 +1,11 @@
+//! servers/*: the servers of an account, by the account's keys.
+
+mod account_server_out;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod restore;
+pub(crate) mod resume;
+pub(crate) mod suspend;
+pub(crate) mod update;

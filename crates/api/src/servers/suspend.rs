@@ -1,0 +1,54 @@
+//! servers/suspend: stop the calls of one server.
+
+use postroad_model::ServerId;
+use utoipa::ToSchema;
+
+use super::account_server_out::AccountServerOut;
+use crate::account_params::{read_required_id, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which server, and why.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "reason": "unpaid"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct SuspendServerIn {
+    id: i64,
+    /// Up to 500 characters; kept with the suspension.
+    reason: String,
+}
+
+/// Suspend one server
+///
+/// Its keys are refused until it is resumed. Messages that were accepted before are delivered.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/suspend",
+    tag = "servers",
+    operation_id = "suspendServer",
+    request_body = SuspendServerIn,
+    responses((status = 200, body = Answer<AccountServerOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, reason) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done =
+        call.app.suspend_server_of(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountServerOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `SuspendServerIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(i64, String), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    let reason = read_required_text(&mut fields, "reason", findings);
+    fields.finish(findings);
+    Ok((id, reason))
+}

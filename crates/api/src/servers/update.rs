@@ -1,0 +1,84 @@
+//! servers/update: settings of a server, by its account or the operator.
+
+use postroad_app::accounts::ServerUpdateRequest;
+use postroad_model::ServerId;
+use utoipa::ToSchema;
+
+use super::account_server_out::AccountServerOut;
+use crate::account_params::{read_integer, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::server_settings::{LimitIn, RetentionIn, TrackingIn, read_settings};
+
+/// Settings to change; omitted ones stay as they are.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "if_version": 3, "hourly_limit": 5000}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateAccountServerIn {
+    id: i64,
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
+    name: Option<String>,
+    /// `live` or `development`
+    mode: Option<String>,
+    /// Such as `10/s`, `100/m` or `1000/h`; `none` for no limit.
+    send_rate: Option<String>,
+    /// Messages an hour; `"none"` for no limit.
+    hourly_limit: Option<LimitIn>,
+    tracking: Option<TrackingIn>,
+    retention: Option<RetentionIn>,
+    ceilings: Option<CeilingsIn>,
+}
+
+/// The highest values that keys of the account and of the server may set; for the operator's key alone.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct CeilingsIn {
+    /// `development`: only the operator can make the server live. `live`: no ceiling.
+    mode: Option<String>,
+    send_rate: Option<String>,
+    hourly_limit: Option<LimitIn>,
+    retention: Option<RetentionIn>,
+}
+
+/// Change a server
+///
+/// Applies all given changes, or none if any is wrong. A value above the operator's limit (`ceilings`) is the error
+/// `CeilingExceeded`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/update",
+    tag = "servers",
+    operation_id = "updateAccountServer",
+    request_body = UpdateAccountServerIn,
+    responses((status = 200, body = Answer<AccountServerOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, given) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.update_server_of(&call.caller, id, given).await.map_err(Failure::from);
+    Success::with_warnings(done.map(AccountServerOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateAccountServerIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(ServerId, ServerUpdateRequest), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = ServerId(read_required_id(&mut fields, "id", findings));
+    let if_version = read_integer(&mut fields, "if_version", findings);
+    let mut change = read_settings(&mut fields, findings);
+    change.name = fields.text("name", findings).map(Into::into);
+    let ceilings = fields.object("ceilings", findings).map(|mut fields| {
+        let ceilings = read_settings(&mut fields, findings);
+        fields.finish(findings);
+        ceilings
+    });
+    fields.finish(findings);
+    Ok((id, ServerUpdateRequest { if_version, change, ceilings: ceilings.unwrap_or_default() }))
+}

@@ -1,0 +1,259 @@
+//! Credentials of an account's servers. Key and secret are shown only when they are made.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{Change, CredentialId, Scope, ServerId, Timestamp};
+use postroad_store::{
+    AuditSubject, Credential, CredentialChange, CredentialFilter, NewCredential, StoreError, Updated,
+};
+
+use super::recording::{Created, CreationKey};
+use super::{AccountRefusal, Requester, Thing, page};
+use crate::App;
+use crate::access::{Operation, Subject, permit, permit_any};
+use crate::secrets::KeyPair;
+
+const NETWORKS_MAX: usize = 100;
+/// Longest time that a rotated key stays good.
+const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
+
+#[derive(Debug, Clone)]
+pub struct NewCredentialRequest {
+    pub server: ServerId,
+    pub name: String,
+    pub scope: Scope,
+    pub test: bool,
+    pub hold: bool,
+    pub allow: Vec<IpNet>,
+    pub expires_at: Option<Timestamp>,
+    pub key: Option<CreationKey>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct CredentialChangeRequest {
+    pub if_version: Option<i64>,
+    pub name: Option<String>,
+    pub allow: Option<Vec<IpNet>>,
+    pub hold: Option<bool>,
+    pub expires_at: Change<Timestamp>,
+}
+
+/// A credential with its key and secret; they are absent when an earlier call made it.
+pub struct CreatedCredential {
+    pub credential: Credential,
+    pub api_key: Option<String>,
+    pub api_secret: Option<String>,
+}
+
+impl std::fmt::Debug for CreatedCredential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CreatedCredential").field("id", &self.credential.id).finish_non_exhaustive()
+    }
+}
+
+#[boxed_futures]
+impl App {
+    pub async fn create_credential(
+        &self,
+        by: &Requester,
+        given: NewCredentialRequest,
+    ) -> Result<Created<CreatedCredential>, AccountRefusal> {
+        let operation = Operation::CredentialsCreate;
+        let account_id = self.server_of(by, operation, given.server).await?.account_id;
+        if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
+            let credential = self.credential_of(by, operation, CredentialId(id)).await?;
+            let value = CreatedCredential { credential, api_key: None, api_secret: None };
+            return Ok(Created { value, is_replay: true });
+        }
+        check_name(&given.name)?;
+        self.check_limits(Some(&given.allow), given.expires_at)?;
+        let pair = KeyPair::generate();
+        let (key_hash, secret_hash) = pair.hashes();
+        let new = NewCredential {
+            server_id: given.server,
+            name: given.name.trim().to_owned(),
+            key_hash,
+            secret_hash,
+            scope: given.scope,
+            allow: given.allow,
+            hold: given.hold,
+            test: given.test,
+            expires_at: given.expires_at,
+        };
+        let subject = AuditSubject::NewCredential(key_hash);
+        let key = given.key.as_ref().map(|key| (account_id, key));
+        let created = self.recording_creation(by, operation, subject, key).create_credential(new).await;
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
+        {
+            let credential = self.credential_of(by, operation, CredentialId(id)).await?;
+            let value = CreatedCredential { credential, api_key: None, api_secret: None };
+            return Ok(Created { value, is_replay: true });
+        }
+        let id = created.map_err(AccountRefusal::store(Thing::Credential))?;
+        let credential = self.credential_of(by, operation, id).await?;
+        let KeyPair { api_key, api_secret } = pair;
+        let value = CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) };
+        Ok(Created { value, is_replay: false })
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_credentials_of(
+        &self,
+        by: &Requester,
+        filter: CredentialFilter,
+        after: Option<CredentialId>,
+        limit: usize,
+    ) -> Result<(Vec<Credential>, bool), AccountRefusal> {
+        let operation = Operation::CredentialsList;
+        let account_id = self.listed_account(by, operation, filter.account_id).await?;
+        if let Some(server_id) = filter.server_id {
+            self.server_of(by, operation, server_id).await?;
+        }
+        let filter = CredentialFilter { account_id, ..filter };
+        let found = self.inner.store.list_credentials_page(filter, after, limit + 1).await?;
+        Ok(page(found, limit))
+    }
+
+    pub async fn find_credential_of(
+        &self,
+        by: &Requester,
+        id: CredentialId,
+    ) -> Result<Credential, AccountRefusal> {
+        self.credential_of(by, Operation::CredentialsGet, id).await
+    }
+
+    pub async fn update_credential(
+        &self,
+        by: &Requester,
+        id: CredentialId,
+        given: CredentialChangeRequest,
+    ) -> Result<Credential, AccountRefusal> {
+        let operation = Operation::CredentialsUpdate;
+        let credential = self.credential_of(by, operation, id).await?;
+        given.name.as_deref().map(check_name).transpose()?;
+        let expires_at = match given.expires_at {
+            Change::Set(at) => Some(at),
+            Change::Keep | Change::Clear => None,
+        };
+        self.check_limits(given.allow.as_deref(), expires_at)?;
+        if credential.scope == Scope::Address && given.allow.as_ref().is_some_and(Vec::is_empty) {
+            return Err(AccountRefusal::problem("allow", "is what this credential is known by"));
+        }
+        let change = CredentialChange {
+            name: given.name.map(|name| name.trim().to_owned()),
+            allow: given.allow,
+            hold: given.hold,
+            expires_at: given.expires_at,
+        };
+        let store = self.recording(by, operation, AuditSubject::Credential(id));
+        let updated = store.update_credential(id, given.if_version, change).await;
+        self.forget_setup();
+        match updated {
+            Ok(Updated::Done(credential)) => Ok(credential),
+            Ok(Updated::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
+            Err(StoreError::NotFound) => Err(AccountRefusal::CredentialEnded),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    pub async fn revoke_credential_of(
+        &self,
+        by: &Requester,
+        id: CredentialId,
+    ) -> Result<Credential, AccountRefusal> {
+        let operation = Operation::CredentialsRevoke;
+        if self.credential_of(by, operation, id).await?.revoked_at.is_none() {
+            let store = self.recording(by, operation, AuditSubject::Credential(id));
+            store.revoke_credential(id).await.map_err(AccountRefusal::store(Thing::Credential))?;
+            self.forget_setup();
+        }
+        self.credential_of(by, operation, id).await
+    }
+
+    /// A new credential with the rights of the old one, which stays good for `grace`.
+    pub async fn rotate_credential_of(
+        &self,
+        by: &Requester,
+        id: CredentialId,
+        grace: Duration,
+    ) -> Result<CreatedCredential, AccountRefusal> {
+        let operation = Operation::CredentialsRotate;
+        let old = self.credential_of(by, operation, id).await?;
+        let now = self.inner.clock.now();
+        let is_over = old.expires_at.is_some_and(|at| at <= now);
+        if old.revoked_at.is_some() || old.replaced_by.is_some() || is_over || old.scope == Scope::Address {
+            return Err(AccountRefusal::CredentialEnded);
+        }
+        if grace > GRACE_MAX {
+            return Err(AccountRefusal::problem("grace_s", "should be at most 30 days"));
+        }
+        let pair = KeyPair::generate();
+        let (key_hash, secret_hash) = pair.hashes();
+        let new = NewCredential {
+            server_id: old.server_id,
+            name: old.name,
+            key_hash,
+            secret_hash,
+            scope: old.scope,
+            allow: old.allow,
+            hold: old.hold,
+            test: old.test,
+            expires_at: old.expires_at,
+        };
+        let store = self.recording(by, operation, AuditSubject::Credential(id));
+        let rotated = store.rotate_credential(id, now.plus(grace), new).await;
+        self.forget_setup();
+        let new_id = rotated.map_err(|error| match error {
+            StoreError::NotFound => AccountRefusal::CredentialEnded,
+            other => other.into(),
+        })?;
+        let credential = self.credential_of(by, operation, new_id).await?;
+        let KeyPair { api_key, api_secret } = pair;
+        Ok(CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) })
+    }
+
+    async fn credential_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: CredentialId,
+    ) -> Result<Credential, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let found = self.inner.store.find_credential(id).await?;
+        let server = match &found {
+            Some(credential) => self.inner.store.find_server(credential.server_id).await?,
+            None => None,
+        };
+        let subject = server.filter(|server| server.delete_at.is_none()).map_or(Subject::Absent, |server| {
+            Subject::Server { id: server.id, account_id: server.account_id }
+        });
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Credential))?;
+        found.ok_or(AccountRefusal::NotFound(Thing::Credential))
+    }
+
+    fn check_limits(
+        &self,
+        allow: Option<&[IpNet]>,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(), AccountRefusal> {
+        if allow.is_some_and(|allow| allow.len() > NETWORKS_MAX) {
+            return Err(AccountRefusal::problem("allow", "should have at most 100 networks"));
+        }
+        if expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
+            return Err(AccountRefusal::problem("expires_at", "is in the past"));
+        }
+        Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<(), AccountRefusal> {
+    let name = name.trim();
+    if name.is_empty() || name.len() > 100 || name.chars().any(char::is_control) {
+        return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
+    }
+    Ok(())
+}

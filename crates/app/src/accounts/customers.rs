@@ -1,0 +1,139 @@
+//! Accounts, as the operator manages them.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::AccountId;
+use postroad_store::{Account, AccountFilter, AuditSubject, Updated};
+
+use super::recording::{Created, CreationKey};
+use super::{AccountRefusal, Requester, Thing, page};
+use crate::access::{Operation, Subject, permit, permit_any};
+use crate::{App, names};
+
+/// How long a deleted account can be restored.
+const GRACE: Duration = Duration::from_hours(7 * 24);
+const REASON_BYTES_MAX: usize = 500;
+
+#[boxed_futures]
+impl App {
+    pub async fn create_customer(
+        &self,
+        by: &Requester,
+        name: &str,
+        key: Option<&CreationKey>,
+    ) -> Result<Created<Account>, AccountRefusal> {
+        let operation = Operation::AccountsCreate;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        if let Some(id) = self.find_created(None, key).await? {
+            let value = self.customer(by, operation, AccountId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
+        if let Some(problem) = names::find_problem(name) {
+            return Err(AccountRefusal::problem("name", problem));
+        }
+        let name = name.trim().to_owned();
+        let subject = AuditSubject::NewAccount(name.clone());
+        let key = key.map(|key| (postroad_store::INSTALLATION, key));
+        let created = self.recording_creation(by, operation, subject, key).create_account(name).await;
+        Ok(Created { value: created.map_err(AccountRefusal::store(Thing::Account))?, is_replay: false })
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_customers(
+        &self,
+        by: &Requester,
+        filter: AccountFilter,
+        after: Option<AccountId>,
+        limit: usize,
+    ) -> Result<(Vec<Account>, bool), AccountRefusal> {
+        permit(&by.actor, Operation::AccountsList, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let found = self.inner.store.list_accounts_page(filter, after, limit + 1).await?;
+        Ok(page(found, limit))
+    }
+
+    pub async fn find_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+        self.customer(by, Operation::AccountsGet, id).await
+    }
+
+    pub async fn rename_customer(
+        &self,
+        by: &Requester,
+        id: AccountId,
+        if_version: Option<i64>,
+        name: &str,
+    ) -> Result<Account, AccountRefusal> {
+        let operation = Operation::AccountsUpdate;
+        self.customer(by, operation, id).await?;
+        self.rename(by, operation, id, if_version, name).await
+    }
+
+    pub(super) async fn rename(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: AccountId,
+        if_version: Option<i64>,
+        name: &str,
+    ) -> Result<Account, AccountRefusal> {
+        if let Some(problem) = names::find_problem(name) {
+            return Err(AccountRefusal::problem("name", problem));
+        }
+        let store = self.recording(by, operation, AuditSubject::Account(id));
+        let renamed = store.rename_account(id, if_version, name.trim().to_owned()).await;
+        match renamed.map_err(AccountRefusal::store(Thing::Account))? {
+            Updated::Done(account) => Ok(account),
+            Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+        }
+    }
+
+    /// Suspends with a reason, or resumes.
+    pub async fn suspend_customer(
+        &self,
+        by: &Requester,
+        id: AccountId,
+        reason: Option<String>,
+    ) -> Result<Account, AccountRefusal> {
+        let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
+        self.customer(by, operation, id).await?;
+        if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
+            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        }
+        self.recording(by, operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;
+        self.forget_setup();
+        self.customer(by, operation, id).await
+    }
+
+    /// Its keys and those of its servers end at once; the data stays for seven days, in which it can be restored.
+    pub async fn delete_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+        let operation = Operation::AccountsDelete;
+        self.customer(by, operation, id).await?;
+        let delete_at = self.inner.clock.now().plus(GRACE);
+        let store = self.recording(by, operation, AuditSubject::Account(id));
+        let deleted = store.set_account_deleted(id, Some(delete_at)).await;
+        self.forget_setup();
+        deleted.map_err(AccountRefusal::store(Thing::Account))
+    }
+
+    pub async fn restore_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+        let operation = Operation::AccountsRestore;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let store = self.recording(by, operation, AuditSubject::Account(id));
+        let restored = store.set_account_deleted(id, None).await;
+        self.forget_setup();
+        restored.map_err(AccountRefusal::store(Thing::Account))
+    }
+
+    pub(super) async fn customer(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: AccountId,
+    ) -> Result<Account, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let found = self.inner.store.find_account(id).await?.filter(|account| account.delete_at.is_none());
+        let subject = found.as_ref().map_or(Subject::Absent, |account| Subject::Account(account.id));
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
+        found.ok_or(AccountRefusal::NotFound(Thing::Account))
+    }
+}

@@ -1,0 +1,81 @@
+//! Operations above a server's own data: accounts, their keys, servers and credentials. The HTTP API, the portal and the
+//! command line call the same functions with their actor.
+
+mod account;
+mod audit;
+mod credentials;
+mod customers;
+mod keys;
+mod recording;
+mod refusal;
+mod servers;
+
+use std::net::IpAddr;
+
+use postroad_model::AccountId;
+
+pub use account::AccountUsage;
+pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};
+pub use keys::{AccountKeyRequest, CreatedAccountKey};
+pub use recording::{Created, CreationKey};
+pub use refusal::{AccountRefusal, Thing};
+pub use servers::{NewServerRequest, ServerUpdateRequest};
+
+use crate::App;
+use crate::access::{Actor, Operation, Subject, permit, permit_any};
+
+/// Whoever asks for an operation, and from where.
+#[derive(Debug, Clone)]
+pub struct Requester {
+    pub actor: Actor,
+    /// `None` at the command line.
+    pub address: Option<IpAddr>,
+}
+
+impl Requester {
+    pub fn command_line() -> Self {
+        Self { actor: Actor::CommandLine, address: None }
+    }
+}
+
+impl App {
+    /// The account that an operation is about: the actor's own, or the one that the operator names. Another's is
+    /// refused like one that does not exist.
+    async fn account_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        given: Option<AccountId>,
+    ) -> Result<AccountId, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let Some(id) = given.or(by.actor.account_id()) else {
+            return Err(AccountRefusal::missing("account"));
+        };
+        // Only the operator learns whether an account exists.
+        let is_there = !by.actor.is_operator() || self.inner.store.find_account(id).await?.is_some();
+        let subject = if is_there { Subject::Account(id) } else { Subject::Absent };
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
+        Ok(id)
+    }
+
+    /// The account whose things are listed; `None` for those of all accounts, which only the operator may ask for.
+    async fn listed_account(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        given: Option<AccountId>,
+    ) -> Result<Option<AccountId>, AccountRefusal> {
+        if given.is_none() && by.actor.is_operator() {
+            permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+            return Ok(None);
+        }
+        self.account_of(by, operation, given).await.map(Some)
+    }
+}
+
+/// One page of at most `limit` entries, and whether there are more.
+fn page<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    (found, has_more)
+}

@@ -1,0 +1,62 @@
+//! The audit entry and the idempotency key that go with a change.
+
+use postroad_model::AccountId;
+use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store};
+
+use super::{AccountRefusal, Requester};
+use crate::access::Operation;
+use crate::{App, Refusal};
+
+/// Idempotency key of a call that creates something, with a hash of the request.
+#[derive(Debug, Clone)]
+pub struct CreationKey {
+    pub key: String,
+    pub fingerprint: [u8; 32],
+}
+
+/// Something that was created by this call or, with the same idempotency key, by an earlier one.
+#[derive(Debug, Clone)]
+pub struct Created<T> {
+    pub value: T,
+    pub is_replay: bool,
+}
+
+impl App {
+    /// The store, for one change that is recorded in the audit log.
+    pub(crate) fn recording(&self, by: &Requester, operation: Operation, subject: AuditSubject) -> Store {
+        self.recording_creation(by, operation, subject, None)
+    }
+
+    pub(super) fn recording_creation(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        subject: AuditSubject,
+        creation: Option<(AccountId, &CreationKey)>,
+    ) -> Store {
+        let creation = creation.map(|(account_id, key)| NewCreation {
+            account_id,
+            key: key.key.clone(),
+            fingerprint: key.fingerprint,
+        });
+        let (actor, address) = (by.actor.name(), by.address);
+        self.inner.store.audited(Audit { actor, address, operation: operation.name(), subject, creation })
+    }
+
+    /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.
+    pub(super) async fn find_created(
+        &self,
+        account_id: Option<AccountId>,
+        key: Option<&CreationKey>,
+    ) -> Result<Option<i64>, AccountRefusal> {
+        let Some(key) = key else { return Ok(None) };
+        let account_id = account_id.unwrap_or(INSTALLATION);
+        match self.inner.store.find_creation(account_id, key.key.clone()).await? {
+            None => Ok(None),
+            Some(Creation { fingerprint, subject_id }) if fingerprint == key.fingerprint => {
+                Ok(Some(subject_id))
+            }
+            Some(_) => Err(AccountRefusal::Refused(Refusal::IdempotencyConflict)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Why an operation on accounts and what they own was not done.
+
+use postroad_store::StoreError;
+
+use crate::access::Denial;
+use crate::{FieldProblem, Refusal};
+
+/// Kind of the thing that an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thing {
+    Account,
+    AccountKey,
+    Server,
+    Credential,
+}
+
+impl Thing {
+    pub const ALL: [Self; 4] = [Self::Account, Self::AccountKey, Self::Server, Self::Credential];
+
+    /// In a sentence.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Account => "account",
+            Self::AccountKey => "API key",
+            Self::Server => "server",
+            Self::Credential => "credential",
+        }
+    }
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AccountRefusal {
+    /// Wrong fields, ceilings, a used idempotency key.
+    #[error("{}", .0.message())]
+    Refused(Refusal),
+    #[error("the actor may not do this")]
+    Denied(Denial),
+    /// Not there, or another's.
+    #[error("there is no such {}", .0.name())]
+    NotFound(Thing),
+    #[error("there is an {} of this name already", .0.name())]
+    Exists(Thing),
+    /// The thing was changed since the caller saw it; with the version it has.
+    #[error("it has the version {0}")]
+    OtherVersion(i64),
+    /// A credential that is revoked, expired or replaced cannot be rotated.
+    #[error("the credential is revoked, expired or replaced already: create a new one instead")]
+    CredentialEnded,
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl AccountRefusal {
+    /// Turns the denial of a foreign or absent thing into the answer for an unknown one.
+    pub(super) fn of(thing: Thing) -> impl FnOnce(Denial) -> Self {
+        move |denial| match denial {
+            Denial::NotFound => Self::NotFound(thing),
+            denial => Self::Denied(denial),
+        }
+    }
+
+    pub(super) fn store(thing: Thing) -> impl FnOnce(StoreError) -> Self {
+        move |error| match error {
+            StoreError::NotFound => Self::NotFound(thing),
+            StoreError::Conflict => Self::Exists(thing),
+            other => Self::Store(other),
+        }
+    }
+
+    pub(super) fn problem(field: &str, text: &str) -> Self {
+        let problem = FieldProblem::new(format!("/{field}"), format!("`{field}` {text}"));
+        Self::Refused(Refusal::Validation(vec![problem]))
+    }
+
+    pub(super) fn missing(field: &str) -> Self {
+        Self::problem(field, "parameter is required but is missing")
+    }
+}
+
+impl From<StoreError> for AccountRefusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Refusal> for AccountRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

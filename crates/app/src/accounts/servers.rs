@@ -1,0 +1,198 @@
+//! Servers of an account, from above: create, list, change, suspend, delete.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, ServerId, ServerMode};
+use postroad_store::{
+    AuditSubject, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, StoreError,
+};
+
+use super::recording::{Created, CreationKey};
+use super::{AccountRefusal, Requester, Thing, page};
+use crate::access::{Operation, Subject, permit, permit_any};
+use crate::server_settings::{check, exceeded};
+use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
+
+/// How long a deleted server can be restored.
+const GRACE: Duration = Duration::from_hours(7 * 24);
+/// Servers of one account.
+const SERVERS_MAX: usize = 10_000;
+const REASON_BYTES_MAX: usize = 500;
+
+#[derive(Debug, Clone)]
+pub struct NewServerRequest {
+    pub account: Option<AccountId>,
+    pub name: String,
+    pub mode: ServerMode,
+    pub key: Option<CreationKey>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ServerUpdateRequest {
+    /// The version that the caller has seen.
+    pub if_version: Option<i64>,
+    pub change: ServerChangeRequest,
+    /// Set by the operator alone; `name` and tracking are not among them.
+    pub ceilings: ServerChangeRequest,
+}
+
+#[boxed_futures]
+impl App {
+    pub async fn create_server_of(
+        &self,
+        by: &Requester,
+        given: NewServerRequest,
+    ) -> Result<Created<Server>, AccountRefusal> {
+        let operation = Operation::ServersCreate;
+        let account_id = self.account_of(by, operation, given.account).await?;
+        if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
+            let value = self.server_of(by, operation, ServerId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
+        if let Some(problem) = names::find_problem(&given.name) {
+            return Err(AccountRefusal::problem("name", problem));
+        }
+        if self.inner.store.count_servers(account_id, SERVERS_MAX).await? >= SERVERS_MAX {
+            return Err(AccountRefusal::problem("account", "has the maximum number of servers"));
+        }
+        let name = given.name.trim().to_owned();
+        let subject = AuditSubject::NewServer(account_id, name.clone());
+        let store =
+            self.recording_creation(by, operation, subject, given.key.as_ref().map(|key| (account_id, key)));
+        let created = store.create_server(NewServer { account_id, name, mode: given.mode }).await;
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
+        {
+            let value = self.server_of(by, operation, ServerId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
+        let value = created.map_err(AccountRefusal::store(Thing::Server))?;
+        Ok(Created { value, is_replay: false })
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_servers_of(
+        &self,
+        by: &Requester,
+        filter: ServerFilter,
+        after: Option<ServerId>,
+        limit: usize,
+    ) -> Result<(Vec<Server>, bool), AccountRefusal> {
+        let account_id = self.listed_account(by, Operation::ServersList, filter.account_id).await?;
+        let filter = ServerFilter { account_id, ..filter };
+        let found = self.inner.store.list_servers_page(filter, after, limit + 1).await?;
+        Ok(page(found, limit))
+    }
+
+    pub async fn find_server_of(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
+        self.server_of(by, Operation::ServersGet, id).await
+    }
+
+    /// Applies all changes, or none if any is invalid or above a ceiling.
+    pub async fn update_server_of(
+        &self,
+        by: &Requester,
+        id: ServerId,
+        given: ServerUpdateRequest,
+    ) -> Result<Server, AccountRefusal> {
+        let operation = Operation::ServersUpdate;
+        self.server_of(by, operation, id).await?;
+        if given.ceilings != ServerChangeRequest::default() && !by.actor.is_operator() {
+            return Err(AccountRefusal::problem("ceilings", "are set by the operator"));
+        }
+        let change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
+        let ceilings = self.check_ceilings(given.ceilings)?;
+        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
+        self.forget_setup();
+        match updated.map_err(AccountRefusal::store(Thing::Server))? {
+            ServerUpdate::Done(server) => Ok(*server),
+            ServerUpdate::Exceeds(ceilings) => {
+                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()).into())
+            }
+            ServerUpdate::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+        }
+    }
+
+    /// Suspends with a reason, or resumes.
+    pub async fn suspend_server_of(
+        &self,
+        by: &Requester,
+        id: ServerId,
+        reason: Option<String>,
+    ) -> Result<Server, AccountRefusal> {
+        let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
+        self.server_of(by, operation, id).await?;
+        if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
+            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        }
+        self.recording(by, operation, AuditSubject::Server(id)).set_server_suspended(id, reason).await?;
+        self.forget_setup();
+        self.server_of(by, operation, id).await
+    }
+
+    /// Its keys end at once; its data stays for seven days, in which it can be restored.
+    pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
+        let operation = Operation::ServersDelete;
+        self.server_of(by, operation, id).await?;
+        let delete_at = self.inner.clock.now().plus(GRACE);
+        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let deleted = store.set_server_deleted(id, Some(delete_at)).await;
+        self.forget_setup();
+        deleted.map_err(AccountRefusal::store(Thing::Server))
+    }
+
+    pub async fn restore_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
+        let operation = Operation::ServersRestore;
+        self.any_server_of(by, operation, id).await?;
+        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let restored = store.set_server_deleted(id, None).await;
+        self.forget_setup();
+        restored.map_err(AccountRefusal::store(Thing::Server))
+    }
+
+    fn check_ceilings(&self, given: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {
+        let checked = check(given, &self.inner.retention).map_err(|problems| {
+            let inside = |problem: FieldProblem| FieldProblem {
+                pointer: format!("/ceilings{}", problem.pointer),
+                message: problem.message,
+            };
+            Refusal::Validation(problems.into_iter().map(inside).collect())
+        })?;
+        Ok(CeilingsChange {
+            mode: checked.mode,
+            send_rate: checked.send_rate,
+            hourly_limit: checked.hourly_limit,
+            bodies_days: checked.bodies_days,
+            messages_days: checked.messages_days,
+        })
+    }
+
+    /// A server that the actor may do `operation` to and that is not deleted.
+    pub(super) async fn server_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: ServerId,
+    ) -> Result<Server, AccountRefusal> {
+        let server = self.any_server_of(by, operation, id).await?;
+        if server.delete_at.is_some() { Err(AccountRefusal::NotFound(Thing::Server)) } else { Ok(server) }
+    }
+
+    async fn any_server_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: ServerId,
+    ) -> Result<Server, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let found = self.inner.store.find_server(id).await?;
+        let subject = found
+            .as_ref()
+            .map_or(Subject::Absent, |server| Subject::Server { id, account_id: server.account_id });
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Server))?;
+        found.ok_or(AccountRefusal::NotFound(Thing::Server))
+    }
+}

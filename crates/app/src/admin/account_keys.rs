@@ -1,0 +1,96 @@
+//! Admin commands for API keys of accounts and of the operator, and for the audit log.
+
+use postroad_model::{AccountKeyId, Timestamp};
+use postroad_store::AccountKey;
+use serde_json::{Value, json};
+
+use super::{AdminError, NewAccountKeyCommand};
+use crate::App;
+use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester};
+
+/// Keys that one list shows.
+const LISTED_MAX: usize = 10_000;
+
+impl App {
+    pub(super) async fn make_account_key(&self, new: NewAccountKeyCommand) -> Result<Value, AdminError> {
+        let by = Requester::command_line();
+        let NewAccountKeyCommand { account, name, scopes, allow, expires_at } = new;
+        let given = AccountKeyRequest { name, scopes, allow, expires_at };
+        let created = match account {
+            Some(account) => {
+                let id = self.find_account(&account).await?.id;
+                self.create_account_key(&by, Some(id), given).await?
+            }
+            None => self.create_operator_key(&by, given).await?,
+        };
+        let mut answer = json!({ "id": created.key.id, "api_key": created.api_key });
+        if let (Some(answer), Value::Object(rest)) = (answer.as_object_mut(), shown(&created.key)) {
+            answer.extend(rest);
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
+        let by = Requester::command_line();
+        let (keys, _) = match account {
+            Some(account) => {
+                let id = self.find_account(account).await?.id;
+                self.list_account_keys(&by, Some(id), None, LISTED_MAX).await?
+            }
+            None => self.list_operator_keys(&by, None, LISTED_MAX).await?,
+        };
+        Ok(keys.iter().map(shown).collect())
+    }
+
+    pub(super) async fn end_account_key(
+        &self,
+        account: Option<&str>,
+        id: AccountKeyId,
+    ) -> Result<Value, AdminError> {
+        let by = Requester::command_line();
+        let revoked = match account {
+            Some(account) => {
+                let account_id = self.find_account(account).await?.id;
+                self.revoke_account_key(&by, Some(account_id), id).await?
+            }
+            None => self.revoke_operator_key(&by, id).await?,
+        };
+        Ok(shown(&revoked))
+    }
+
+    /// Fails if the log of any account is not whole.
+    pub(super) async fn check_audit(&self) -> Result<Value, AdminError> {
+        let verdicts = self.verify_audit(&Requester::command_line()).await?;
+        if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
+            return Err(AdminError::refused(format!(
+                "the audit log of account {account} was changed: its entry {seq} is missing or altered"
+            )));
+        }
+        let entries: i64 = verdicts.iter().map(|verdict| verdict.good).sum();
+        Ok(json!({ "accounts": verdicts.len(), "entries": entries, "whole": true }))
+    }
+}
+
+impl From<AccountRefusal> for AdminError {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::Store(error) => error.into(),
+            other => Self::refused(other.to_string()),
+        }
+    }
+}
+
+fn shown(key: &AccountKey) -> Value {
+    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    json!({
+        "id": key.id,
+        "account": key.account_id,
+        "name": key.name,
+        "scopes": key.scopes,
+        "allow": key.allow,
+        "expires_at": time(key.expires_at),
+        "revoked_at": time(key.revoked_at),
+        "last_used_at": time(key.last_used_at),
+        "created_at": key.created_at.to_rfc3339(),
+    })
+}

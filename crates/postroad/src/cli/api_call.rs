@@ -1,0 +1,22 @@
+//! What can be typed to call the HTTP API.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    /// The endpoint, such as servers/list
+    #[arg(value_name = "GROUP/ACTION")]
+    pub(crate) endpoint: String,
+    /// The request as a JSON object; - reads standard input
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub(crate) request: String,
+    /// Where the service is, such as https://mail.example.com [default: the profile's, or http://127.0.0.1:8025]
+    #[arg(long, env = "POSTROAD_URL")]
+    pub(crate) url: Option<String>,
+    /// File with URL and keys, as `postroad dev --json` prints them; POSTROAD_API_KEY, POSTROAD_ACCOUNT_API_KEY and
+    /// POSTROAD_OPERATOR_API_KEY go before its keys
+    #[arg(long, value_name = "FILE", env = "POSTROAD_PROFILE")]
+    pub(crate) profile: Option<PathBuf>,
+}

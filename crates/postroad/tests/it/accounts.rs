@@ -1,0 +1,302 @@
+//! Account and operator keys: what they do, whose things they see, and the log of what they changed.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, both_engines, envelope};
+
+/// Whoever calls: the header of the key, and the key.
+type Key<'a> = (&'a str, &'a str);
+
+const ACCOUNT: &str = "X-Account-API-Key";
+const OPERATOR: &str = "X-Operator-API-Key";
+const SERVER: &str = "X-Server-API-Key";
+
+async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
+    let (path, method) = (format!("/api/v1/{name}"), "POST".parse().expect("a method"));
+    let reply = world.client.request(method, &path, &[key], body.to_string().into()).await;
+    envelope(&reply.expect("the server answers"))
+}
+
+async fn done(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
+    let answer = call(world, key, name, body).await;
+    assert_eq!(answer["status"], "success", "{name} {body}: {answer}");
+    answer["data"].clone()
+}
+
+async fn code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
+    let answer = call(world, key, name, body).await;
+    assert_ne!(answer["status"], "success", "{name} {body}: {answer}");
+    answer["data"]["code"].as_str().expect("a code").to_owned()
+}
+
+fn ready<'a>(world: &'a World, name: &str) -> &'a str {
+    world.daemon.ready()[name].as_str().expect("the ready line has it")
+}
+
+/// An account with two servers and a key for each, made by the operator.
+struct Customer {
+    id: Value,
+    key: String,
+    account_key_id: Value,
+    servers: Vec<Value>,
+    credentials: Vec<Value>,
+    server_keys: Vec<String>,
+}
+
+async fn customer(world: &World, name: &str) -> Customer {
+    let operator = (OPERATOR, ready(world, "operator_api_key"));
+    let id = done(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
+    let made = done(world, operator, "account_keys/create", &json!({"account": id, "name": "main"})).await;
+    let key = made["api_key"].as_str().expect("a key").to_owned();
+    let (mut servers, mut credentials, mut server_keys) = (Vec::new(), Vec::new(), Vec::new());
+    for server in ["shop", "news"] {
+        let by = (ACCOUNT, key.as_str());
+        let server = done(world, by, "servers/create", &json!({ "name": server })).await["id"].clone();
+        let body = json!({"server": server, "name": "web"});
+        let credential = done(world, by, "credentials/create", &body).await;
+        servers.push(server);
+        credentials.push(credential["id"].clone());
+        server_keys.push(credential["api_key"].as_str().expect("a key").to_owned());
+    }
+    Customer { id, key, account_key_id: made["id"].clone(), servers, credentials, server_keys }
+}
+
+/// Everything that a customer's own key shows, and the keys of its servers.
+async fn state(world: &World, customer: &Customer) -> Value {
+    let by = (ACCOUNT, customer.key.as_str());
+    let mut shown = Vec::new();
+    for list in ["servers/list", "credentials/list", "account_keys/list", "account/get", "account/audit"] {
+        shown.push(done(world, by, list, &json!({})).await);
+    }
+    // When a key was used is recorded a moment later.
+    for list in &mut shown {
+        for item in list["items"].as_array_mut().into_iter().flatten() {
+            item.as_object_mut().expect("an object").remove("last_used_at");
+        }
+    }
+    shown.into()
+}
+
+/// Every call about a thing of `of`, with the code for one that does not exist.
+fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
+    let (server, credential) = (&of.servers[0], &of.credentials[0]);
+    let mut calls = vec![
+        ("servers/update", json!({"id": server, "name": "taken over"}), "ServerNotFound"),
+        ("servers/suspend", json!({"id": server, "reason": "x"}), "ServerNotFound"),
+        ("credentials/create", json!({"server": server, "name": "x"}), "ServerNotFound"),
+        ("credentials/list", json!({ "server": server }), "ServerNotFound"),
+        ("credentials/update", json!({"id": credential, "hold": true}), "CredentialNotFound"),
+        ("account_keys/revoke", json!({"id": of.account_key_id}), "AccountKeyNotFound"),
+        ("account/update", json!({"account": of.id, "name": "taken over"}), "AccountNotFound"),
+        ("servers/create", json!({"account": of.id, "name": "x"}), "AccountNotFound"),
+        ("account_keys/create", json!({"account": of.id, "name": "x"}), "AccountNotFound"),
+    ];
+    for name in ["servers/get", "servers/resume", "servers/delete", "servers/restore"] {
+        calls.push((name, json!({ "id": server }), "ServerNotFound"));
+    }
+    for name in ["credentials/get", "credentials/revoke", "credentials/rotate"] {
+        calls.push((name, json!({ "id": credential }), "CredentialNotFound"));
+    }
+    for name in ["account/get", "account/usage", "account/audit", "servers/list", "credentials/list"] {
+        calls.push((name, json!({ "account": of.id }), "AccountNotFound"));
+    }
+    calls
+}
+
+both_engines! {
+    async fn nothing_of_another_account_is_seen_or_changed(world: World) {
+        let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+        let before = state(&world, &other).await;
+        let nobody = Customer {
+            id: json!(999_999),
+            key: String::new(),
+            account_key_id: json!(999_999),
+            servers: vec![json!(999_999)],
+            credentials: vec![json!(999_999)],
+            server_keys: Vec::new(),
+        };
+        for ((name, foreign, expected), (_, unknown, _)) in
+            calls_about(&other).into_iter().zip(calls_about(&nobody))
+        {
+            // By the other account's key: as if it were not there.
+            let by = (ACCOUNT, one.key.as_str());
+            let answer = call(&world, by, name, &foreign).await;
+            assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
+            assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
+            // By keys of servers, foreign and own: not their business at all.
+            for key in [&one.server_keys[0], &other.server_keys[0]] {
+                assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
+            }
+            // An account key is no operator's, and an operator's no account's.
+            assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
+            let operator = ready(&world, "operator_api_key");
+            assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
+        }
+        for name in ["accounts/create", "accounts/list", "accounts/get", "accounts/suspend", "accounts/delete"] {
+            let body = json!({"id": other.id, "name": "x", "reason": "x"});
+            assert_eq!(code(&world, (ACCOUNT, &one.key), name, &body).await, "AccessDenied", "{name}");
+        }
+        let listed = done(&world, (ACCOUNT, &one.key), "servers/list", &json!({})).await;
+        let ids: BTreeSet<String> =
+            listed["items"].as_array().unwrap().iter().map(|server| server["id"].to_string()).collect();
+        assert_eq!(ids, one.servers.iter().map(ToString::to_string).collect());
+        assert_eq!(state(&world, &other).await, before);
+    }
+
+    async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
+        let one = customer(&world, "one").await;
+        let by = (ACCOUNT, one.key.as_str());
+        let (server, credential) = (&one.servers[0], &one.credentials[0]);
+        let changes = [
+            ("servers/update", json!({"id": server, "hourly_limit": 100, "tracking": {"opens": true}})),
+            ("servers/suspend", json!({"id": server, "reason": "holiday"})),
+            ("servers/resume", json!({ "id": server })),
+            ("credentials/update", json!({"id": credential, "hold": true})),
+            ("credentials/rotate", json!({"id": credential, "grace_s": 60})),
+            ("credentials/revoke", json!({ "id": credential })),
+            ("account_keys/create", json!({"name": "second", "scopes": ["read"]})),
+            ("account/update", json!({"name": "renamed"})),
+            ("servers/delete", json!({ "id": server })),
+            ("servers/restore", json!({ "id": server })),
+        ];
+        for (name, body) in &changes {
+            done(&world, by, name, body).await;
+        }
+        // The server's own key, and the operator at the command line.
+        let own = (SERVER, one.server_keys[1].as_str());
+        done(&world, own, "server/update", &json!({"mode": "development"})).await;
+        world.admin(&["server", "set-hourly-limit", "renamed/news", "500"]);
+        // Refusals, and changes that change nothing.
+        for (name, body, expected) in [
+            ("servers/update", json!({"id": server, "name": "news"}), "ServerExists"),
+            ("servers/update", json!({"id": server, "if_version": 1, "name": "late"}), "VersionConflict"),
+            ("servers/create", json!({"name": "7"}), "ValidationError"),
+            ("credentials/rotate", json!({ "id": credential }), "CredentialEnded"),
+        ] {
+            assert_eq!(code(&world, by, name, &body).await, expected, "{name}");
+        }
+        let beyond = json!({"hourly_limit": 501});
+        assert_eq!(code(&world, own, "server/update", &beyond).await, "CeilingExceeded");
+        done(&world, by, "servers/resume", &json!({ "id": server })).await;
+
+        let log = done(&world, by, "account/audit", &json!({"limit": 100})).await;
+        let entries = log["items"].as_array().unwrap();
+        let mut names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+        names.reverse();
+        let mut expected = vec!["accounts/create", "account_keys/create"];
+        expected.extend(["servers/create", "credentials/create", "servers/create", "credentials/create"]);
+        expected.extend(changes.iter().map(|(name, _)| *name));
+        expected.extend(["server/update", "servers/update"]);
+        assert_eq!(names, expected);
+        let seqs: Vec<i64> = entries.iter().map(|entry| entry["seq"].as_i64().unwrap()).collect();
+        assert_eq!(seqs, (1..=names.len() as i64).rev().collect::<Vec<_>>());
+        let update = &entries[entries.len() - 7];
+        assert_eq!(update["operation"], "servers/update");
+        assert_eq!((&update["subject"], &update["subject_id"]), (&json!("server"), server));
+        assert_eq!((&update["actor"], &update["actor_id"]), (&json!("account_key"), &one.account_key_id));
+        assert_eq!(update["address"], "127.0.0.1");
+        assert_eq!(update["before"]["hourly_limit"], Value::Null);
+        assert_eq!(update["after"]["hourly_limit"], 100);
+        assert_eq!((&entries[0]["actor"], &entries[0]["address"]), (&json!("command_line"), &Value::Null));
+        assert_eq!(entries[1]["actor"], "server_key");
+        let text = log.to_string();
+        assert!(one.server_keys.iter().chain([&one.key]).all(|key| !text.contains(key.as_str())));
+
+        let only = json!({"operation": "servers/update", "actor": "account_key"});
+        assert_eq!(done(&world, by, "account/audit", &only).await["items"].as_array().unwrap().len(), 1);
+        let (success, out, err) = world.audit_output(&["verify"]);
+        assert!(success, "{err}");
+        let verdict: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(verdict["whole"], true);
+    }
+
+    async fn keys_do_what_their_scopes_say(world: World) {
+        let operator = (OPERATOR, ready(&world, "operator_api_key"));
+        let one = customer(&world, "one").await;
+        let by = (ACCOUNT, one.key.as_str());
+        let limited = json!({"name": "limited", "scopes": ["servers", "credentials:read"]});
+        let limited = done(&world, by, "account_keys/create", &limited).await;
+        let key = (ACCOUNT, limited["api_key"].as_str().unwrap());
+        done(&world, key, "servers/update", &json!({"id": one.servers[0], "name": "new"})).await;
+        done(&world, key, "credentials/list", &json!({})).await;
+        for (name, body) in [
+            ("credentials/create", json!({"server": one.servers[0], "name": "x"})),
+            ("account/get", json!({})),
+            ("account_keys/create", json!({"name": "x"})),
+        ] {
+            assert_eq!(code(&world, key, name, &body).await, "AccessDenied", "{name}");
+        }
+        // Nobody makes a key that may do more than he may.
+        let maker = json!({"name": "maker", "scopes": ["account_keys"]});
+        let maker = done(&world, by, "account_keys/create", &maker).await;
+        let maker = (ACCOUNT, maker["api_key"].as_str().unwrap());
+        assert_eq!(code(&world, maker, "account_keys/create", &json!({"name": "x"})).await, "ValidationError");
+        done(&world, by, "account_keys/revoke", &json!({"id": limited["id"]})).await;
+        assert_eq!(code(&world, key, "servers/list", &json!({})).await, "InvalidAccountAPIKey");
+        done(&world, operator, "accounts/suspend", &json!({"id": one.id, "reason": "unpaid"})).await;
+        assert_eq!(code(&world, by, "servers/list", &json!({})).await, "AccountSuspended");
+        let own = (SERVER, one.server_keys[0].as_str());
+        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+        done(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
+        done(&world, by, "servers/list", &json!({})).await;
+        // Ceilings are the operator's.
+        let lift = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
+        assert_eq!(code(&world, by, "servers/update", &lift).await, "ValidationError");
+        let capped = done(&world, operator, "servers/update", &lift).await;
+        assert_eq!((&capped["hourly_limit"], &capped["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
+        let beyond = json!({"id": one.servers[0], "hourly_limit": 11});
+        assert_eq!(code(&world, by, "servers/update", &beyond).await, "CeilingExceeded");
+        let made = world.admin(&["operator-key", "create", "--scope", "read"]);
+        let reading = (OPERATOR, made["api_key"].as_str().unwrap());
+        done(&world, reading, "accounts/list", &json!({})).await;
+        assert_eq!(code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
+    }
+
+    async fn creating_again_with_the_same_key_makes_nothing(world: World) {
+        let one = customer(&world, "one").await;
+        let by = (ACCOUNT, one.key.as_str());
+        let server = json!({"name": "third", "idempotency_key": "k1"});
+        let first = call(&world, by, "servers/create", &server).await;
+        let again = call(&world, by, "servers/create", &server).await;
+        assert_eq!(first["data"]["id"], again["data"]["id"]);
+        assert_eq!(again["flags"]["idempotent_replay"], true);
+        let other = json!({"name": "fourth", "idempotency_key": "k1"});
+        assert_eq!(code(&world, by, "servers/create", &other).await, "IdempotencyConflict");
+        let credential = json!({"server": one.servers[0], "name": "x", "idempotency_key": "k2"});
+        let first = done(&world, by, "credentials/create", &credential).await;
+        let again = done(&world, by, "credentials/create", &credential).await;
+        assert_eq!(first["id"], again["id"]);
+        assert!(first["api_key"].is_string() && again["api_key"].is_null(), "shown once");
+        // Pages have everything once.
+        let (mut names, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let page = call(&world, by, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
+            names.extend(page["data"]["items"].as_array().unwrap().iter().map(|item| item["name"].clone()));
+            cursor = page["flags"]["pagination"]["next_cursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        assert_eq!(names, ["shop", "news", "third"].map(Value::from));
+    }
+
+    async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {
+        let one = customer(&world, "one").await;
+        let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+        let id = json!({"id": one.servers[0]});
+        done(&world, own, "server/get", &json!({})).await;
+        let deleted = done(&world, by, "servers/delete", &id).await;
+        assert!(deleted["delete_at"].is_string());
+        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+        for name in ["servers/get", "servers/delete", "servers/resume"] {
+            assert_eq!(code(&world, by, name, &id).await, "ServerNotFound", "{name}");
+        }
+        let gone = done(&world, by, "servers/list", &json!({"deleted": true})).await;
+        assert_eq!(gone["items"][0]["id"], one.servers[0]);
+        done(&world, by, "servers/restore", &id).await;
+        done(&world, own, "server/get", &json!({})).await;
+        assert_eq!(code(&world, by, "servers/restore", &id).await, "ServerNotFound");
+    }
+}

@@ -1,0 +1,60 @@
+-- API keys of accounts; those without an account are the operator's. Stored hashed, like those of servers.
+CREATE TABLE account_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id INTEGER REFERENCES accounts (id),
+    name TEXT NOT NULL,
+    key_hash BLOB NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    allow TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+CREATE INDEX account_keys_by_account ON account_keys (account_id, id);
+
+-- Counted up by every change, for callers that change only what they have seen. A server or account with `delete_at` is
+-- gone for everybody but those who may restore it until then.
+ALTER TABLE accounts ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE accounts ADD COLUMN delete_at INTEGER;
+ALTER TABLE servers ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE servers ADD COLUMN delete_at INTEGER;
+ALTER TABLE credentials ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX servers_by_account ON servers (account_id, id);
+CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
+CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
+
+-- Changes, one row each, written in the change's own transaction. Account 0 is the installation. `hash` covers the row
+-- and the hash of the row before it; the head knows the last one, so that a missing row is noticed.
+CREATE TABLE audit (
+    account_id INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    actor_id INTEGER,
+    address TEXT,
+    operation TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    subject_id INTEGER,
+    before TEXT,
+    after TEXT,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account_id, seq)
+) WITHOUT ROWID;
+CREATE TABLE audit_heads (
+    account_id INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL
+);
+
+-- Idempotency keys of calls that create something, for 24 hours.
+CREATE TABLE creations (
+    account_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    subject_id INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, key)
+) WITHOUT ROWID;
+CREATE INDEX creations_by_age ON creations (created_at);

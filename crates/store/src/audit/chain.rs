@@ -1,0 +1,36 @@
+//! The hash of an entry: over the entry and the hash of the one before it.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::json;
+
+use super::AuditEntry;
+
+pub(super) const HASH_BYTES: usize = 32;
+/// The hash before the first entry.
+pub(super) const START: [u8; HASH_BYTES] = [0; HASH_BYTES];
+
+pub(super) fn hash(
+    previous: &[u8],
+    entry: &AuditEntry,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Vec<u8> {
+    // A JSON array has one form for each sequence of values, so no two entries give the same text.
+    let text = json!([
+        entry.account_id,
+        entry.seq,
+        entry.at.as_micros(),
+        entry.actor,
+        entry.actor_id,
+        entry.address,
+        entry.operation,
+        entry.subject,
+        entry.subject_id,
+        before,
+        after,
+    ])
+    .to_string();
+    let mut bytes = previous.to_vec();
+    bytes.extend_from_slice(text.as_bytes());
+    digest(&SHA256, &bytes).as_ref().to_vec()
+}

@@ -1,0 +1,62 @@
+//! Audit log: one entry for each change, written in the change's own transaction. Entries of an account are chained by
+//! hash, so that a removed or changed one is noticed.
+
+pub(crate) mod append;
+mod chain;
+mod read;
+mod subject;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use postroad_model::{AccountId, Timestamp};
+use serde_json::Value;
+
+pub use read::{AuditFilter, AuditVerdict};
+pub use subject::AuditSubject;
+
+use crate::Store;
+use crate::setup::NewCreation;
+
+/// The account under which changes of the installation itself are recorded.
+pub const INSTALLATION: AccountId = AccountId(0);
+
+/// What is known of a change before it is made.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// Kind of the actor, such as `account_key`, and its id.
+    pub actor: (&'static str, Option<i64>),
+    pub address: Option<IpAddr>,
+    /// `group/action`.
+    pub operation: &'static str,
+    pub subject: AuditSubject,
+    /// Idempotency key of a call that creates the subject.
+    pub creation: Option<NewCreation>,
+}
+
+/// One entry of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditEntry {
+    pub account_id: AccountId,
+    /// 1, 2, 3 … for each account.
+    pub seq: i64,
+    pub at: Timestamp,
+    pub actor: String,
+    pub actor_id: Option<i64>,
+    pub address: Option<String>,
+    pub operation: String,
+    pub subject: String,
+    pub subject_id: Option<i64>,
+    /// The subject before and after the change, without secrets; `None` where it did not exist.
+    pub before: Option<Value>,
+    pub after: Option<Value>,
+}
+
+impl Store {
+    /// The store, for one change that is recorded in the audit log. A change that leaves the subject as it was leaves no
+    /// entry.
+    #[must_use]
+    pub fn audited(&self, audit: Audit) -> Self {
+        Self { audit: Some(Arc::new(audit)), ..self.clone() }
+    }
+}

@@ -1,0 +1,156 @@
+//! Reading entries, and checking that none was changed or removed.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, Timestamp};
+
+use super::{AuditEntry, chain};
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// Entries checked in one read.
+const CHECKED_AT_ONCE: i64 = 1_000;
+
+/// Entries of an account; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    pub operation: Option<String>,
+    pub subject: Option<String>,
+    pub subject_id: Option<i64>,
+    pub actor: Option<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+/// Result of checking one account's chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditVerdict {
+    pub account_id: AccountId,
+    /// Entries that are there and as they were written.
+    pub good: i64,
+    /// The number of the first entry that is missing or changed.
+    pub broken_at: Option<i64>,
+}
+
+#[boxed_futures]
+impl Store {
+    /// Newest first, before the entry `before`.
+    pub async fn list_audit(
+        &self,
+        account_id: AccountId,
+        filter: AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>> {
+        self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit as i64))).await
+    }
+
+    /// Accounts that have entries, behind `after`.
+    pub async fn list_audited_accounts(&self, after: AccountId, limit: usize) -> Result<Vec<AccountId>> {
+        let text = "SELECT account_id FROM audit_heads WHERE account_id > $1 ORDER BY account_id LIMIT $2";
+        let params = vec![after.0.into(), (limit as i64).into()];
+        self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
+    }
+
+    /// Follows the chain of an account from its first entry to its head, a part at a time.
+    pub async fn verify_audit(&self, account_id: AccountId) -> Result<AuditVerdict> {
+        // The head first: entries that come meanwhile are behind it.
+        let head = self
+            .fetch_opt(
+                "SELECT seq, hash FROM audit_heads WHERE account_id = $1",
+                vec![account_id.0.into()],
+                |row| Ok((row.int(0)?, row.blob(1)?)),
+            )
+            .await?;
+        let (head_seq, head_hash) = head.unwrap_or((0, chain::START.to_vec()));
+        let (mut seq, mut previous) = (0, chain::START.to_vec());
+        while seq < head_seq {
+            let part = self.read(move |sql| Box::pin(part(sql, account_id, seq))).await?;
+            for (entry, before, after, hash) in part.into_iter().take_while(|part| part.0.seq <= head_seq) {
+                let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
+                if entry.seq != seq + 1 || expected != hash {
+                    return Ok(AuditVerdict { account_id, good: seq, broken_at: Some(seq + 1) });
+                }
+                (seq, previous) = (entry.seq, hash);
+            }
+            let is_missing = self.count_audit_after(account_id, seq).await? == 0;
+            if seq < head_seq && is_missing {
+                return Ok(AuditVerdict { account_id, good: seq, broken_at: Some(seq + 1) });
+            }
+        }
+        let broken_at = (previous != head_hash).then_some(seq);
+        Ok(AuditVerdict { account_id, good: seq, broken_at })
+    }
+
+    /// 0 if there is no later entry, else 1.
+    async fn count_audit_after(&self, account_id: AccountId, seq: i64) -> Result<usize> {
+        let text = "SELECT seq FROM audit WHERE account_id = $1 AND seq > $2 ORDER BY seq LIMIT 1";
+        let params = vec![account_id.0.into(), seq.into()];
+        Ok(self.fetch_all(text, params, |row| row.int(0)).await?.len())
+    }
+}
+
+type ChainPart = (AuditEntry, Option<String>, Option<String>, Vec<u8>);
+
+async fn part(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<ChainPart>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after, hash
+             FROM audit WHERE account_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            &[account_id.0.into(), after.into(), CHECKED_AT_ONCE.into()],
+        )
+        .await?;
+    rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
+}
+
+async fn list(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    filter: AuditFilter,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<AuditEntry>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
+             FROM audit
+             WHERE account_id = $1 AND seq < $2
+               AND (CAST($3 AS TEXT) IS NULL OR operation = $3)
+               AND (CAST($4 AS TEXT) IS NULL OR subject = $4)
+               AND (CAST($5 AS BIGINT) IS NULL OR subject_id = $5)
+               AND (CAST($6 AS TEXT) IS NULL OR actor = $6)
+               AND (CAST($7 AS BIGINT) IS NULL OR at >= $7)
+               AND (CAST($8 AS BIGINT) IS NULL OR at < $8)
+             ORDER BY seq DESC LIMIT $9",
+            &[
+                account_id.0.into(),
+                before.unwrap_or(i64::MAX).into(),
+                filter.operation.into(),
+                filter.subject.into(),
+                filter.subject_id.into(),
+                filter.actor.into(),
+                filter.since.into(),
+                filter.until.into(),
+                limit.into(),
+            ],
+        )
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<AuditEntry, StoreError> {
+    let document = |at| if row.text_opt(at)?.is_none() { Ok(None) } else { row.json(at).map(Some) };
+    Ok(AuditEntry {
+        account_id: AccountId(row.int(0)?),
+        seq: row.int(1)?,
+        at: row.time(2)?,
+        actor: row.text(3)?,
+        actor_id: row.int_opt(4)?,
+        address: row.text_opt(5)?,
+        operation: row.text(6)?,
+        subject: row.text(7)?,
+        subject_id: row.int_opt(8)?,
+        before: document(9)?,
+        after: document(10)?,
+    })
+}

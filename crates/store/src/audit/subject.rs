@@ -1,0 +1,227 @@
+//! The things that changes are about, and their rows as JSON without secrets.
+
+use std::net::IpAddr;
+
+use postroad_model::{
+    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, PoolId, ServerId, SourceId, Timestamp,
+};
+use serde_json::{Map, Value, json};
+
+use super::INSTALLATION;
+use crate::domains::DomainOwner;
+use crate::error::StoreError;
+use crate::setup::KeyHash;
+use crate::sql::{self, Row, Sql};
+
+/// The thing that a change is about. New things are named by what makes them unique, because they have no id yet.
+#[derive(Debug, Clone)]
+pub enum AuditSubject {
+    Account(AccountId),
+    NewAccount(String),
+    Server(ServerId),
+    NewServer(AccountId, String),
+    Credential(CredentialId),
+    NewCredential(KeyHash),
+    AccountKey(AccountKeyId),
+    NewAccountKey(KeyHash),
+    Domain(DomainId),
+    NewDomain(DomainOwner, DomainName),
+    Pool(PoolId),
+    NewPool(String),
+    Source(SourceId),
+    NewSource(IpAddr),
+    Setting(&'static str),
+}
+
+/// A subject as it is at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Snapshot {
+    pub(super) account_id: AccountId,
+    pub(super) id: Option<i64>,
+    pub(super) fields: Value,
+}
+
+const ACCOUNT_FIELDS: &[&str] = &["name", "suspended_reason", "delete_at"];
+const SERVER_FIELDS: &[&str] = &[
+    "account",
+    "name",
+    "mode",
+    "suspended_reason",
+    "pool",
+    "send_rate",
+    "hourly_limit",
+    "track_opens",
+    "track_clicks",
+    "track_excluded_hosts",
+    "retention_bodies",
+    "retention_messages",
+    "mode_ceiling",
+    "send_rate_ceiling",
+    "hourly_limit_ceiling",
+    "retention_bodies_ceiling",
+    "retention_messages_ceiling",
+    "delete_at",
+];
+const CREDENTIAL_FIELDS: &[&str] =
+    &["server", "name", "scope", "allow", "hold", "test", "expires_at", "revoked_at", "replaced_by"];
+const ACCOUNT_KEY_FIELDS: &[&str] = &["name", "scopes", "allow", "expires_at", "revoked_at"];
+const DOMAIN_FIELDS: &[&str] =
+    &["name", "server", "verified_by", "track_opens", "track_clicks", "track_host", "newest_key"];
+const POOL_FIELDS: &[&str] = &["name", "shared"];
+const SOURCE_FIELDS: &[&str] =
+    &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
+const SETTING_FIELDS: &[&str] = &["value"];
+
+/// Columns that hold 0 or 1.
+const FLAGS: [&str; 5] = ["hold", "test", "track_opens", "track_clicks", "shared"];
+
+impl AuditSubject {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Account(_) | Self::NewAccount(_) => "account",
+            Self::Server(_) | Self::NewServer(..) => "server",
+            Self::Credential(_) | Self::NewCredential(_) => "credential",
+            Self::AccountKey(_) | Self::NewAccountKey(_) => "account_key",
+            Self::Domain(_) | Self::NewDomain(..) => "domain",
+            Self::Pool(_) | Self::NewPool(_) => "ip_pool",
+            Self::Source(_) | Self::NewSource(_) => "address",
+            Self::Setting(_) => "setting",
+        }
+    }
+
+    /// The subject now; `None` if it does not exist.
+    pub(super) async fn snapshot(&self, sql: &Sql<'_>) -> Result<Option<Snapshot>, StoreError> {
+        let (row, fields) = self.find(sql).await?;
+        row.map(|row| read(&row, fields)).transpose()
+    }
+
+    async fn find(&self, sql: &Sql<'_>) -> Result<(Option<Row>, &'static [&'static str]), StoreError> {
+        let (text, params, fields): (&'static str, Vec<sql::Value>, _) = match self {
+            Self::Account(id) => (
+                "SELECT id, id, name, suspended_reason, delete_at FROM accounts WHERE id = $1",
+                vec![id.0.into()],
+                ACCOUNT_FIELDS,
+            ),
+            Self::NewAccount(name) => (
+                "SELECT id, id, name, suspended_reason, delete_at FROM accounts WHERE name = $1",
+                vec![name.as_str().into()],
+                ACCOUNT_FIELDS,
+            ),
+            Self::Server(id) => (
+                "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
+                        track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
+                        send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
+                        delete_at FROM servers WHERE id = $1",
+                vec![id.0.into()],
+                SERVER_FIELDS,
+            ),
+            Self::NewServer(account_id, name) => (
+                "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
+                        track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
+                        send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
+                        delete_at FROM servers WHERE account_id = $1 AND name = $2",
+                vec![account_id.0.into(), name.as_str().into()],
+                SERVER_FIELDS,
+            ),
+            Self::Credential(id) => (
+                "SELECT s.account_id, c.id, c.server_id, c.name, c.scope, c.allow, c.hold, c.test, c.expires_at,
+                        c.revoked_at, c.replaced_by
+                 FROM credentials c JOIN servers s ON s.id = c.server_id WHERE c.id = $1",
+                vec![id.0.into()],
+                CREDENTIAL_FIELDS,
+            ),
+            Self::NewCredential(key) => (
+                "SELECT s.account_id, c.id, c.server_id, c.name, c.scope, c.allow, c.hold, c.test, c.expires_at,
+                        c.revoked_at, c.replaced_by
+                 FROM credentials c JOIN servers s ON s.id = c.server_id WHERE c.key_hash = $1",
+                vec![key.0.to_vec().into()],
+                CREDENTIAL_FIELDS,
+            ),
+            Self::AccountKey(id) => (
+                "SELECT coalesce(account_id, 0), id, name, scopes, allow, expires_at, revoked_at
+                 FROM account_keys WHERE id = $1",
+                vec![id.0.into()],
+                ACCOUNT_KEY_FIELDS,
+            ),
+            Self::NewAccountKey(key) => (
+                "SELECT coalesce(account_id, 0), id, name, scopes, allow, expires_at, revoked_at
+                 FROM account_keys WHERE key_hash = $1",
+                vec![key.0.to_vec().into()],
+                ACCOUNT_KEY_FIELDS,
+            ),
+            Self::Domain(id) => (
+                "SELECT d.account_id, d.id, d.name, d.server_id, d.verified_by, d.track_opens, d.track_clicks,
+                        d.track_host, (SELECT max(k.id) FROM domain_keys k WHERE k.domain_id = d.id)
+                 FROM domains d WHERE d.id = $1",
+                vec![id.0.into()],
+                DOMAIN_FIELDS,
+            ),
+            Self::NewDomain(DomainOwner::Server(server_id), name) => (
+                "SELECT d.account_id, d.id, d.name, d.server_id, d.verified_by, d.track_opens, d.track_clicks,
+                        d.track_host, (SELECT max(k.id) FROM domain_keys k WHERE k.domain_id = d.id)
+                 FROM domains d WHERE d.server_id = $1 AND d.name = $2",
+                vec![server_id.0.into(), name.as_str().into()],
+                DOMAIN_FIELDS,
+            ),
+            Self::NewDomain(DomainOwner::Account(account_id), name) => (
+                "SELECT d.account_id, d.id, d.name, d.server_id, d.verified_by, d.track_opens, d.track_clicks,
+                        d.track_host, (SELECT max(k.id) FROM domain_keys k WHERE k.domain_id = d.id)
+                 FROM domains d WHERE d.account_id = $1 AND d.name = $2 AND d.server_id IS NULL",
+                vec![account_id.0.into(), name.as_str().into()],
+                DOMAIN_FIELDS,
+            ),
+            Self::Pool(id) => (
+                "SELECT CAST(0 AS BIGINT), id, name, shared FROM pools WHERE id = $1",
+                vec![id.0.into()],
+                POOL_FIELDS,
+            ),
+            Self::NewPool(name) => (
+                "SELECT CAST(0 AS BIGINT), id, name, shared FROM pools WHERE name = $1",
+                vec![name.as_str().into()],
+                POOL_FIELDS,
+            ),
+            Self::Source(id) => (
+                "SELECT CAST(0 AS BIGINT), id, address, pool_id, helo, weight, warmup_started_at, warmup_paused_reason
+                 FROM sources WHERE id = $1",
+                vec![id.0.into()],
+                SOURCE_FIELDS,
+            ),
+            Self::NewSource(address) => (
+                "SELECT CAST(0 AS BIGINT), id, address, pool_id, helo, weight, warmup_started_at, warmup_paused_reason
+                 FROM sources WHERE address = $1",
+                vec![address.to_string().into()],
+                SOURCE_FIELDS,
+            ),
+            Self::Setting(key) => (
+                "SELECT CAST(0 AS BIGINT), CAST(NULL AS BIGINT), value FROM settings WHERE key = $1",
+                vec![(*key).into()],
+                SETTING_FIELDS,
+            ),
+        };
+        Ok((sql.query_opt(text, &params).await?, fields))
+    }
+}
+
+fn read(row: &Row, names: &'static [&'static str]) -> Result<Snapshot, StoreError> {
+    let mut fields = Map::new();
+    for (at, name) in names.iter().enumerate() {
+        fields.insert((*name).to_owned(), shown(name, row.value(at + 2)));
+    }
+    let account_id = row.int_opt(0)?.map_or(INSTALLATION, AccountId);
+    Ok(Snapshot { account_id, id: row.int_opt(1)?, fields: Value::Object(fields) })
+}
+
+/// A column as the log shows it: times as text, flags as such, lists as lists.
+fn shown(name: &str, value: &sql::Value) -> Value {
+    match value {
+        sql::Value::Int(int) if name.ends_with("_at") => Timestamp::from_micros(*int).to_rfc3339().into(),
+        sql::Value::Int(int) if FLAGS.contains(&name) => (*int != 0).into(),
+        sql::Value::Int(int) => (*int).into(),
+        sql::Value::Text(text) if text.starts_with('[') => {
+            serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+        }
+        sql::Value::Text(text) => text.as_str().into(),
+        // No column of these is a blob.
+        sql::Value::Null | sql::Value::Blob(_) => Value::Null,
+    }
+}

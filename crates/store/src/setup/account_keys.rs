@@ -1,0 +1,197 @@
+//! API keys of accounts and of the operator: create, find by hash, list, revoke.
+
+use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
+
+use super::credentials::{KeyHash, hash};
+use crate::error::StoreError;
+use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+#[derive(Debug, Clone)]
+pub struct NewAccountKey {
+    /// `None` for a key of the operator.
+    pub account_id: Option<AccountId>,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub scopes: Vec<AccountScope>,
+    /// Networks the key may be used from; empty for all.
+    pub allow: Vec<IpNet>,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AccountKey {
+    pub id: AccountKeyId,
+    /// `None` for a key of the operator.
+    pub account_id: Option<AccountId>,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub scopes: Vec<AccountScope>,
+    pub allow: Vec<IpNet>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Why the account is suspended, if it is.
+    pub suspended_reason: Option<String>,
+}
+
+/// Whose keys are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountKeyOwner {
+    Operator,
+    Account(AccountId),
+}
+
+impl AccountKeyOwner {
+    fn column(self) -> i64 {
+        match self {
+            Self::Operator => 0,
+            Self::Account(id) => id.0,
+        }
+    }
+}
+
+#[boxed_futures]
+impl Store {
+    /// `NotFound` without the account.
+    pub async fn create_account_key(&self, new: NewAccountKey) -> Result<AccountKey> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(create(sql, new, now))).await
+    }
+
+    pub async fn find_account_key(&self, key: KeyHash) -> Result<Option<AccountKey>> {
+        self.read(move |sql| Box::pin(find_by_hash(sql, key))).await
+    }
+
+    /// In the order of their ids, behind `after`.
+    pub async fn list_account_keys(
+        &self,
+        owner: AccountKeyOwner,
+        after: Option<AccountKeyId>,
+        limit: usize,
+    ) -> Result<Vec<AccountKey>> {
+        self.read(move |sql| Box::pin(list(sql, owner, after, limit as i64))).await
+    }
+
+    /// `NotFound` if the owner has no such key. Revoking twice keeps the first moment.
+    pub async fn revoke_account_key(&self, owner: AccountKeyOwner, id: AccountKeyId) -> Result<AccountKey> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(revoke(sql, owner, id, now))).await
+    }
+
+    /// Records when keys were used last, never an earlier moment than is known.
+    pub async fn touch_account_keys(&self, used: Vec<(AccountKeyId, Timestamp)>) -> Result<()> {
+        self.write(move |sql| Box::pin(touch(sql, used))).await
+    }
+}
+
+async fn create(sql: &Sql<'_>, new: NewAccountKey, now: Timestamp) -> Result<AccountKey, StoreError> {
+    let row = sql
+        .query_opt(
+            "INSERT INTO account_keys (account_id, name, key_hash, scopes, allow, expires_at, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $7) RETURNING id",
+            &[
+                new.account_id.map(|id| id.0).into(),
+                new.name.into(),
+                new.key_hash.0.to_vec().into(),
+                to_json(&new.scopes).into(),
+                to_json(&new.allow).into(),
+                new.expires_at.into(),
+                now.into(),
+            ],
+        )
+        .await?;
+    row.ok_or(StoreError::Conflict)?;
+    find_by_hash(sql, new.key_hash).await?.ok_or(StoreError::NotFound)
+}
+
+async fn find_by_hash(sql: &Sql<'_>, key: KeyHash) -> Result<Option<AccountKey>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
+                    k.last_used_at, k.created_at, k.updated_at,
+                    coalesce(a.suspended_reason, CASE WHEN a.delete_at IS NOT NULL THEN 'deleted' END)
+             FROM account_keys k LEFT JOIN accounts a ON a.id = k.account_id WHERE k.key_hash = $1",
+            &[key.0.to_vec().into()],
+        )
+        .await?;
+    row.map(|mut row| read(&mut row)).transpose()
+}
+
+async fn list(
+    sql: &Sql<'_>,
+    owner: AccountKeyOwner,
+    after: Option<AccountKeyId>,
+    limit: i64,
+) -> Result<Vec<AccountKey>, StoreError> {
+    // One text for each owner, so that both use the index.
+    let text = match owner {
+        AccountKeyOwner::Operator => {
+            "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
+                    k.last_used_at, k.created_at, k.updated_at, CAST(NULL AS TEXT)
+             FROM account_keys k WHERE k.account_id IS NULL AND CAST($1 AS BIGINT) = 0 AND k.id > $2 ORDER BY k.id LIMIT $3"
+        }
+        AccountKeyOwner::Account(_) => {
+            "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
+                    k.last_used_at, k.created_at, k.updated_at, a.suspended_reason
+             FROM account_keys k JOIN accounts a ON a.id = k.account_id
+             WHERE k.account_id = $1 AND k.id > $2 ORDER BY k.id LIMIT $3"
+        }
+    };
+    let after = after.map_or(0, |id| id.0);
+    let rows = sql.query(text, &[owner.column().into(), after.into(), limit.into()]).await?;
+    rows.into_iter().map(|mut row| read(&mut row)).collect()
+}
+
+async fn revoke(
+    sql: &Sql<'_>,
+    owner: AccountKeyOwner,
+    id: AccountKeyId,
+    now: Timestamp,
+) -> Result<AccountKey, StoreError> {
+    let mut row = sql
+        .query_opt(
+            "UPDATE account_keys SET revoked_at = coalesce(revoked_at, $3), updated_at = $3
+             WHERE id = $1 AND coalesce(account_id, 0) = $2 RETURNING key_hash",
+            &[id.0.into(), owner.column().into(), now.into()],
+        )
+        .await?
+        .ok_or(StoreError::NotFound)?;
+    let key_hash = hash(&mut row, 0)?;
+    find_by_hash(sql, key_hash).await?.ok_or(StoreError::NotFound)
+}
+
+async fn touch(sql: &Sql<'_>, mut used: Vec<(AccountKeyId, Timestamp)>) -> Result<(), StoreError> {
+    // Two nodes that lock the same rows in the same order do not wait for each other in a circle.
+    used.sort_unstable();
+    for (id, at) in used {
+        sql.execute(
+            "UPDATE account_keys SET last_used_at = $2
+             WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+            &[id.0.into(), at.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+fn read(row: &mut Row) -> Result<AccountKey, StoreError> {
+    Ok(AccountKey {
+        id: AccountKeyId(row.int(0)?),
+        account_id: row.int_opt(1)?.map(AccountId),
+        name: row.text(2)?,
+        key_hash: hash(row, 3)?,
+        scopes: row.json(4)?,
+        allow: row.json(5)?,
+        expires_at: row.time_opt(6)?,
+        revoked_at: row.time_opt(7)?,
+        last_used_at: row.time_opt(8)?,
+        created_at: row.time(9)?,
+        updated_at: row.time(10)?,
+        suspended_reason: row.text_opt(11)?,
+    })
+}

@@ -1,0 +1,129 @@
+//! Credentials of an account or server in pages, and changes of one.
+
+use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, Change, CredentialId, ServerId, Timestamp};
+
+use super::Updated;
+use super::credentials::{self, Credential};
+use crate::error::StoreError;
+use crate::sql::{Sql, to_json};
+use crate::{Result, Store};
+
+/// Credentials to list; `None` takes all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CredentialFilter {
+    pub account_id: Option<AccountId>,
+    pub server_id: Option<ServerId>,
+    pub revoked: Option<bool>,
+}
+
+/// Changes of a credential; `None` and `Keep` keep a setting.
+#[derive(Debug, Clone, Default)]
+pub struct CredentialChange {
+    pub name: Option<String>,
+    pub allow: Option<Vec<IpNet>>,
+    pub hold: Option<bool>,
+    pub expires_at: Change<Timestamp>,
+}
+
+#[boxed_futures]
+impl Store {
+    /// In the order of their ids, behind `after`.
+    pub async fn list_credentials_page(
+        &self,
+        filter: CredentialFilter,
+        after: Option<CredentialId>,
+        limit: usize,
+    ) -> Result<Vec<Credential>> {
+        self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
+    }
+
+    /// Changes a credential that is not revoked, if it has the version `if_version`.
+    pub async fn update_credential(
+        &self,
+        id: CredentialId,
+        if_version: Option<i64>,
+        change: CredentialChange,
+    ) -> Result<Updated<Credential>> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(update(sql, id, if_version, change, now))).await
+    }
+}
+
+async fn list(
+    sql: &Sql<'_>,
+    filter: CredentialFilter,
+    after: Option<CredentialId>,
+    limit: i64,
+) -> Result<Vec<Credential>, StoreError> {
+    // A text for each way to look them up: by the index of servers, through the account's servers, or by id.
+    let text = match (filter.server_id, filter.account_id) {
+        (Some(_), _) => {
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
+             FROM credentials
+             WHERE server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND id > $3
+               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+             ORDER BY id LIMIT $5"
+        }
+        (None, Some(_)) => {
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
+             FROM credentials
+             WHERE CAST($1 AS BIGINT) = 0 AND server_id IN (SELECT id FROM servers WHERE account_id = $2) AND id > $3
+               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+             ORDER BY id LIMIT $5"
+        }
+        (None, None) => {
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
+             FROM credentials
+             WHERE CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND id > $3
+               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+             ORDER BY id LIMIT $5"
+        }
+    };
+    let params = [
+        filter.server_id.map_or(0, |id| id.0).into(),
+        filter.account_id.map_or(0, |id| id.0).into(),
+        after.map_or(0, |id| id.0).into(),
+        filter.revoked.into(),
+        limit.into(),
+    ];
+    sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
+}
+
+async fn update(
+    sql: &Sql<'_>,
+    id: CredentialId,
+    if_version: Option<i64>,
+    change: CredentialChange,
+    now: Timestamp,
+) -> Result<Updated<Credential>, StoreError> {
+    let keeps_expiry = change.expires_at.is_keep();
+    let changed = sql
+        .execute(
+            "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
+                 expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
+                 version = version + 1, updated_at = $7
+             WHERE id = $1 AND revoked_at IS NULL AND (CAST($8 AS BIGINT) IS NULL OR version = $8)",
+            &[
+                id.0.into(),
+                change.name.into(),
+                change.allow.as_ref().map(to_json).into(),
+                change.hold.into(),
+                keeps_expiry.into(),
+                change.expires_at.into_value().into(),
+                now.into(),
+                if_version.into(),
+            ],
+        )
+        .await?;
+    let credential = credentials::find(sql, id).await?.ok_or(StoreError::NotFound)?;
+    match (changed, credential.revoked_at) {
+        (0, Some(_)) => Err(StoreError::NotFound),
+        (0, None) => Ok(Updated::OtherVersion(credential.version)),
+        _ => Ok(Updated::Done(credential)),
+    }
+}

@@ -1,0 +1,28 @@
+//! Servers whose time to be restored is over.
+
+use postroad_boxed_futures::boxed_futures;
+
+use crate::{Result, Store};
+
+#[boxed_futures]
+impl Store {
+    /// Lets the retention job remove the mail of servers that were deleted, or whose account was, and can no longer be
+    /// restored: they keep nothing any more. Returns how many servers were found.
+    pub async fn end_deleted_servers(&self, limit: usize) -> Result<u64> {
+        let params = vec![self.clock.now().into(), (limit as i64).into()];
+        let ended = self
+            .execute(
+                "UPDATE servers SET delete_at = coalesce(delete_at, $1), retention_bodies = 0, retention_messages = 0,
+                     version = version + 1, updated_at = $1
+                 WHERE id IN (SELECT id FROM servers
+                              WHERE delete_at <= $1 AND coalesce(retention_bodies, 1) + coalesce(retention_messages, 1) > 0
+                              UNION
+                              SELECT s.id FROM accounts a JOIN servers s ON s.account_id = a.id
+                              WHERE a.delete_at <= $1 AND coalesce(s.retention_bodies, 1) + coalesce(s.retention_messages, 1) > 0
+                              LIMIT $2)",
+                params,
+            )
+            .await?;
+        Ok(ended)
+    }
+}

@@ -1,0 +1,44 @@
+//! The chain of the audit log: a removed or changed entry is noticed.
+
+use postroad_store::{Audit, AuditSubject, AuditVerdict};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(a_changed_or_removed_entry_is_noticed,);
+
+async fn suspend(fixture: &Fixture, reason: Option<&str>) {
+    let audit = Audit {
+        actor: ("command_line", None),
+        address: None,
+        operation: "servers/suspend",
+        subject: AuditSubject::Server(fixture.server),
+        creation: None,
+    };
+    let store = fixture.store.audited(audit);
+    store.set_server_suspended(fixture.server, reason.map(ToOwned::to_owned)).await.expect("the store works");
+}
+
+async fn verdict(fixture: &Fixture) -> AuditVerdict {
+    fixture.store.verify_audit(fixture.account).await.expect("the store works")
+}
+
+async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
+    for reason in [Some("one"), Some("two"), None, Some("four"), Some("four")] {
+        suspend(&fixture, reason).await;
+    }
+    // The fifth changed nothing.
+    let whole = AuditVerdict { account_id: fixture.account, good: 4, broken_at: None };
+    assert_eq!(verdict(&fixture).await, whole);
+    let account = fixture.account.0;
+    let change = |operation: &str| {
+        format!("UPDATE audit SET operation = '{operation}' WHERE account_id = {account} AND seq = 2")
+    };
+    fixture.execute(&change("servers/resume")).await;
+    assert_eq!(verdict(&fixture).await.broken_at, Some(2));
+    fixture.execute(&change("servers/suspend")).await;
+    assert_eq!(verdict(&fixture).await, whole);
+    fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq = 4")).await;
+    assert_eq!(verdict(&fixture).await.broken_at, Some(4), "the head knows the last one");
+    fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq = 1")).await;
+    assert_eq!(verdict(&fixture).await.broken_at, Some(1));
+}
