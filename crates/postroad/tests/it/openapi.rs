@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use postroad_testkit::WebhookCatcher;
 use serde_json::{Value, json};
 
+use crate::scheduling::in_millis;
 use crate::world::{Engine, World, good_but};
 
 /// What an answer has that its schema does not allow, or has not that it demands.
@@ -273,14 +274,29 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         visit.call(&format!("templates/{action}"), json!({"alias": "none", "limit": 0, "id": "x"})).await;
     }
 
+    let items = json!([good_but(json!({})), {}]);
+    visit.call("send/batch", json!({ "messages": items })).await;
+    visit.call("send/batch", json!({"messages": items, "mode": "atomic"})).await;
+    visit.call("send/batch", json!({"messages": [], "mode": "x"})).await;
+    let later = good_but(json!({"to": ["later@example.net"], "send_at": in_millis(3_600_000)}));
+    let later = visit.call("send/message", later).await["messages"]["later@example.net"]["id"].clone();
+    visit.call("send/reschedule", json!({"id": later, "send_at": in_millis(7_200_000)})).await;
+    visit.call("send/reschedule", json!({"id": 7, "send_at": "x"})).await;
+    visit.call("send/cancel", json!({ "id": later })).await;
+    visit.call("send/cancel", json!({"id": 7})).await;
+
     visit.call("domains/create", json!({"name": "shop.example"})).await;
     visit.call("domains/create", json!({"name": "x", "private_key": "x", "selector": "a b"})).await;
     visit.call("domains/list", json!({"limit": 1})).await;
     visit.call("domains/list", json!({"limit": 0})).await;
-    for action in ["get", "verify", "rotate_dkim", "delete"] {
+    for action in ["get", "verify", "rotate_dkim", "zone", "delete"] {
         visit.call(&format!("domains/{action}"), json!({"name": "shop.example"})).await;
         visit.call(&format!("domains/{action}"), json!({"name": "none.example"})).await;
     }
+
+    let own = visit.world.daemon.ready()["domain"].clone();
+    visit.call("domains/reports", json!({ "name": own })).await;
+    visit.call("domains/reports", json!({"name": "none.example"})).await;
 
     let found = visit.call("messages/search", json!({"limit": 1})).await["items"][0]["id"].clone();
     visit.call("messages/search", json!({"q": "colour:red"})).await;

@@ -16,7 +16,7 @@ use crate::world::{World, both_engines, good_but};
 const CANCEL: &str = "/api/v1/send/cancel";
 const RESCHEDULE: &str = "/api/v1/send/reschedule";
 
-fn in_millis(millis: u64) -> String {
+pub(crate) fn in_millis(millis: u64) -> String {
     SystemClock.now().plus(Duration::from_millis(millis)).to_rfc3339()
 }
 

@@ -19,6 +19,8 @@ pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// more than a request may take.
 const ESTIMATED_BYTES_MIN: usize = 512 << 10;
 const SAMPLE_BYTES: usize = 16 << 10;
+/// Unused room of a smaller body's compressed form beyond this is given back: a batch keeps hundreds of them.
+const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
     /// Its tables, a few hundred kB: making and clearing them costs as much as compressing 10 kB.
@@ -63,7 +65,11 @@ impl StoredBody {
 
 fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::Result<Vec<u8>> {
     if original.len() < ESTIMATED_BYTES_MIN {
-        return compressor.compress(original);
+        let mut compressed = compressor.compress(original)?;
+        if compressed.capacity() - compressed.len() > UNUSED_BYTES_MAX {
+            compressed.shrink_to_fit();
+        }
+        return Ok(compressed);
     }
     // From beginning, middle and end: an attachment is packed otherwise than the text before it.
     let starts = [0, original.len() / 2, original.len() - SAMPLE_BYTES];

@@ -1,11 +1,52 @@
+TABLE account_keys
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    account_id bigint
+    name text NOT NULL
+    key_hash bytea NOT NULL
+    scopes text NOT NULL
+    allow text NOT NULL
+    expires_at bigint
+    revoked_at bigint
+    last_used_at bigint
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (key_hash)
+    PRIMARY KEY (id)
+    FOREIGN KEY (account_id) REFERENCES accounts(id)
+    CREATE INDEX account_keys_by_account ON public.account_keys USING btree (account_id, id)
+
 TABLE accounts
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     name text NOT NULL
     suspended_reason text
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
+    version bigint NOT NULL DEFAULT 1
+    delete_at bigint
     UNIQUE (name)
     PRIMARY KEY (id)
+    CREATE INDEX accounts_by_delete_at ON public.accounts USING btree (delete_at) WHERE (delete_at IS NOT NULL)
+
+TABLE audit
+    account_id bigint NOT NULL
+    seq bigint NOT NULL
+    at bigint NOT NULL
+    actor text NOT NULL
+    actor_id bigint
+    address text
+    operation text NOT NULL
+    subject text NOT NULL
+    subject_id bigint
+    before text
+    after text
+    hash bytea NOT NULL
+    PRIMARY KEY (account_id, seq)
+
+TABLE audit_heads
+    account_id bigint NOT NULL
+    seq bigint NOT NULL
+    hash bytea NOT NULL
+    PRIMARY KEY (account_id)
 
 TABLE bodies
     server_id bigint NOT NULL
@@ -26,8 +67,11 @@ TABLE counter_dimensions
     pool_id bigint NOT NULL
     credential_id bigint NOT NULL
     last_day bigint NOT NULL
+    bounce_class text NOT NULL DEFAULT ''::text
+    source_ip text NOT NULL DEFAULT ''::text
+    tls_version text NOT NULL DEFAULT ''::text
     PRIMARY KEY (server_id, id)
-    CREATE UNIQUE INDEX counter_dimensions_by_value ON public.counter_dimensions USING btree (server_id, shape, domain, tag, provider, template, pool_id, credential_id)
+    CREATE UNIQUE INDEX counter_dimensions_by_value ON public.counter_dimensions USING btree (server_id, shape, domain, tag, provider, template, pool_id, credential_id, bounce_class, source_ip, tls_version)
 
 TABLE counter_marks
     server_id bigint NOT NULL
@@ -46,6 +90,15 @@ TABLE counters
     sent bytea NOT NULL
     PRIMARY KEY (server_id, grain, shape, at, dimensions)
 
+TABLE creations
+    account_id bigint NOT NULL
+    key text NOT NULL
+    fingerprint bytea NOT NULL
+    subject_id bigint NOT NULL
+    created_at bigint NOT NULL
+    PRIMARY KEY (account_id, key)
+    CREATE INDEX creations_by_age ON public.creations USING btree (created_at)
+
 TABLE credentials
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     server_id bigint NOT NULL
@@ -62,6 +115,7 @@ TABLE credentials
     last_used_at bigint
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
+    version bigint NOT NULL DEFAULT 1
     UNIQUE (key_hash)
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
@@ -389,10 +443,14 @@ TABLE servers
     hourly_limit_ceiling bigint
     retention_bodies_ceiling bigint
     retention_messages_ceiling bigint
+    version bigint NOT NULL DEFAULT 1
+    delete_at bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)
+    CREATE INDEX servers_by_account ON public.servers USING btree (account_id, id)
+    CREATE INDEX servers_by_delete_at ON public.servers USING btree (delete_at) WHERE (delete_at IS NOT NULL)
 
 TABLE settings
     key text NOT NULL

@@ -1,9 +1,49 @@
+CREATE TABLE account_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id INTEGER REFERENCES accounts (id),
+    name TEXT NOT NULL,
+    key_hash BLOB NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    allow TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+
+CREATE INDEX account_keys_by_account ON account_keys (account_id, id);
+
 CREATE TABLE accounts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
+, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER);
+
+CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
+
+CREATE TABLE audit (
+    account_id INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    actor_id INTEGER,
+    address TEXT,
+    operation TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    subject_id INTEGER,
+    before TEXT,
+    after TEXT,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account_id, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE audit_heads (
+    account_id INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL
 );
 
 CREATE TABLE bodies (
@@ -21,12 +61,12 @@ CREATE TABLE counter_dimensions (
     template TEXT NOT NULL,
     pool_id INTEGER NOT NULL,
     credential_id INTEGER NOT NULL,
-    last_day INTEGER NOT NULL,
+    last_day INTEGER NOT NULL, bounce_class TEXT NOT NULL DEFAULT '', source_ip TEXT NOT NULL DEFAULT '', tls_version TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
-CREATE UNIQUE INDEX counter_dimensions_by_value
-    ON counter_dimensions (server_id, shape, domain, tag, provider, template, pool_id, credential_id);
+CREATE UNIQUE INDEX counter_dimensions_by_value ON counter_dimensions
+    (server_id, shape, domain, tag, provider, template, pool_id, credential_id, bounce_class, source_ip, tls_version);
 
 CREATE TABLE counter_marks (
     server_id INTEGER PRIMARY KEY,
@@ -46,6 +86,17 @@ CREATE TABLE counters (
     PRIMARY KEY (server_id, grain, shape, at, dimensions)
 ) WITHOUT ROWID;
 
+CREATE TABLE creations (
+    account_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    subject_id INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, key)
+) WITHOUT ROWID;
+
+CREATE INDEX creations_by_age ON creations (created_at);
+
 CREATE TABLE credentials (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     server_id INTEGER NOT NULL REFERENCES servers (id),
@@ -62,7 +113,7 @@ CREATE TABLE credentials (
     last_used_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-);
+, version INTEGER NOT NULL DEFAULT 1);
 
 CREATE INDEX credentials_by_server ON credentials (server_id);
 
@@ -369,9 +420,13 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER,
     UNIQUE (account_id, name)
 );
+
+CREATE INDEX servers_by_account ON servers (account_id, id);
+
+CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,

@@ -332,15 +332,15 @@ async fn counters_go_by_their_time(fixture: Fixture) {
     let count = async |text: &str| fixture.query_int(text).await;
     let all = count("SELECT count(*) FROM counters").await;
     fixture.store.remove_old_counters(Grain::Minute, before).await.expect("the store answers");
-    // The total, six dimensions, and all of them.
-    assert_eq!(count("SELECT count(*) FROM counters").await, all - 8);
+    // The total, nine dimensions, all of them, and all but those of attempts.
+    assert_eq!(count("SELECT count(*) FROM counters").await, all - 12);
     for grain in [Grain::Quarter, Grain::Hour, Grain::Day] {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
     fixture.store.remove_old_days(before).await.expect("the store answers");
-    assert_eq!(count("SELECT count(*) FROM counters").await, 8 * 4);
+    assert_eq!(count("SELECT count(*) FROM counters").await, 12 * 4);
     assert_eq!(count("SELECT count(*) FROM recipient_domains").await, 1);
-    assert_eq!(count("SELECT count(*) FROM counter_dimensions").await, 7);
+    assert_eq!(count("SELECT count(*) FROM counter_dimensions").await, 11);
     fixture.clock.advance(5 * WEEK);
     let before = Grain::Day.start(fixture.now());
     for grain in Grain::ALL {

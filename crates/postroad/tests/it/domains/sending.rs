@@ -31,7 +31,7 @@ both_engines! {
         assert_eq!((&verified["verified_by"], &verified["failing_since"]), (&json!("dns"), &Value::Null));
         assert_eq!((&verified["dkim"][0]["state"], &verified["return_path"]), (&json!("active"), &json!("rp.shop.example")));
         assert_eq!(world.domains("get", &json!({"name": "shop.example"})).await, verified);
-        let events = world.call("/api/v1/events/list", &json!({"types": ["domain.verified"]})).await;
+        let events = world.call("/api/v1/events/list", &json!({"types": ["domain.verified"], "wait_s": 20})).await;
         assert_eq!(events["data"]["items"][0]["data"]["domain"]["name"], "shop.example", "{events}");
 
         let (message, mail_from) = world.sent_from("hello@shop.example", "bob@example.net").await;
