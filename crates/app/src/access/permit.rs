@@ -121,7 +121,7 @@ mod tests {
         Actor::ServerKey { id: CredentialId(7), server_id: ServerId(10), scope, test }
     }
 
-    /// Every actor with what the table should allow it, told in other words than `permit`'s.
+    /// Every actor with what the table should allow it, written independently of `permit`.
     fn actors() -> Vec<(Actor, May)> {
         let mut all: Vec<(Actor, May)> = vec![(Actor::CommandLine, Box::new(|_| true))];
         let of_account =

@@ -12,7 +12,7 @@ use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView, Rep
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
-/// Owners that are told apart where several have a domain.
+/// Owners that an error names where several have a domain.
 const OWNERS_MAX: usize = 100;
 
 impl App {
@@ -28,7 +28,7 @@ impl App {
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
         let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key).await;
-        Ok(shown(created.map_err(|refusal| told(refusal, &name))?))
+        Ok(shown(created.map_err(|refusal| admin_error(refusal, &name))?))
     }
 
     pub(super) async fn show_domains(
@@ -87,13 +87,13 @@ impl App {
     pub(super) async fn check_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let name = domain.name.clone();
-        self.verify(domain).await.map(shown).map_err(|refusal| told(refusal, &name))
+        self.verify(domain).await.map(shown).map_err(|refusal| admin_error(refusal, &name))
     }
 
     pub(super) async fn remove_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let deleted = self.delete_domain_by_id(&Requester::command_line(), domain.id).await;
-        deleted.map_err(|refusal| told(refusal, &domain.name))?;
+        deleted.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
 
@@ -105,7 +105,7 @@ impl App {
         let domain = self.named_domain(order).await?;
         let name = domain.name.clone();
         let by = Requester::command_line();
-        self.rotate_dkim_of(&by, domain, key).await.map(shown).map_err(|refusal| told(refusal, &name))
+        self.rotate_dkim_of(&by, domain, key).await.map(shown).map_err(|refusal| admin_error(refusal, &name))
     }
 
     pub(super) async fn named_domain(&self, order: &NamedDomain) -> Result<Domain, AdminError> {
@@ -152,7 +152,7 @@ pub(super) fn parse_name(name: &str) -> Result<DomainName, AdminError> {
 }
 
 /// A refusal in words for the operator.
-fn told(refusal: DomainRefusal, name: &DomainName) -> AdminError {
+fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminError {
     match refusal {
         DomainRefusal::Validation(problems) => {
             let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();

@@ -24,7 +24,7 @@ impl std::fmt::Debug for ImportedDkimKey {
     }
 }
 
-/// The key that was given, or a new RSA one. Both fields are checked, and all problems told at once.
+/// The key that was given, or a new RSA one. Checks both fields and reports all problems at once.
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,

@@ -1,7 +1,7 @@
 //! Limits on domains: how many an owner has, and how much work for them runs at once.
 //!
 //! An RSA key takes a tenth of a second of a core, a look at the DNS up to half a minute. Each account gets a few permits for
-//! both; beyond them it is told to come back.
+//! both; beyond them it gets the error `DomainsBusy`.
 
 use std::sync::Arc;
 

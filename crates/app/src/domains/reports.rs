@@ -14,7 +14,7 @@ use crate::{App, Caller};
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Reports that are read at once.
 const PAGE: usize = 200;
-/// Sources and kinds of failures that are told apart; the rest is in the totals only.
+/// Sources and kinds of failures listed by themselves; the rest is in the totals only.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;
 /// Sources that are shown.
@@ -150,7 +150,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Counts come from strangers: they stop at the largest number instead of beginning anew.
+    /// Counts come from strangers, so additions saturate instead of overflowing.
     fn add(&mut self, report: &DomainReport) {
         match report.kind {
             ReportKind::Dmarc => {

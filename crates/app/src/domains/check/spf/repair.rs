@@ -48,7 +48,7 @@ fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
     next.is_none().then_some("")
 }
 
-/// The terms that an invalid one stands for; `None` if that is anybody's guess.
+/// The terms that an invalid one was probably meant as; `None` if that is unclear.
 fn repaired(text: &str) -> Option<Vec<Term>> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(repaired_word).collect()
 }

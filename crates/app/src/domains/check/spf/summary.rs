@@ -6,7 +6,7 @@ use crate::domains::check::answers::{Unasked, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
-/// Of each address family, so many addresses stand for all when each needs questions of its own (`%{i}`, `ptr`).
+/// Addresses of each family that are checked as a sample, when each needs DNS questions of its own (`%{i}`, `ptr`).
 const SAMPLE: usize = 8;
 
 pub(super) enum Summary {
