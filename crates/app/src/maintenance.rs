@@ -22,7 +22,7 @@ impl App {
         Ok(on)
     }
 
-    pub(crate) async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
+    pub async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
         let by = Requester::command_line();
         let operation = Operation::InstallationMaintenance;
         let store = self.recording(&by, operation, AuditSubject::Setting(SETTING));

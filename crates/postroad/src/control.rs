@@ -1,4 +1,4 @@
-//! Control socket: `postroad admin` and `postroad queue` send their commands to a running server, one line of
+//! Control socket: `postroad admin`, `queue`, `audit` and `trace` send their commands to a running server, one line of
 //! JSON each way. The socket is in the data folder and accessible to its owner only.
 
 use std::io;
@@ -8,29 +8,50 @@ use std::time::Duration;
 
 use anyhow::Context;
 use postroad_app::App;
-use postroad_app::admin::Command;
 use postroad_delivery::QueueAdmin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::cli::{AdminCommand, AuditCommand, QueueCommand};
 use crate::feed::{self, FeedCommand};
-use crate::queue::{self, QueueCommand};
-use crate::trace::{self, TraceCommand};
+use crate::{queue, trace};
 
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 const NAME: &str = "control.sock";
 
-/// Request to a running server.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+/// Request to a running server: the arguments of a command, as they were typed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Request {
-    Admin(Command),
+    Admin(AdminCommand),
+    Audit(AuditCommand),
     Queue(QueueCommand),
     Feed(FeedCommand),
-    Trace(TraceCommand),
+    /// By message id, token or Message-ID.
+    Trace {
+        message: String,
+    },
+}
+
+impl Request {
+    /// Executes the request. Once a change is answered, this process uses it.
+    pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
+        match self {
+            Self::Admin(command) => {
+                let answer = command.execute(app).await?;
+                if let Err(error) = queue_admin.refresh().await {
+                    tracing::warn!(%error, "delivery not notified of a change; it picks it up within seconds");
+                }
+                Ok(answer)
+            }
+            Self::Audit(AuditCommand::Verify) => Ok(app.check_audit().await?),
+            Self::Queue(command) => queue::execute(app, queue_admin, command).await,
+            Self::Feed(command) => feed::execute(app, command).await,
+            Self::Trace { message } => trace::execute(app, queue_admin, &message).await,
+        }
+    }
 }
 
 /// Listening socket; removed when dropped.
@@ -95,33 +116,16 @@ async fn serve(stream: UnixStream, app: App, queue_admin: QueueAdmin) {
         return;
     }
     let answer = match serde_json::from_str::<Request>(&line) {
-        Ok(request) => {
-            let answer = match request {
-                Request::Admin(command) => execute(&app, &queue_admin, command).await,
-                Request::Queue(command) => queue::execute(&app, &queue_admin, command).await,
-                Request::Feed(command) => feed::execute(&app, command).await,
-                Request::Trace(command) => trace::execute(&app, &queue_admin, command).await,
-            };
-            match answer {
-                Ok(answer) => json!({ "ok": answer }),
-                Err(error) => json!({ "error": format!("{error:#}") }),
-            }
-        }
+        Ok(request) => match request.execute(&app, &queue_admin).await {
+            Ok(answer) => json!({ "ok": answer }),
+            Err(error) => json!({ "error": format!("{error:#}") }),
+        },
         Err(_) => {
             json!({ "error": "this server does not know the command: is it the same version of postroad?" })
         }
     };
     // The caller may be gone.
     let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
-}
-
-/// Executes a command. Once it is answered, this server uses the change.
-async fn execute(app: &App, queue_admin: &QueueAdmin, command: Command) -> anyhow::Result<Value> {
-    let answer = app.execute(command).await?;
-    if let Err(error) = queue_admin.refresh().await {
-        tracing::warn!(%error, "delivery not notified of a change; it picks it up within seconds");
-    }
-    Ok(answer)
 }
 
 /// Sends a command to the server that runs on this data folder. `None` if none does.

@@ -1,28 +1,14 @@
 //! Executes `postroad queue …`: by the running server, which knows why a message waits, or on the store itself.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::Waiting;
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
 use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// One queue command, as sent over the control socket.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "queue", rename_all = "kebab-case")]
-pub(crate) enum QueueCommand {
-    List { server: Option<String>, domain: Option<String>, limit: usize },
-    Show { id: i64 },
-    Stats,
-    Retry { ids: Vec<i64> },
-    Cancel { ids: Vec<i64> },
-    Suspend { scope: String, reason: String, for_seconds: Option<u64>, per_minute: Option<u32> },
-    Resume { scope: String },
-}
+use crate::cli::QueueCommand;
 
 pub(crate) async fn execute(
     app: &App,
@@ -47,14 +33,14 @@ pub(crate) async fn execute(
         QueueCommand::Stats => stats(queue_admin).await,
         QueueCommand::Retry { ids } => retry(queue_admin, ids).await,
         QueueCommand::Cancel { ids } => cancel(queue_admin, ids).await,
-        QueueCommand::Suspend { scope, reason, for_seconds, per_minute } => {
+        QueueCommand::Suspend { scope, reason, for_, slow } => {
             let scope = parse_scope(app, &scope).await?;
             check_pool(app, &scope).await?;
-            let action = match per_minute {
+            let action = match slow {
                 Some(per_minute) => GateAction::Slow { per_minute },
                 None => GateAction::Suspend,
             };
-            let ends_at = for_seconds.map(|seconds| now.plus(Duration::from_secs(seconds)));
+            let ends_at = for_.map(|duration| now.plus(duration));
             queue_admin.close_gate(scope.clone(), action, reason.clone(), ends_at).await?;
             let gates = queue_admin.gates().await?;
             let made = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);

@@ -4,21 +4,13 @@ use anyhow::bail;
 use postroad_app::{App, LookupError, TimelineItem};
 use postroad_delivery::QueueAdmin;
 use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// As sent over the control socket.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TraceCommand {
-    /// Message id, token or Message-ID.
-    pub(crate) trace: String,
-}
-
-/// One object for each message: its id, token, status, recipient and items.
-pub(crate) async fn execute(app: &App, queue: &QueueAdmin, command: TraceCommand) -> anyhow::Result<Value> {
-    let found = app.locate_messages(&command.trace).await?;
+/// One object for each message with this id, token or Message-ID: its id, token, status, recipient and items.
+pub(crate) async fn execute(app: &App, queue: &QueueAdmin, message: &str) -> anyhow::Result<Value> {
+    let found = app.locate_messages(message).await?;
     if found.is_empty() {
-        bail!("no message has the id, token or Message-ID {:?}", command.trace);
+        bail!("no message has the id, token or Message-ID {message:?}");
     }
     let mut messages = Vec::new();
     for (server_id, id) in found {

@@ -2,7 +2,6 @@
 
 use hyper::Method;
 use postroad_api::{Mode, Settings};
-use postroad_app::admin::Command;
 use postroad_model::Scope;
 use serde_json::json;
 
@@ -93,7 +92,7 @@ async fn keys_are_checked_before_anything_else() {
         assert_eq!(reply.json()["data"]["code"], "AccessDenied");
     }
 
-    service.execute(Command::ServerSuspend { server: "dev".into(), reason: "spam".into() }).await;
+    service.app.suspend_server("dev", Some("spam".into())).await.unwrap();
     let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
     assert_eq!(with(&[("x-server-api-key", &service.key)]).await, suspended);
 }
@@ -190,7 +189,7 @@ async fn test_mode_is_told_and_a_repetition_gets_the_first_answer() {
 async fn maintenance_closes_the_api_and_readiness_but_not_liveness() {
     let service = Service::start().await;
     assert_eq!(service.client.get("/ready").await.unwrap().status, 200);
-    service.execute(Command::Maintenance { on: true }).await;
+    service.app.set_maintenance(true).await.unwrap();
     let reply = service.client.post_json(SEND_MESSAGE, None, &json!({})).await.unwrap();
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("60")));
     assert_eq!(reply.json()["data"]["code"], "Maintenance");
@@ -198,7 +197,7 @@ async fn maintenance_closes_the_api_and_readiness_but_not_liveness() {
     assert_eq!((ready.status, ready.json()), (503, json!({"status": "maintenance"})));
     let health = service.client.get("/health").await.unwrap();
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
-    service.execute(Command::Maintenance { on: false }).await;
+    service.app.set_maintenance(false).await.unwrap();
     assert_eq!(service.call(SEND_MESSAGE, &message_to("a@example.net")).await["status"], "success");
 }
 

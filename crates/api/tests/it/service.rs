@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Method;
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_app::App;
-use postroad_app::admin::{Command, NewKey};
+use postroad_app::admin::NewKey;
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_store::{Database, Role, Store};
 use postroad_testkit::{Client, MovedClock, Reply};
@@ -82,10 +82,6 @@ impl Service {
         self.client.request(method, path, &all, Bytes::from(body.to_owned())).await.unwrap()
     }
 
-    pub(crate) async fn execute(&self, command: Command) -> Value {
-        self.app.execute(command).await.unwrap()
-    }
-
     pub(crate) async fn new_key(&self, scope: Scope) -> String {
         let new = NewKey {
             server: "dev".into(),
@@ -98,7 +94,7 @@ impl Service {
             login: None,
             expires_at: None,
         };
-        self.execute(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()
+        self.app.create_key(new).await.unwrap()["api_key"].as_str().unwrap().to_owned()
     }
 
     /// Head of a POST request with the service's key and the given headers.

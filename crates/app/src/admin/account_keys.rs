@@ -1,24 +1,29 @@
 //! Admin commands for API keys of accounts and of the operator, and for the audit log.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountKeyId, Timestamp};
 use postroad_store::AccountKey;
 use serde_json::{Value, json};
 
-use super::{AdminError, NewAccountKeyCommand};
+use super::AdminError;
 use crate::App;
 use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester};
 
 /// Keys that one list shows.
 const LISTED_MAX: usize = 10_000;
 
+#[boxed_futures]
 impl App {
-    pub(super) async fn make_account_key(&self, new: NewAccountKeyCommand) -> Result<Value, AdminError> {
+    /// Creates a key of an account, or of the operator if there is no account.
+    pub async fn make_account_key(
+        &self,
+        account: Option<&str>,
+        given: AccountKeyRequest,
+    ) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let NewAccountKeyCommand { account, name, scopes, allow, expires_at } = new;
-        let given = AccountKeyRequest { name, scopes, allow, expires_at };
         let created = match account {
             Some(account) => {
-                let id = self.find_account(&account).await?.id;
+                let id = self.find_account(account).await?.id;
                 self.create_account_key(&by, Some(id), given).await?
             }
             None => self.create_operator_key(&by, given).await?,
@@ -30,7 +35,8 @@ impl App {
         Ok(answer)
     }
 
-    pub(super) async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
+    /// Of an account, or of the operator if there is no account.
+    pub async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
         let by = Requester::command_line();
         let (keys, _) = match account {
             Some(account) => {
@@ -42,7 +48,7 @@ impl App {
         Ok(keys.iter().map(shown).collect())
     }
 
-    pub(super) async fn end_account_key(
+    pub async fn end_account_key(
         &self,
         account: Option<&str>,
         id: AccountKeyId,
@@ -59,7 +65,7 @@ impl App {
     }
 
     /// Fails if the log of any account is not whole.
-    pub(super) async fn check_audit(&self) -> Result<Value, AdminError> {
+    pub async fn check_audit(&self) -> Result<Value, AdminError> {
         let verdicts = self.verify_audit(&Requester::command_line()).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
             return Err(AdminError::refused(format!(

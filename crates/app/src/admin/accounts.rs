@@ -1,5 +1,6 @@
 //! Admin commands for accounts.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::{Account, AuditSubject, StoreError};
 use serde_json::{Value, json};
 
@@ -7,8 +8,9 @@ use super::{AdminError, check_name, taken};
 use crate::App;
 use crate::access::Operation;
 
+#[boxed_futures]
 impl App {
-    pub(super) async fn create_account(&self, name: String) -> Result<Value, AdminError> {
+    pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
         let name = check_name(&name)?;
         let what = format!("the account `{name}`");
         let store = self.by_operator(Operation::AccountsCreate, AuditSubject::NewAccount(name.clone()));
@@ -16,15 +18,11 @@ impl App {
         Ok(shown(&account))
     }
 
-    pub(super) async fn list_accounts(&self) -> Result<Value, AdminError> {
+    pub async fn list_accounts(&self) -> Result<Value, AdminError> {
         Ok(self.inner.store.list_accounts().await?.iter().map(shown).collect())
     }
 
-    pub(super) async fn suspend_account(
-        &self,
-        name: &str,
-        reason: Option<String>,
-    ) -> Result<Value, AdminError> {
+    pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
         let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
         self.by_operator(operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;

@@ -1,10 +1,11 @@
 //! Sending domains on the command line: of a server, or of an account and all its servers.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainName, Timestamp};
 use postroad_store::{AuditSubject, Domain, DomainFilter, DomainOwner, StoreError};
 use serde_json::{Value, json};
 
-use super::{AdminError, NamedDomain};
+use super::AdminError;
 use crate::App;
 use crate::access::Operation;
 use crate::accounts::Requester;
@@ -15,23 +16,29 @@ const LISTED_MAX: usize = 100_000;
 /// Owners that an error names where several have a domain.
 const OWNERS_MAX: usize = 100;
 
+/// A domain, and whose it is: a server's, an account's, or the only one of that name.
+#[derive(Debug, Clone)]
+pub struct NamedDomain {
+    pub name: String,
+    pub server: Option<String>,
+    pub account: Option<String>,
+}
+
+#[boxed_futures]
 impl App {
-    pub(super) async fn add_domain(
-        &self,
-        order: NamedDomain,
-        key: ImportedDkimKey,
-    ) -> Result<Value, AdminError> {
-        let name = parse_name(&order.name)?;
-        let owner = match (&order.server, &order.account) {
+    pub async fn add_domain(&self, named: NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+        let name = parse_name(&named.name)?;
+        let owner = match (&named.server, &named.account) {
             (Some(server), None) => DomainOwner::Server(self.find_server(server).await?.id),
             (None, Some(account)) => DomainOwner::Account(self.find_account_id(account).await?),
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
         let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key).await;
+        self.forget_setup();
         Ok(shown(created.map_err(|refusal| admin_error(refusal, &name))?))
     }
 
-    pub(super) async fn show_domains(
+    pub async fn show_domains(
         &self,
         server: Option<&str>,
         account: Option<&str>,
@@ -46,12 +53,12 @@ impl App {
     }
 
     /// The operator's word instead of a check of the DNS.
-    pub(super) async fn set_domain_verified(
+    pub async fn set_domain_verified(
         &self,
-        order: &NamedDomain,
+        named: &NamedDomain,
         verified: bool,
     ) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+        let domain = self.named_domain(named).await?;
         let verified_at = verified.then(|| self.inner.clock.now());
         let store = self.by_operator(Operation::DomainsSetVerified, AuditSubject::Domain(domain.id));
         store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
@@ -59,59 +66,61 @@ impl App {
         Ok(shown(self.domain_view(domain).await))
     }
 
-    pub(super) async fn domain_records(&self, order: &NamedDomain) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+    pub async fn domain_records(&self, named: &NamedDomain) -> Result<Value, AdminError> {
+        let domain = self.named_domain(named).await?;
         Ok(shown(self.domain_view(domain).await))
     }
 
-    pub(super) async fn domain_zone_of(&self, order: &NamedDomain) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+    pub async fn domain_zone_of(&self, named: &NamedDomain) -> Result<Value, AdminError> {
+        let domain = self.named_domain(named).await?;
         Ok(json!({ "zone": self.domain_view(domain).await.zone() }))
     }
 
-    pub(super) async fn show_domain_reports(
+    pub async fn show_domain_reports(
         &self,
-        order: &NamedDomain,
+        named: &NamedDomain,
         period: ReportPeriod,
     ) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+        let domain = self.named_domain(named).await?;
         Ok(json!(self.sum_reports(domain.name, period).await?))
     }
 
-    pub(super) async fn rename_installation(&self, host: &str) -> Result<Value, AdminError> {
+    pub async fn rename_installation(&self, host: &str) -> Result<Value, AdminError> {
         let host = parse_name(host)?;
         self.set_installation_host(&host).await?;
+        self.forget_setup();
         Ok(json!({ "host": host }))
     }
 
-    pub(super) async fn check_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+    pub async fn check_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
+        let domain = self.named_domain(named).await?;
         let name = domain.name.clone();
-        self.verify(domain).await.map(shown).map_err(|refusal| admin_error(refusal, &name))
+        let verified = self.verify(domain).await;
+        self.forget_setup();
+        verified.map(shown).map_err(|refusal| admin_error(refusal, &name))
     }
 
-    pub(super) async fn remove_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+    pub async fn remove_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
+        let domain = self.named_domain(named).await?;
         let deleted = self.delete_domain_by_id(&Requester::command_line(), domain.id).await;
+        self.forget_setup();
         deleted.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
 
-    pub(super) async fn give_new_key(
-        &self,
-        order: &NamedDomain,
-        key: ImportedDkimKey,
-    ) -> Result<Value, AdminError> {
-        let domain = self.named_domain(order).await?;
+    pub async fn give_new_key(&self, named: &NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+        let domain = self.named_domain(named).await?;
         let name = domain.name.clone();
         let by = Requester::command_line();
-        self.rotate_dkim_of(&by, domain, key).await.map(shown).map_err(|refusal| admin_error(refusal, &name))
+        let rotated = self.rotate_dkim_of(&by, domain, key).await;
+        self.forget_setup();
+        rotated.map(shown).map_err(|refusal| admin_error(refusal, &name))
     }
 
-    pub(super) async fn named_domain(&self, order: &NamedDomain) -> Result<Domain, AdminError> {
-        let name = parse_name(&order.name)?;
+    pub(super) async fn named_domain(&self, named: &NamedDomain) -> Result<Domain, AdminError> {
+        let name = parse_name(&named.name)?;
         let store = &self.inner.store;
-        let mut domains = match (&order.server, &order.account) {
+        let mut domains = match (&named.server, &named.account) {
             (Some(given), _) => {
                 let server_id = self.find_server(given).await?.id;
                 store.find_domain(server_id, name.clone()).await?.into_iter().collect()

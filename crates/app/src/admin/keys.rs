@@ -2,17 +2,36 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
 use postroad_store::{AuditSubject, Credential, NewCredential, StoreError};
 use serde_json::{Value, json};
 
-use super::{AdminError, NewKey, taken};
+use super::{AdminError, taken};
 use crate::App;
 use crate::access::Operation;
 use crate::secrets::KeyPair;
 
+/// Request for an API key.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    pub server: String,
+    pub name: String,
+    pub scope: Scope,
+    pub test: bool,
+    pub hold: bool,
+    pub allow: Vec<IpNet>,
+    /// Networks that need no secret; the key then allows nothing else.
+    pub address: Vec<IpNet>,
+    /// User name in the form of an e-mail address, for SMTP programs that require one.
+    pub login: Option<String>,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[boxed_futures]
 impl App {
-    pub(super) async fn create_key(&self, new: NewKey) -> Result<Value, AdminError> {
+    pub async fn create_key(&self, new: NewKey) -> Result<Value, AdminError> {
         if new.name.trim().is_empty() || new.name.len() > 100 || new.name.chars().any(char::is_control) {
             return Err(AdminError::refused("a key's name has 1 to 100 characters"));
         }
@@ -59,7 +78,7 @@ impl App {
         self.shown_once(id, &pair).await
     }
 
-    pub(super) async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
+    pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
         let server = match server {
             Some(given) => Some(self.find_server(given).await?.id),
             None => None,
@@ -85,14 +104,14 @@ impl App {
             .collect())
     }
 
-    pub(super) async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
+    pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
         let store = self.by_operator(Operation::CredentialsRevoke, AuditSubject::Credential(id));
         store.revoke_credential(id).await.map_err(unknown(id))?;
         self.shown_key(&self.find_key(id).await?).await
     }
 
     /// Creates a new key with the rights of the old one, which stays valid for `grace_seconds`.
-    pub(super) async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
+    pub async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
         let old = self.find_key(id).await?;
         if let Some(successor) = old.replaced_by {
             let text = format!("key {id} was replaced by key {successor} already: rotate that one");

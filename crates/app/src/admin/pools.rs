@@ -13,7 +13,7 @@ use crate::access::Operation;
 
 #[boxed_futures]
 impl App {
-    pub(super) async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
+    pub async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
         let name = check_name(&name)?;
         let what = format!("the pool `{name}`");
         let store = self.by_operator(Operation::IpPoolsCreate, AuditSubject::NewPool(name.clone()));
@@ -21,12 +21,12 @@ impl App {
         Ok(self.shown_pool(&pool, &[]))
     }
 
-    pub(super) async fn list_pools(&self) -> Result<Value, AdminError> {
+    pub async fn list_pools(&self) -> Result<Value, AdminError> {
         let setup = self.inner.store.delivery_setup().await?;
         Ok(setup.pools.iter().map(|pool| self.shown_pool(pool, &setup.sources)).collect())
     }
 
-    pub(super) async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
+    pub async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
         let store = self.by_operator(Operation::IpPoolsDelete, AuditSubject::Pool(pool.id));
         store.delete_pool(pool.id).await.map_err(|error| match error {
@@ -38,7 +38,7 @@ impl App {
         Ok(json!({ "deleted": name }))
     }
 
-    pub(super) async fn add_address(
+    pub async fn add_address(
         &self,
         pool: &str,
         address: IpAddr,
@@ -60,7 +60,7 @@ impl App {
         self.pool_by_id(pool.id).await
     }
 
-    pub(super) async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
+    pub async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
         let store = self.by_operator(Operation::IpPoolsRemoveAddress, AuditSubject::Source(source.id));
         store.remove_source(source.id).await?;
@@ -68,7 +68,7 @@ impl App {
     }
 
     /// Restarts a warm-up, continues a paused one, or ends it.
-    pub(super) async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
+    pub async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
         let store = self.by_operator(Operation::IpPoolsWarmUp, AuditSubject::Source(source.id));
         match state {
@@ -80,7 +80,7 @@ impl App {
     }
 
     /// Messages that an address sent per day and receiver group, with their outcomes.
-    pub(super) async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
+    pub async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
         let days = self.inner.store.source_days(source.id).await?;
         let shown = |day: &SourceDay| {
@@ -95,11 +95,7 @@ impl App {
         Ok(days.iter().map(shown).collect())
     }
 
-    pub(super) async fn set_server_pool(
-        &self,
-        server: &str,
-        pool: Option<&str>,
-    ) -> Result<Value, AdminError> {
+    pub async fn set_server_pool(&self, server: &str, pool: Option<&str>) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         let pool_id = match pool {
             Some(name) => Some(self.find_pool(name).await?.id),

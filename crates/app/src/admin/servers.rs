@@ -1,5 +1,6 @@
 //! Admin commands for servers; their limits are in `ceilings`.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerMode;
 use postroad_store::{AuditSubject, NewServer, Server};
 use serde_json::{Value, json};
@@ -8,8 +9,9 @@ use super::{AdminError, check_name, taken};
 use crate::App;
 use crate::access::Operation;
 
+#[boxed_futures]
 impl App {
-    pub(super) async fn create_server(
+    pub async fn create_server(
         &self,
         name: String,
         account: &str,
@@ -24,15 +26,11 @@ impl App {
         Ok(shown(&store.create_server(new).await.map_err(taken(what))?))
     }
 
-    pub(super) async fn list_servers(&self) -> Result<Value, AdminError> {
+    pub async fn list_servers(&self) -> Result<Value, AdminError> {
         Ok(self.inner.store.list_servers().await?.iter().map(shown).collect())
     }
 
-    pub(super) async fn suspend_server(
-        &self,
-        given: &str,
-        reason: Option<String>,
-    ) -> Result<Value, AdminError> {
+    pub async fn suspend_server(&self, given: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let server = self.find_server(given).await?;
         let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
         let store = self.by_operator(operation, AuditSubject::Server(server.id));

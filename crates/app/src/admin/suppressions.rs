@@ -1,5 +1,6 @@
 //! Admin commands for suppressions.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionFilter};
 use serde_json::{Value, json};
@@ -11,12 +12,9 @@ use crate::{App, FieldProblem};
 /// Most entries of a list, and page size of an export.
 const AT_ONCE: usize = 1_000;
 
+#[boxed_futures]
 impl App {
-    pub(super) async fn add_suppression(
-        &self,
-        server: &str,
-        item: SuppressionRequest,
-    ) -> Result<Value, AdminError> {
+    pub async fn add_suppression(&self, server: &str, item: SuppressionRequest) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         match self.add_suppressions(server.id, &[item]).await?.pop() {
             Some(Ok(added)) => {
@@ -29,7 +27,7 @@ impl App {
         }
     }
 
-    pub(super) async fn import_suppressions(
+    pub async fn import_suppressions(
         &self,
         server: &str,
         items: &[SuppressionRequest],
@@ -43,11 +41,7 @@ impl App {
         Ok(json!({ "results": results.collect::<Value>() }))
     }
 
-    pub(super) async fn remove_suppression(
-        &self,
-        server: &str,
-        address: String,
-    ) -> Result<Value, AdminError> {
+    pub async fn remove_suppression(&self, server: &str, address: String) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         let removed = self.remove_suppressions(server.id, std::slice::from_ref(&address)).await?;
         match removed.into_iter().next() {
@@ -61,7 +55,7 @@ impl App {
         }
     }
 
-    pub(super) async fn show_suppressions(
+    pub async fn show_suppressions(
         &self,
         server: &str,
         reason: Option<SuppressionReason>,
@@ -78,7 +72,7 @@ impl App {
         Ok(found.iter().map(shown).collect())
     }
 
-    pub(super) async fn export_page(&self, server: &str, after: Option<String>) -> Result<Value, AdminError> {
+    pub async fn export_page(&self, server: &str, after: Option<String>) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         let page = self.export_suppressions(server.id, after, AT_ONCE).await?;
         Ok(json!({ "csv": page.csv, "count": page.count, "next": page.next }))

@@ -1,33 +1,72 @@
 //! Admin commands for tracking: defaults of a server, overrides of a domain.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::{AuditSubject, Domain, DomainTracking, Server, ServerTracking};
 use serde_json::{Value, json};
 
-use super::domains::parse_name;
-use super::{AdminError, SetDomainTracking, SetServerTracking};
+use super::AdminError;
+use super::domains::{NamedDomain, parse_name};
 use crate::App;
 use crate::access::Operation;
 
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
+/// Omitted settings stay as they are.
+#[derive(Debug, Clone)]
+pub struct SetServerTracking {
+    pub server: String,
+    pub opens: Option<bool>,
+    pub clicks: Option<bool>,
+    pub excluded_hosts: Option<Vec<String>>,
+}
+
+/// Omitted settings stay as they are.
+#[derive(Debug, Clone)]
+pub struct SetDomainTracking {
+    pub domain: NamedDomain,
+    pub opens: Option<Switch>,
+    pub clicks: Option<Switch>,
+    /// Empty for the installation's host.
+    pub host: Option<String>,
+}
+
+/// Setting of a domain: on, off, or inherited from its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
+    Default,
+}
+
+impl From<Switch> for Option<bool> {
+    fn from(switch: Switch) -> Self {
+        match switch {
+            Switch::On => Some(true),
+            Switch::Off => Some(false),
+            Switch::Default => None,
+        }
+    }
+}
+
+#[boxed_futures]
 impl App {
-    pub(super) async fn set_server_tracking(&self, order: SetServerTracking) -> Result<Value, AdminError> {
-        let server = self.find_server(&order.server).await?;
-        let excluded_hosts = order.excluded_hosts.map(|hosts| check_hosts(&hosts)).transpose()?;
+    pub async fn set_server_tracking(&self, given: SetServerTracking) -> Result<Value, AdminError> {
+        let server = self.find_server(&given.server).await?;
+        let excluded_hosts = given.excluded_hosts.map(|hosts| check_hosts(&hosts)).transpose()?;
         let old = server.tracking.clone();
         let new = ServerTracking {
-            opens: order.opens.unwrap_or(old.opens),
-            clicks: order.clicks.unwrap_or(old.clicks),
+            opens: given.opens.unwrap_or(old.opens),
+            clicks: given.clicks.unwrap_or(old.clicks),
             excluded_hosts: excluded_hosts.unwrap_or(old.excluded_hosts),
         };
         self.changing_server(server.id).set_server_tracking(server.id, new.clone()).await?;
         Ok(shown_server(&server, &new))
     }
 
-    pub(super) async fn set_domain_tracking(&self, order: SetDomainTracking) -> Result<Value, AdminError> {
-        let domain = self.named_domain(&order.domain).await?;
+    pub async fn set_domain_tracking(&self, given: SetDomainTracking) -> Result<Value, AdminError> {
+        let domain = self.named_domain(&given.domain).await?;
         let old = domain.tracking.clone();
-        let host = match order.host.as_deref() {
+        let host = match given.host.as_deref() {
             None => old.host,
             Some("") => None,
             Some(host) => Some(parse_name(host)?.as_str().to_owned()),
@@ -39,8 +78,8 @@ impl App {
             )));
         }
         let new = DomainTracking {
-            opens: order.opens.map_or(old.opens, Into::into),
-            clicks: order.clicks.map_or(old.clicks, Into::into),
+            opens: given.opens.map_or(old.opens, Into::into),
+            clicks: given.clicks.map_or(old.clicks, Into::into),
             host,
         };
         let store = self.by_operator(Operation::DomainsSetTracking, AuditSubject::Domain(domain.id));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::reports::{
     self, DmarcSummary, DomainReport as Report, ReportProblem, TlsSummary, UnpackBudget,
 };
@@ -112,9 +113,10 @@ fn tls_rows(summary: &TlsSummary) -> Vec<DomainReport> {
     summary.policies.iter().filter_map(row).collect()
 }
 
+#[boxed_futures]
 impl App {
     /// One line per domain and kind; for a single domain also its newest reports.
-    pub(crate) async fn domain_reports(&self, domain: Option<&str>) -> Result<Value, AdminError> {
+    pub async fn domain_reports(&self, domain: Option<&str>) -> Result<Value, AdminError> {
         let store = &self.inner.store;
         let Some(domain) = domain else {
             let sums = store.sum_up_domain_reports(None).await?;

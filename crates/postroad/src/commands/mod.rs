@@ -1,12 +1,11 @@
 //! The commands, one file each.
 
 pub(crate) mod admin;
-mod admin_client;
 pub(crate) mod api_call;
 pub(crate) mod audit;
+mod client;
 pub(crate) mod config;
 pub(crate) mod dev;
-mod domains;
 pub(crate) mod explain;
 pub(crate) mod explain_bounce;
 pub(crate) mod queue;

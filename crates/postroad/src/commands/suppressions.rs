@@ -5,13 +5,12 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use postroad_app::admin::Command;
 use postroad_app::suppressions::{SuppressionRequest, read_csv};
-use postroad_model::Timestamp;
 use serde_json::{Value, json};
 
-use super::admin_client::AdminClient;
-use crate::cli::SuppressionCommand;
+use super::client::Client;
+use crate::cli::{AdminCommand, SuppressionCommand};
+use crate::control::Request;
 use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -20,33 +19,20 @@ const PART_LINES_MAX: usize = 500;
 const PART_BYTES_MAX: usize = 256 << 10;
 
 /// Returns what to print; nothing if the list itself went to standard output.
-pub(super) async fn run(
-    client: &mut AdminClient,
-    given: SuppressionCommand,
-) -> anyhow::Result<Option<Value>> {
-    let command = match given {
-        SuppressionCommand::Import { file, server } => return import(client, &file, &server).await.map(Some),
-        SuppressionCommand::Export { file, server } => return export(client, &file, &server).await,
-        SuppressionCommand::Add { address, server, reason, details, expires_at } => {
-            let item = SuppressionRequest {
-                address,
-                reason: Some(reason.to_string()),
-                details,
-                origin_message_id: None,
-                expires_at: expires_at.map(Timestamp::to_rfc3339),
-            };
-            Command::SuppressionAdd { server, item }
-        }
-        SuppressionCommand::Remove { address, server } => Command::SuppressionRemove { server, address },
-        SuppressionCommand::List { server, reason, limit } => {
-            Command::SuppressionList { server, reason, limit }
-        }
-    };
-    client.execute(command).await.map(Some)
+pub(super) async fn run(client: &mut Client, given: SuppressionCommand) -> anyhow::Result<Option<Value>> {
+    match given {
+        SuppressionCommand::Import { file, server, .. } => import(client, &file, &server).await.map(Some),
+        SuppressionCommand::Export { file, server, .. } => export(client, &file, &server).await,
+        command => execute(client, command).await.map(Some),
+    }
+}
+
+async fn execute(client: &mut Client, command: SuppressionCommand) -> anyhow::Result<Value> {
+    client.execute(Request::Admin(AdminCommand::Suppression(command))).await
 }
 
 /// Adds every address of the file; reports the lines that were refused, and why.
-async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Value> {
+async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Result<Value> {
     let text = read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
     let list = read_csv(&text, usize::MAX).context("the file has too many lines")?;
     drop(text);
@@ -64,7 +50,7 @@ async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
                     continue;
                 }
                 if part.items.len() == PART_LINES_MAX || part.bytes + bytes > PART_BYTES_MAX {
-                    import.add(client, server, std::mem::take(&mut part)).await?;
+                    import.add(client, file, server, std::mem::take(&mut part)).await?;
                 }
                 part.bytes += bytes;
                 part.numbers.push(line.number);
@@ -74,7 +60,7 @@ async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
         }
     }
     // Also sent when it is empty: the answer shows whether the server exists.
-    import.add(client, server, part).await?;
+    import.add(client, file, server, part).await?;
     import.errors.sort_by_key(|(line, _)| *line);
     let errors: Vec<Value> =
         import.errors.iter().map(|(line, message)| json!({ "line": line, "message": message })).collect();
@@ -107,10 +93,16 @@ impl Import {
         self.errors.push((line, message.to_owned()));
     }
 
-    async fn add(&mut self, client: &mut AdminClient, server: &str, part: Part) -> anyhow::Result<()> {
+    async fn add(
+        &mut self,
+        client: &mut Client,
+        file: &Path,
+        server: &str,
+        part: Part,
+    ) -> anyhow::Result<()> {
         let Part { numbers, items, .. } = part;
-        let command = Command::SuppressionImport { server: server.to_owned(), items };
-        let answer = client.execute(command).await?;
+        let (file, server) = (file.to_owned(), server.to_owned());
+        let answer = execute(client, SuppressionCommand::Import { file, server, items }).await?;
         let results = answer["results"].as_array().context("the running server is of another version")?;
         for (number, result) in numbers.into_iter().zip(results) {
             match result["status"].as_str() {
@@ -124,12 +116,12 @@ impl Import {
 }
 
 /// Writes the whole list. `None` if it went to standard output.
-async fn export(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
+async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
     let is_standard_output = file == Path::new("-");
     // A file or a pipe gets the list unescaped.
     let is_terminal = is_standard_output && std::io::stdout().is_terminal();
     // Fetched before the file is created, so that a wrong server leaves no empty file.
-    let mut page = next_page(client, server, None).await?;
+    let mut page = next_page(client, file, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
         Box::new(std::io::stdout())
     } else {
@@ -147,14 +139,20 @@ async fn export(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
         count += page["count"].as_u64().unwrap_or_default();
         is_first = false;
         let Some(next) = page["next"].as_str() else { break };
-        page = next_page(client, server, Some(next.to_owned())).await.with_context(unwritten)?;
+        page = next_page(client, file, server, Some(next.to_owned())).await.with_context(unwritten)?;
     }
     out.flush().with_context(unwritten)?;
     Ok((!is_standard_output).then(|| json!({ "exported": count, "file": file })))
 }
 
-async fn next_page(client: &mut AdminClient, server: &str, after: Option<String>) -> anyhow::Result<Value> {
-    client.execute(Command::SuppressionExport { server: server.to_owned(), after }).await
+async fn next_page(
+    client: &mut Client,
+    file: &Path,
+    server: &str,
+    after: Option<String>,
+) -> anyhow::Result<Value> {
+    let (file, server) = (file.to_owned(), server.to_owned());
+    execute(client, SuppressionCommand::Export { file, server, after }).await
 }
 
 fn read_text(file: &Path) -> anyhow::Result<String> {

@@ -3,33 +3,17 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use postroad_delivery::QueueAdmin;
-use postroad_store::Role;
 use serde_json::Value;
 
-use super::load_config;
+use super::client::Client;
 use crate::cli::TraceArgs;
-use crate::control::{self, Request};
-use crate::service;
+use crate::control::Request;
 use crate::terminal::{one_line, print, print_styled};
-use crate::trace::{TraceCommand, execute};
 
 pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
-    let command = TraceCommand { trace: args.message };
-    let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
-    let mut config = load_config(file, args.json)?;
-    if let Some(data_dir) = args.data_dir {
-        config.data_dir = data_dir;
-    }
-    let request = Request::Trace(command.clone());
-    let answer = if let Some(answer) = control::send(&config.data_dir, &request).await? {
-        answer
-    } else {
-        service::check_installation(&config)?;
-        let (app, store) = service::open_app(&config, Role::Tool).await?;
-        execute(&app, &QueueAdmin::without_engine(store), command).await?
-    };
-    if args.json {
+    let mut client = Client::new(args.installation)?;
+    let answer = client.execute(Request::Trace { message: args.message }).await?;
+    if client.json {
         print(&answer.to_string());
         return Ok(());
     }

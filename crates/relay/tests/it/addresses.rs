@@ -1,6 +1,5 @@
 //! Authentication by address, and the PROXY protocol.
 
-use postroad_app::admin::Command;
 use postroad_model::{CredentialId, Protocol};
 use postroad_relay::Settings;
 use postroad_testkit::SmtpClient;
@@ -38,13 +37,8 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
 #[tokio::test]
 async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     let service = Service::start_with(behind_proxy(), 0).await;
-    service
-        .execute(Command::ServerCreate {
-            name: "other".into(),
-            account: "dev".into(),
-            mode: postroad_model::ServerMode::Live,
-        })
-        .await;
+    let live = postroad_model::ServerMode::Live;
+    service.app.create_server("other".into(), "dev", live).await.unwrap();
     service
         .new_key(|key| (key.server, key.address) = ("other".into(), vec!["192.0.2.0/24".parse().unwrap()]))
         .await;
@@ -54,7 +48,7 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     for revoke in [false, true] {
         if revoke {
             let id = CredentialId(narrow["id"].as_i64().unwrap());
-            service.execute(Command::KeyRevoke { id }).await;
+            service.app.revoke_key(id).await.unwrap();
         }
         for address in ["192.0.2.7", "192.0.2.8", "198.51.100.1"] {
             let header = format!("PROXY TCP4 {address} 127.0.0.1 50000 25\r\n");

@@ -1,6 +1,6 @@
 //! Authentication: AUTH PLAIN and LOGIN, and every way a key can be invalid.
 
-use postroad_app::admin::{Command, NewKey};
+use postroad_app::admin::NewKey;
 use postroad_model::{CredentialId, Scope};
 use postroad_testkit::SmtpClient;
 
@@ -69,7 +69,7 @@ async fn wrong_credentials_are_all_the_same() {
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
     let (revoked_key, revoked_secret) = (text(&expired, "api_key"), text(&expired, "api_secret"));
     let id = CredentialId(expired["id"].as_i64().unwrap());
-    service.execute(Command::KeyRevoke { id }).await;
+    service.app.revoke_key(id).await.unwrap();
     let elsewhere = service.new_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
     let (elsewhere_key, elsewhere_secret) = (text(&elsewhere, "api_key"), text(&elsewhere, "api_secret"));
     for (key, secret) in [
@@ -104,14 +104,14 @@ async fn a_suspension_and_a_revocation_reach_sessions_that_are_open() {
     let service = Service::start().await;
     let mut client = service.client().await;
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
-    service.execute(Command::ServerSuspend { server: "dev".into(), reason: "test".into() }).await;
+    service.app.suspend_server("dev", Some("test".into())).await.unwrap();
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, SUSPENDED);
     let mut other = SmtpClient::connect_tls(service.tls).await;
     assert_eq!(other.say(&auth_plain(&service.key, &service.secret)).await, SUSPENDED);
-    service.execute(Command::ServerResume { server: "dev".into() }).await;
+    service.app.suspend_server("dev", None).await.unwrap();
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
     let id = service.store.list_credentials(None).await.unwrap()[0].id;
-    service.execute(Command::KeyRevoke { id }).await;
+    service.app.revoke_key(id).await.unwrap();
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, BAD);
 }
 
@@ -119,10 +119,10 @@ async fn a_suspension_and_a_revocation_reach_sessions_that_are_open() {
 async fn maintenance_closes_this_listener_too() {
     let service = Service::start().await;
     let mut client = service.client().await;
-    service.execute(Command::Maintenance { on: true }).await;
+    service.app.set_maintenance(true).await.unwrap();
     let refusal = "451 4.3.2 The service is under maintenance, try again later";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, refusal);
-    service.execute(Command::Maintenance { on: false }).await;
+    service.app.set_maintenance(false).await.unwrap();
     assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
 }
 
@@ -164,24 +164,23 @@ async fn a_key_with_a_login_logs_in_by_it() {
     assert_eq!(log_in("other@example.com", secret).await, BAD);
 
     let again = NewKey { login: Some("shop@EXAMPLE.com".into()), ..Service::plain_key() };
-    let refused = service.app.execute(Command::KeyCreate(again)).await.unwrap_err();
+    let refused = service.app.create_key(again).await.unwrap_err();
     assert_eq!(refused.to_string(), "a key with the login shop@example.com exists already");
     let odd = NewKey { login: Some("shop".into()), ..Service::plain_key() };
-    assert!(service.app.execute(Command::KeyCreate(odd)).await.is_err());
+    assert!(service.app.create_key(odd).await.is_err());
 
     let id = made["id"].as_i64().unwrap();
-    let rotate = Command::KeyRotate { id: CredentialId(id), grace_seconds: 3_600 };
-    let rotated = service.execute(rotate).await;
+    let rotated = service.app.rotate_key(CredentialId(id), 3_600).await.unwrap();
     assert_eq!(rotated["login"], "shop@example.com");
     let new_secret = rotated["api_secret"].as_str().unwrap();
     assert_eq!(log_in("shop@example.com", new_secret).await, good);
     assert_eq!(log_in("shop@example.com", secret).await, good, "until the grace is over");
-    let listed = service.execute(Command::KeyList { server: None }).await;
+    let listed = service.app.list_keys(None).await.unwrap();
     let logins = listed.as_array().unwrap().iter().filter(|key| key["login"] == "shop@example.com").count();
     assert_eq!(logins, 1);
 
     let new_id = rotated["id"].as_i64().unwrap();
-    service.execute(Command::KeyRevoke { id: CredentialId(new_id) }).await;
+    service.app.revoke_key(CredentialId(new_id)).await.unwrap();
     assert_eq!(log_in("shop@example.com", new_secret).await, BAD);
     service.new_key(|key| key.login = Some("shop@example.com".into())).await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use postroad_app::App;
-use postroad_app::admin::{Command, NewKey};
+use postroad_app::admin::NewKey;
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_net::ReloadingCertificate;
 use postroad_relay::{ListenerKind, Relay, Settings};
@@ -80,10 +80,6 @@ impl Service {
         client
     }
 
-    pub(crate) async fn execute(&self, command: Command) -> Value {
-        self.app.execute(command).await.unwrap()
-    }
-
     pub(crate) fn plain_key() -> NewKey {
         NewKey {
             server: "dev".into(),
@@ -101,7 +97,7 @@ impl Service {
     pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
         let mut new = Self::plain_key();
         change(&mut new);
-        self.execute(Command::KeyCreate(new)).await
+        self.app.create_key(new).await.unwrap()
     }
 
     /// Binds a credential to the loopback address.

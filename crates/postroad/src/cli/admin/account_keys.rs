@@ -1,12 +1,17 @@
-//! What can be typed about API keys of accounts and of the operator.
+//! `postroad admin account-key` and `postroad admin operator-key`.
 
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
+use postroad_app::App;
+use postroad_app::accounts::AccountKeyRequest;
+use postroad_app::admin::AdminError;
 use postroad_model::{AccountKeyId, AccountScope, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{parse_network, parse_time};
+use crate::cli::values::{parse_network, parse_time};
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum AccountKeyCommand {
     /// Create a key; it is shown this once
     Create {
@@ -33,7 +38,7 @@ pub(crate) enum AccountKeyCommand {
     },
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum OperatorKeyCommand {
     /// Create a key; it is shown this once
     Create(NewKeyArgs),
@@ -47,7 +52,7 @@ pub(crate) enum OperatorKeyCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct NewKeyArgs {
     /// What the key is for
     #[arg(long, default_value = "key")]
@@ -61,6 +66,33 @@ pub(crate) struct NewKeyArgs {
     /// When it ends, such as 2027-01-01T00:00:00Z; leave out for never
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl AccountKeyCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create { account, key } => app.make_account_key(Some(&account), key.into()).await,
+            Self::List { account } => app.show_account_keys(Some(&account)).await,
+            Self::Revoke { id, account } => app.end_account_key(Some(&account), id).await,
+        }
+    }
+}
+
+impl OperatorKeyCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create(key) => app.make_account_key(None, key.into()).await,
+            Self::List => app.show_account_keys(None).await,
+            Self::Revoke { id } => app.end_account_key(None, id).await,
+        }
+    }
+}
+
+impl From<NewKeyArgs> for AccountKeyRequest {
+    fn from(given: NewKeyArgs) -> Self {
+        let NewKeyArgs { name, scopes, allow, expires_at } = given;
+        Self { name, scopes, allow, expires_at }
+    }
 }
 
 fn parse_id(text: &str) -> Result<AccountKeyId, String> {

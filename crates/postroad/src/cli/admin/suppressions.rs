@@ -1,13 +1,18 @@
-//! What can be typed about suppressions.
+//! `postroad admin suppression`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use postroad_app::App;
+use postroad_app::admin::AdminError;
+use postroad_app::suppressions::SuppressionRequest;
 use postroad_model::{SuppressionReason, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::parse_time;
+use crate::cli::values::parse_time;
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum SuppressionCommand {
     /// Send no more mail to an address
     Add {
@@ -53,6 +58,9 @@ pub(crate) enum SuppressionCommand {
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
+        // The part of the file that this command carries.
+        #[arg(skip)]
+        items: Vec<SuppressionRequest>,
     },
     /// Write all suppressions to a CSV file, which `import` understands
     Export {
@@ -61,7 +69,31 @@ pub(crate) enum SuppressionCommand {
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
+        // The page that this command asks for: `next` of the one before.
+        #[arg(skip)]
+        after: Option<String>,
     },
+}
+
+impl SuppressionCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Add { address, server, reason, details, expires_at } => {
+                let item = SuppressionRequest {
+                    address,
+                    reason: Some(reason.to_string()),
+                    details,
+                    origin_message_id: None,
+                    expires_at: expires_at.map(Timestamp::to_rfc3339),
+                };
+                app.add_suppression(&server, item).await
+            }
+            Self::Remove { address, server } => app.remove_suppression(&server, address).await,
+            Self::List { server, reason, limit } => app.show_suppressions(&server, reason, limit).await,
+            Self::Import { server, items, .. } => app.import_suppressions(&server, &items).await,
+            Self::Export { server, after, .. } => app.export_page(&server, after).await,
+        }
+    }
 }
 
 fn parse_reason(text: &str) -> Result<SuppressionReason, String> {

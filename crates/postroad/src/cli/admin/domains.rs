@@ -1,14 +1,19 @@
-//! The arguments of `postroad admin domain …`.
+//! `postroad admin domain`.
 
-use std::path::PathBuf;
+use std::fmt;
 
 use clap::{Args, Subcommand};
+use postroad_app::App;
+use postroad_app::admin::{AdminError, NamedDomain, SetDomainTracking};
+use postroad_app::domains::{ImportedDkimKey, ReportPeriod};
 use postroad_model::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{OnOffDefault, parse_time};
+use crate::cli::values::{OnOffDefault, parse_time};
 
 /// Which domain.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct DomainArgs {
     /// Such as example.com
     pub(crate) name: String,
@@ -17,7 +22,7 @@ pub(crate) struct DomainArgs {
 }
 
 /// Whose it is, if several have it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct OwnerArgs {
     /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
     #[arg(long, conflicts_with = "account")]
@@ -28,18 +33,18 @@ pub(crate) struct OwnerArgs {
 }
 
 /// A DKIM key of the customer's own.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct KeyArgs {
     /// File with the private key in PEM form (PKCS #1 or PKCS #8; RSA of 2048 bits or more, or Ed25519); one is made
     /// without it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) private_key: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = PemText::read)]
+    pub(crate) private_key: Option<PemText>,
     /// Selector of the key's record; one is made up without it
     #[arg(long)]
     pub(crate) selector: Option<String>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum DomainCommand {
     /// Add a domain with a DKIM key and show the records to publish
     Create {
@@ -137,4 +142,64 @@ pub(crate) enum DomainCommand {
         #[command(flatten)]
         domain: DomainArgs,
     },
+}
+
+impl DomainCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create { name, server, account, key } => {
+                app.add_domain(NamedDomain { name, server, account }, key.into()).await
+            }
+            Self::List { server, account } => app.show_domains(server.as_deref(), account.as_deref()).await,
+            Self::Verify { domain } => app.check_domain(&domain.into()).await,
+            Self::SetVerified { domain, no } => app.set_domain_verified(&domain.into(), !no).await,
+            Self::RotateDkim { domain, key } => app.give_new_key(&domain.into(), key.into()).await,
+            Self::SetTracking { domain, opens, clicks, host } => {
+                let (opens, clicks) = (opens.map(Into::into), clicks.map(Into::into));
+                app.set_domain_tracking(SetDomainTracking { domain: domain.into(), opens, clicks, host })
+                    .await
+            }
+            Self::Records { name: Some(name), owner, zone, .. } => {
+                let domain = DomainArgs { name, owner }.into();
+                if zone { app.domain_zone_of(&domain).await } else { app.domain_records(&domain).await }
+            }
+            Self::Records { name: None, zone: true, .. } => app.installation_zone().await,
+            Self::Records { name: None, .. } => app.installation_records().await,
+            Self::Zone { domain } => app.domain_zone_of(&domain.into()).await,
+            Self::Reports { domain, from, to } => {
+                app.show_domain_reports(&domain.into(), ReportPeriod { from, to }).await
+            }
+            Self::SetHost { host } => app.rename_installation(&host).await,
+            Self::Delete { domain } => app.remove_domain(&domain.into()).await,
+        }
+    }
+}
+
+impl From<DomainArgs> for NamedDomain {
+    fn from(given: DomainArgs) -> Self {
+        let DomainArgs { name, owner: OwnerArgs { server, account } } = given;
+        Self { name, server, account }
+    }
+}
+
+impl From<KeyArgs> for ImportedDkimKey {
+    fn from(given: KeyArgs) -> Self {
+        Self { private_key: given.private_key.map(|pem| pem.0), selector: given.selector }
+    }
+}
+
+/// Content of a file with a private key; read by the caller, who may not be the user that the server runs as.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct PemText(String);
+
+impl PemText {
+    fn read(file: &str) -> Result<Self, String> {
+        std::fs::read_to_string(file).map(Self).map_err(|error| format!("cannot read the file: {error}"))
+    }
+}
+
+impl fmt::Debug for PemText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PemText")
+    }
 }

@@ -1,0 +1,87 @@
+//! `postroad admin pool`.
+
+use std::net::IpAddr;
+
+use clap::Subcommand;
+use postroad_app::App;
+use postroad_app::admin::{AdminError, WarmUpState};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// Create a pool
+    Create {
+        /// Its name
+        name: String,
+        /// Servers without a pool of their own send from it, and what a warming address may not take
+        #[arg(long)]
+        shared: bool,
+    },
+    /// List pools with their addresses and their warm-up
+    List,
+    /// Delete a pool that nobody uses
+    Delete {
+        /// Name of the pool
+        name: String,
+    },
+    /// Add an address of this machine to a pool
+    AddAddress {
+        /// Name of the pool
+        pool: String,
+        /// IPv4 or IPv6 address that this machine can send from
+        address: IpAddr,
+        /// The name it greets with; its PTR record should say the same
+        #[arg(long)]
+        helo: String,
+        /// Its share of the pool's mail
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        weight: u32,
+        /// Begin with few messages a day and grow
+        #[arg(long)]
+        warm_up: bool,
+    },
+    /// Remove an address
+    RemoveAddress {
+        /// Address as `pool list` shows it
+        address: IpAddr,
+    },
+    /// Start an address's warm-up again, resume a paused one, or end it
+    WarmUp {
+        /// Address as `pool list` shows it
+        address: IpAddr,
+        /// start, resume or end
+        #[arg(value_parser = parse_warm_up)]
+        state: WarmUpState,
+    },
+    /// Show what an address sent on each day to each provider, and what bounced or was complained about
+    History {
+        /// Address as `pool list` shows it
+        address: IpAddr,
+    },
+}
+
+impl PoolCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create { name, shared } => app.create_pool(name, shared).await,
+            Self::List => app.list_pools().await,
+            Self::Delete { name } => app.delete_pool(&name).await,
+            Self::AddAddress { pool, address, helo, weight, warm_up } => {
+                app.add_address(&pool, address, &helo, weight, warm_up).await
+            }
+            Self::RemoveAddress { address } => app.remove_address(address).await,
+            Self::WarmUp { address, state } => app.set_warm_up(address, state).await,
+            Self::History { address } => app.address_history(address).await,
+        }
+    }
+}
+
+fn parse_warm_up(text: &str) -> Result<WarmUpState, String> {
+    match text {
+        "start" => Ok(WarmUpState::Start),
+        "resume" => Ok(WarmUpState::Resume),
+        "end" => Ok(WarmUpState::End),
+        _ => Err("use start, resume or end".to_owned()),
+    }
+}

@@ -1,0 +1,146 @@
+//! `postroad admin server`.
+
+use clap::Subcommand;
+use postroad_app::App;
+use postroad_app::admin::{AdminError, DaysCeiling, SetServerTracking};
+use postroad_model::{SendRate, ServerMode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cli::values::{LimitOrNone, OnOff};
+
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// Create a server
+    Create {
+        /// Its name: unique in the account, and not a number
+        name: String,
+        /// Name or id of the account it belongs to
+        #[arg(long)]
+        account: String,
+        /// live, or development: takes mail and holds all of it, and its own keys cannot make it live
+        #[arg(long, default_value = "live", value_parser = parse_mode)]
+        mode: ServerMode,
+    },
+    /// List servers
+    List,
+    /// Refuse all calls of a server's keys
+    Suspend {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Kept with the suspension and shown by `server list`
+        #[arg(long)]
+        reason: String,
+    },
+    /// Lift a suspension
+    Resume {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+    },
+    /// Change between live and development; the server's own keys cannot make it live again
+    SetMode {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// live or development
+        #[arg(value_parser = parse_mode)]
+        mode: ServerMode,
+    },
+    /// Send from the addresses of a pool
+    SetPool {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Name of the pool; leave out for the installation's default
+        pool: Option<String>,
+    },
+    /// Pace a server's mail: faster ones wait, none is refused. Its own keys can set a lower rate, not a higher one
+    SetRate {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Such as 10/s, 100/m or 1000/h; none (or nothing) for no limit
+        #[arg(value_parser = parse_rate)]
+        rate: Option<LimitOrNone<SendRate>>,
+    },
+    /// Hold what a server sends beyond this many messages an hour. Its own keys can set a lower limit, not a higher
+    /// one
+    SetHourlyLimit {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Messages an hour; none (or nothing) for no limit
+        #[arg(value_parser = parse_number)]
+        limit: Option<LimitOrNone<u32>>,
+    },
+    /// Keep a server's mail for no more than these days. Its own keys can set fewer days, not more
+    SetRetention {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Days for the text of messages; none for as long as the installation keeps it
+        #[arg(long, value_name = "DAYS", value_parser = parse_number, required_unless_present = "messages")]
+        bodies: Option<LimitOrNone<u32>>,
+        /// Days for messages with everything about them; none for as long as the installation keeps them
+        #[arg(long, value_name = "DAYS", value_parser = parse_number)]
+        messages: Option<LimitOrNone<u32>>,
+    },
+    /// Track opens and clicks of a server's mail, where neither domain nor message says otherwise
+    SetTracking {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Whether opens are tracked; leave out to keep it as it is
+        #[arg(long, value_enum)]
+        opens: Option<OnOff>,
+        /// Whether clicks are tracked; leave out to keep it as it is
+        #[arg(long, value_enum)]
+        clicks: Option<OnOff>,
+        /// Leave links to this host alone; `*.example.com` for all below. Replaces those set before; "" for none
+        #[arg(long = "exclude-host", value_name = "HOST")]
+        exclude_hosts: Vec<String>,
+    },
+}
+
+impl ServerCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create { name, account, mode } => app.create_server(name, &account, mode).await,
+            Self::List => app.list_servers().await,
+            Self::Suspend { name, reason } => app.suspend_server(&name, Some(reason)).await,
+            Self::Resume { name } => app.suspend_server(&name, None).await,
+            Self::SetMode { name, mode } => app.set_server_mode(&name, mode).await,
+            Self::SetPool { name, pool } => app.set_server_pool(&name, pool.as_deref()).await,
+            Self::SetRate { name, rate } => {
+                app.set_server_rate(&name, rate.and_then(LimitOrNone::limit)).await
+            }
+            Self::SetHourlyLimit { name, limit } => {
+                app.set_server_limit(&name, limit.and_then(LimitOrNone::limit)).await
+            }
+            Self::SetRetention { name, bodies, messages } => {
+                app.set_server_retention(&name, bodies.map(days_ceiling), messages.map(days_ceiling)).await
+            }
+            Self::SetTracking { name, opens, clicks, exclude_hosts } => {
+                let change = SetServerTracking {
+                    server: name,
+                    opens: opens.map(OnOff::is_on),
+                    clicks: clicks.map(OnOff::is_on),
+                    excluded_hosts: (!exclude_hosts.is_empty()).then_some(exclude_hosts),
+                };
+                app.set_server_tracking(change).await
+            }
+        }
+    }
+}
+
+fn days_ceiling(given: LimitOrNone<u32>) -> DaysCeiling {
+    given.limit().map_or(DaysCeiling::None, DaysCeiling::Days)
+}
+
+fn parse_mode(text: &str) -> Result<ServerMode, String> {
+    ServerMode::parse(text).ok_or_else(|| "use live or development".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<LimitOrNone<SendRate>, String> {
+    let wrong = || "use a rate such as 10/s, 100/m or 1000/h, or none".to_owned();
+    LimitOrNone::parse(text, SendRate::parse).ok_or_else(wrong)
+}
+
+fn parse_number(text: &str) -> Result<LimitOrNone<u32>, String> {
+    let wrong = || "use a whole number from 0 to 4294967295, or none".to_owned();
+    LimitOrNone::parse(text, |text| text.parse().ok()).ok_or_else(wrong)
+}

@@ -1,0 +1,56 @@
+//! Requests of the command line, executed by the running server over its control socket or on the store itself.
+
+use anyhow::Context;
+use postroad_app::App;
+use postroad_delivery::QueueAdmin;
+use postroad_store::Role;
+use serde_json::Value;
+
+use super::load_config;
+use crate::cli::{AccountCommand, AdminCommand, InstallationArgs};
+use crate::config::Config;
+use crate::control::{self, Request};
+use crate::service;
+
+/// Executes requests, by the running server if there is one, else on the store itself.
+pub(super) struct Client {
+    config: Config,
+    /// Whether the caller wants JSON.
+    pub(super) json: bool,
+    /// The store itself, once no server was found to run on it.
+    opened: Option<(App, QueueAdmin)>,
+}
+
+impl Client {
+    pub(super) fn new(args: InstallationArgs) -> anyhow::Result<Self> {
+        let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
+        let mut config = load_config(file, args.json)?;
+        if let Some(data_dir) = args.data_dir {
+            config.data_dir = data_dir;
+        }
+        Ok(Self { config, json: args.json, opened: None })
+    }
+
+    pub(super) async fn execute(&mut self, request: Request) -> anyhow::Result<Value> {
+        if self.opened.is_none() {
+            if let Some(answer) = control::send(&self.config.data_dir, &request).await? {
+                return Ok(answer);
+            }
+            self.opened = Some(self.open(&request).await?);
+        }
+        let (app, queue_admin) = self.opened.as_ref().context("the store was opened")?;
+        request.execute(app, queue_admin).await
+    }
+
+    async fn open(&self, request: &Request) -> anyhow::Result<(App, QueueAdmin)> {
+        // The first account makes an installation.
+        if !matches!(request, Request::Admin(AdminCommand::Account(AccountCommand::Create { .. }))) {
+            service::check_installation(&self.config)?;
+        }
+        let (app, store) = service::open_app(&self.config, Role::Tool).await?;
+        if matches!(request, Request::Admin(_)) {
+            app.set_domain_checker(self.config.domain_checker()?);
+        }
+        Ok((app, QueueAdmin::without_engine(store)))
+    }
+}
