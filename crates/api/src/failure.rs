@@ -474,6 +474,7 @@ pub(crate) enum ErrorCode {
     MessageNotQueued,
     MessageNotHeld,
     MessageInDelivery,
+    MessageTextNeeded,
     RecipientSuppressed,
     JobNotFound,
     TooManyJobs,
@@ -584,6 +585,7 @@ mod tests {
             Reason::MessageUnchanged(ActionFailure::NotQueued),
             Reason::MessageUnchanged(ActionFailure::NotHeld),
             Reason::MessageUnchanged(ActionFailure::InDelivery),
+            Reason::MessageUnchanged(ActionFailure::TextNeeded),
             Reason::MessageUnchanged(ActionFailure::Suppressed {
                 reason: SuppressionReason::Manual,
                 since: Timestamp::from_micros(0),

@@ -46,6 +46,7 @@ pub fn openapi_json() -> String {
         messages::retry::handle,
         messages::release::handle,
         messages::cancel_hold::handle,
+        messages::erase::handle,
         jobs::get::handle,
         analytics::summary::handle,
         analytics::timeseries::handle,
@@ -331,6 +332,9 @@ mod tests {
         let mut findings = Findings::default();
         messages::actions::read(b"{}", &mut findings).unwrap();
         assert_eq!(findings.asked, documented("ChangeMessagesIn"));
+        let mut findings = Findings::default();
+        messages::erase::read(b"{}", &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("EraseMessagesIn"));
         let mut findings = Findings::default();
         jobs::get::read(b"{}", &mut findings).unwrap();
         assert_eq!(findings.asked, documented("JobIn"));

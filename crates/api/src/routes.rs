@@ -37,6 +37,7 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::MessagesRetry, messages::retry::handle)
         .endpoint(Operation::MessagesRelease, messages::release::handle)
         .endpoint(Operation::MessagesCancelHold, messages::cancel_hold::handle)
+        .endpoint(Operation::MessagesErase, messages::erase::handle)
         .endpoint(Operation::JobsGet, jobs::get::handle)
         .endpoint(Operation::AnalyticsSummary, analytics::summary::handle)
         .endpoint(Operation::AnalyticsTimeseries, analytics::timeseries::handle)

@@ -8,6 +8,7 @@ mod audit;
 mod clock_back;
 mod delivery_setup;
 mod domains;
+mod erase;
 mod error;
 mod events;
 mod gates;
@@ -64,6 +65,7 @@ pub use domains::{
     DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, ReportKind,
     SendingDomain, SigningKey, VerifiedBy,
 };
+pub use erase::{ERASED_ADDRESS, Erased};
 pub use error::{OpenError, StoreError};
 pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
 pub use gates::{Gate, NewGate};

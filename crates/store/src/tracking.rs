@@ -8,6 +8,7 @@ use postroad_model::{
 };
 use serde_json::json;
 
+use crate::erase::message::erased_address;
 use crate::error::StoreError;
 use crate::events::event::EventRow;
 use crate::events::{NewEvent, append};
@@ -147,9 +148,13 @@ pub(crate) async fn record(
 async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
     let row = sql
         .query_opt(
-            "SELECT m.last_seq, m.marks, m.status, m.last_delivery_at, s.test FROM messages m
-             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-             WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing'",
+            concat!(
+                "SELECT m.last_seq, m.marks, m.status, m.last_delivery_at, s.test FROM messages m
+                 JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+                 WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing' AND m.rcpt_to <> '",
+                erased_address!(),
+                "'"
+            ),
             &[server_id.0.into(), id.0.into()],
         )
         .await?;

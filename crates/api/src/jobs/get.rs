@@ -25,7 +25,7 @@ pub(crate) struct JobIn {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobOut {
     id: i64,
-    /// `retry`, `release` or `cancel_hold`
+    /// `retry`, `release`, `cancel_hold` or `erase`
     #[schema(example = "release")]
     kind: &'static str,
     /// `running`, `done` or `failed`
@@ -47,7 +47,7 @@ pub(crate) struct JobOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobErrorOut {
-    /// The message.
+    /// The message; 0 if the error is not about one.
     id: i64,
     #[schema(example = "RecipientSuppressed")]
     code: String,

@@ -1,6 +1,7 @@
-//! What messages/retry, messages/release and messages/cancel_hold share: one message, a list, or all that a query finds.
+//! Shared by messages/retry, messages/release, messages/cancel_hold and messages/erase: one message, a list, or all that a
+//! query finds.
 
-use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction};
+use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction, StartedJob};
 use postroad_model::MessageId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -89,6 +90,15 @@ pub(super) async fn change(
     let mut findings = Findings::default();
     let wanted = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    change_wanted(call, action, wanted, warnings).await
+}
+
+pub(super) async fn change_wanted(
+    call: Call,
+    action: MessageAction,
+    wanted: Wanted,
+    warnings: Vec<String>,
+) -> Result<Success<ChangedMessagesOut>, Failure> {
     let server_id = call.caller.server_id;
     match wanted {
         Wanted::One(id) => {
@@ -106,16 +116,14 @@ pub(super) async fn change(
         }
         Wanted::Query { query, dry_run } => {
             let started = call.app.start_job(server_id, action, &query, dry_run).await;
-            let job = started.map(|job| {
-                ChangedMessagesOut::Job(StartedJobOut {
-                    job_id: job.id,
-                    matched: job.matched,
-                    matched_all: job.is_complete,
-                })
-            });
-            Success::with_warnings(job.map_err(Failure::from), warnings)
+            Success::with_warnings(job(started), warnings)
         }
     }
+}
+
+pub(super) fn job(started: Result<StartedJob, JobRefusal>) -> Result<ChangedMessagesOut, Failure> {
+    let StartedJob { id, matched, is_complete } = started?;
+    Ok(ChangedMessagesOut::Job(StartedJobOut { job_id: id, matched, matched_all: is_complete }))
 }
 
 impl ChangedMessagesOut {
@@ -126,7 +134,10 @@ impl ChangedMessagesOut {
 
 /// The fields of the request; their names are those of `ChangeMessagesIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+    Ok(read_fields(Fields::of_request(json::parse_object(text)?), findings))
+}
+
+pub(super) fn read_fields(mut fields: Fields<'_>, findings: &mut Findings) -> Wanted {
     let given = ["id", "ids", "query"].into_iter().filter(|name| fields.has(name)).count();
     let many = read_ids(&mut fields, findings);
     let query = fields.text("query", findings).map(std::borrow::Cow::into_owned);
@@ -143,7 +154,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failu
         findings.problem("/dry_run", "`dry_run` goes with `query` only");
     }
     fields.finish(findings);
-    Ok(wanted)
+    wanted
 }
 
 fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<MessageId>> {

@@ -1,9 +1,10 @@
-//! messages/*: calls that look up messages and change waiting ones.
+//! messages/*: calls that look up, change and erase messages.
 
 pub(crate) mod actions;
 pub(crate) mod cancel_hold;
 pub(crate) mod deliveries;
 mod echoed_id;
+pub(crate) mod erase;
 mod expansions;
 pub(crate) mod message;
 mod message_out;

@@ -69,6 +69,7 @@ operations! {
     MessagesRetry             "messages/retry"            Server           Change   Member;
     MessagesRelease           "messages/release"          Server           Change   Member;
     MessagesCancelHold        "messages/cancel_hold"      Server           Change   Member;
+    MessagesErase             "messages/erase"            Server           Change   Admin;
     JobsGet                   "jobs/get"                  Server           Read     ReadOnly;
     AnalyticsSummary          "analytics/summary"         Server           Read     ReadOnly;
     AnalyticsTimeseries       "analytics/timeseries"      Server           Read     ReadOnly;

@@ -1,9 +1,9 @@
-//! Retries, releases and cancels one message.
+//! Retries, releases, cancels and erases one message.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Cancelled, JobKind, Retried, StoreError, WaitingFor};
+use postroad_store::{Cancelled, Erased, JobKind, Retried, StoreError, WaitingFor};
 
 use crate::App;
 
@@ -18,6 +18,8 @@ pub enum MessageAction {
     Release,
     /// End a held message.
     CancelHold,
+    /// Erase the personal data of a message; a waiting one is cancelled first.
+    Erase,
 }
 
 impl MessageAction {
@@ -26,6 +28,7 @@ impl MessageAction {
             Self::Retry => JobKind::Retry,
             Self::Release => JobKind::Release,
             Self::CancelHold => JobKind::CancelHold,
+            Self::Erase => JobKind::Erase,
         }
     }
 
@@ -34,6 +37,7 @@ impl MessageAction {
         match self {
             Self::Retry => &[Status::Pending, Status::Scheduled, Status::SoftFail],
             Self::Release | Self::CancelHold => &[Status::Held],
+            Self::Erase => &Status::ALL,
         }
     }
 }
@@ -51,6 +55,10 @@ pub enum ActionFailure {
     Suppressed { reason: SuppressionReason, since: Timestamp },
     #[error("The message is being handed over at this moment")]
     InDelivery,
+    #[error(
+        "Other recipients of the same message are still waiting for delivery: erase it again when they are done"
+    )]
+    TextNeeded,
     #[error(transparent)]
     Store(StoreError),
 }
@@ -64,6 +72,7 @@ impl ActionFailure {
             Self::NotHeld => "MessageNotHeld",
             Self::Suppressed { .. } => "RecipientSuppressed",
             Self::InDelivery => "MessageInDelivery",
+            Self::TextNeeded => "MessageTextNeeded",
             Self::Store(_) => return None,
         })
     }
@@ -122,6 +131,17 @@ impl App {
                 // A held message is never on the wire, so it was queued.
                 Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
             },
+            MessageAction::Erase => {
+                if store.cancel_if(server_id, id, WaitingFor::Anything).await? == Cancelled::TooLate {
+                    ActionFailure::InDelivery
+                } else {
+                    match store.erase_message(server_id, id).await? {
+                        Erased::Done => return Ok(()),
+                        Erased::StillNeeded => ActionFailure::TextNeeded,
+                        Erased::NotFound => return Err(ActionFailure::NotFound),
+                    }
+                }
+            }
         };
         match store.find_message_summary(server_id, id).await? {
             Some(_) => Err(failure),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postroad_model::ServerId;
+use postroad_model::{EmailAddress, ServerId};
 use postroad_store::{MessageJob, NewJob, SearchFilter, StoreError};
 
 use super::MessageAction;
+use super::erase::query_of;
 use crate::search::parse_query;
 use crate::{App, FieldProblem};
 
@@ -39,6 +40,16 @@ pub enum JobRefusal {
 }
 
 impl App {
+    /// Erases all messages to an address, and the address itself.
+    pub async fn start_erasure(
+        &self,
+        server_id: ServerId,
+        address: &EmailAddress,
+        dry_run: bool,
+    ) -> Result<StartedJob, JobRefusal> {
+        self.start_job(server_id, MessageAction::Erase, &query_of(address), dry_run).await
+    }
+
     /// Counts the messages that a query finds and the action can be done to, and starts the job.
     pub async fn start_job(
         &self,

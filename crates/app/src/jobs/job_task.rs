@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::MessageId;
-use postroad_store::{JobKind, JobProblem, JobState, JobStep, MessageJob, StoreError};
+use postroad_store::{JobKind, JobProblem, JobState, JobStep, MessageJob, SearchItem, StoreError};
 
-use super::MessageAction;
 use super::create::job_filter;
+use super::{MessageAction, erase};
 use crate::App;
 
 /// Pause without a new job: other nodes may have left one.
@@ -57,7 +57,12 @@ impl App {
             for (server_id, id) in jobs {
                 if let Some(job) = self.inner.store.claim_job(server_id, id).await? {
                     let step = self.do_step(&job).await?;
+                    let has_erased = job.kind == JobKind::Erase && step.state != JobState::Running;
                     self.inner.store.advance_job(job, step).await?;
+                    if has_erased {
+                        // The request was in there, too.
+                        self.inner.store.truncate_log().await?;
+                    }
                     tokio::time::sleep(STEP_PAUSE).await;
                 }
             }
@@ -69,6 +74,7 @@ impl App {
             JobKind::Retry => MessageAction::Retry,
             JobKind::Release => MessageAction::Release,
             JobKind::CancelHold => MessageAction::CancelHold,
+            JobKind::Erase => MessageAction::Erase,
         };
         let Ok(filter) = job_filter(action, &job.request) else {
             // The query was understood when the job was created: another version of the language.
@@ -80,7 +86,12 @@ impl App {
             let (filter, before) = (Arc::new(filter), Some(job.position));
             self.inner.store.search(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
         };
-        let ids: Vec<MessageId> = page.items.iter().map(|item| item.id).collect();
+        let person = if action == MessageAction::Erase { erase::address_of(&job.request) } else { None };
+        let is_meant = |item: &&SearchItem| match &person {
+            Some(person) => erase::is_to(item, person),
+            None => true,
+        };
+        let ids: Vec<MessageId> = page.items.iter().filter(is_meant).map(|item| item.id).collect();
         let done = ids.len() as u64;
         let mut problems = Vec::new();
         for (id, result) in self.change_messages(job.server_id, action, ids).await? {
@@ -93,6 +104,11 @@ impl App {
             Some(next) => (next, JobState::Running),
             None => (job.position, JobState::Done),
         };
+        if state == JobState::Done
+            && let Some(person) = person
+        {
+            problems.extend(self.erase_person(job.server_id, &person).await?);
+        }
         Ok(JobStep { done, problems, position, state })
     }
 }

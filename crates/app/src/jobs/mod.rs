@@ -1,8 +1,9 @@
-//! Changes of waiting messages: of one, of a list, or of all that a search finds. The last is a job, which goes on in the
+//! Changes of messages: of one, of a list, or of all that a search finds. The last is a job, which goes on in the
 //! background and after a restart.
 
 mod action;
 mod create;
+mod erase;
 mod job_task;
 
 pub use action::{ActionFailure, MessageAction};

@@ -302,7 +302,7 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
     visit.call("messages/search", json!({"q": "colour:red"})).await;
     visit.call("messages/timeline", json!({ "id": found })).await;
     visit.call("messages/timeline", json!({})).await;
-    for action in ["retry", "release", "cancel_hold"] {
+    for action in ["retry", "release", "cancel_hold", "erase"] {
         let action = format!("messages/{action}");
         visit.call(&action, json!({"ids": [found, 7]})).await;
         visit.call(&action, json!({ "id": found })).await;
@@ -310,6 +310,8 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         let job = visit.call(&action, json!({"query": "nobody"})).await["job_id"].clone();
         visit.call("jobs/get", json!({ "id": job })).await;
     }
+    visit.call("messages/erase", json!({"address": "nobody@example.com"})).await;
+    visit.call("messages/erase", json!({"address": "nobody"})).await;
     visit.call("jobs/get", json!({"id": 7})).await;
 
     visit.call("server/get", json!({"odd": 1})).await;

@@ -14,16 +14,18 @@ pub enum JobKind {
     Retry,
     Release,
     CancelHold,
+    Erase,
 }
 
 impl JobKind {
-    const ALL: [Self; 3] = [Self::Retry, Self::Release, Self::CancelHold];
+    const ALL: [Self; 4] = [Self::Retry, Self::Release, Self::CancelHold, Self::Erase];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
             Self::Release => "release",
             Self::CancelHold => "cancel_hold",
+            Self::Erase => "erase",
         }
     }
 
@@ -129,6 +131,10 @@ impl MessageJob {
         self.problems.extend(step.problems.into_iter().take(room));
         self.total = self.total.max(self.done);
         (self.position, self.state) = (step.position, step.state);
+        // The request of an erasure names the person.
+        if self.kind == JobKind::Erase && self.state != JobState::Running {
+            self.request.clear();
+        }
         self
     }
 }

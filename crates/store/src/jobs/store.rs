@@ -102,7 +102,7 @@ impl Store {
         let job = job.after(step);
         let text =
             "UPDATE jobs SET state = $4, position = $5, done = $6, failed = $7, total = $8, problems = $9,
-                        updated_at = $10, claimed_until = 0
+                        updated_at = $10, claimed_until = 0, request = $11
                     WHERE server_id = $1 AND id = $2 AND claimed_until = $3";
         let params = vec![
             job.server_id.0.into(),
@@ -115,8 +115,23 @@ impl Store {
             (job.total as i64).into(),
             to_json(&job.problems).into(),
             now.into(),
+            job.request.as_str().into(),
         ];
-        Ok(self.execute(text, params).await? > 0)
+        let leaves_nothing = job.request.is_empty();
+        self.write(move |sql| {
+            Box::pin(async move {
+                // SQLite overwrites the old request then.
+                if leaves_nothing && sql.is_sqlite() {
+                    sql.query("PRAGMA secure_delete = ON", &[]).await?;
+                }
+                let changed = sql.execute(text, &params).await;
+                if leaves_nothing && sql.is_sqlite() {
+                    sql.query("PRAGMA secure_delete = OFF", &[]).await?;
+                }
+                Ok(changed? > 0)
+            })
+        })
+        .await
     }
 
     /// Removes jobs that ended before this time, some at a time.

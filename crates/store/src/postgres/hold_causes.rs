@@ -13,7 +13,7 @@ use crate::accept::initial::{HoldCause, HoldCauses, Hour, counted, hold_beyond, 
 use crate::accept::{NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
-use crate::suppressions::record::recipient_key;
+use crate::suppressions::record::{erased_key, recipient_key};
 
 /// The first address from the wanted one on, if it is that one: by this order there is only one index to go by. Others hold
 /// server and address as well, with something in between, and cost the same to a planner that believes the table to be empty.
@@ -123,8 +123,11 @@ async fn suppressed(
     let mut wanted: HashMap<(i64, String), Vec<MessageId>> = HashMap::new();
     for send in sends {
         for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
-            let key = (send.info.server_id.0, recipient_key(&recipient.rcpt_to, &recipient.domain));
-            wanted.entry(key).or_default().push(recipient.id);
+            let server_id = send.info.server_id;
+            let key = recipient_key(&recipient.rcpt_to, &recipient.domain);
+            let erased = erased_key(server_id, &key);
+            wanted.entry((server_id.0, key)).or_default().push(recipient.id);
+            wanted.entry((server_id.0, erased)).or_default().push(recipient.id);
         }
     }
     let mut causes = HoldCauses::new();

@@ -16,18 +16,22 @@ use super::queue::columns;
 use super::suppression_rows::SuppressionRows;
 use super::table::table;
 use super::{BatchKind, Engine, Node, bounded, lease, pipeline};
+use crate::erase::message::erased_address;
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::events::event::EventRow;
 use crate::tracking::{MessageState, NewTrackingEvent, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.
-const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test
+const LOCK: &str = concat!(
+    "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test
     FROM unnest($1::bigint[], $2::bigint[]) AS row (server_id, id)
     JOIN messages m ON m.server_id = row.server_id AND m.id = row.id
     JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-    WHERE s.direction = 'outgoing'
-    ORDER BY m.server_id, m.id FOR UPDATE OF m";
+    WHERE s.direction = 'outgoing' AND m.rcpt_to <> '",
+    erased_address!(),
+    "' ORDER BY m.server_id, m.id FOR UPDATE OF m"
+);
 
 table! { MarkedMessages of MarkRow, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
     FROM {arrays} AS row ({columns})

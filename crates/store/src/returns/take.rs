@@ -8,6 +8,7 @@ use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Stat
 use super::record::{NewReturn, ReturnEffect, Taken};
 use super::stored_mail::{insert, is_wanted};
 use crate::analytics::recipient_providers;
+use crate::erase::message::erased_address;
 use crate::events::append;
 use crate::events::event::EventRow;
 use crate::outcomes::deliveries;
@@ -56,7 +57,7 @@ struct MessageState {
     test: bool,
 }
 
-/// `NotFound` if there is no message that it could be about.
+/// `NotFound` if there is no message that it could be about, or it was erased.
 pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Result<Taken, StoreError> {
     let server_id = new.info.server_id;
     let state = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
@@ -79,15 +80,19 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
 
 /// Locked against a second notice about the same message.
 async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT m.status, m.last_seq, s.test FROM messages m
-         JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-         WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing'"
-    } else {
-        "SELECT m.status, m.last_seq, s.test FROM messages m
-         JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-         WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing' FOR UPDATE OF m"
-    };
+    macro_rules! text {
+        ($lock:literal) => {
+            concat!(
+                "SELECT m.status, m.last_seq, s.test FROM messages m
+                 JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+                 WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing' AND m.rcpt_to <> '",
+                erased_address!(),
+                "'",
+                $lock
+            )
+        };
+    }
+    let text = if sql.is_sqlite() { text!("") } else { text!(" FOR UPDATE OF m") };
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
     row.map(|row| {
         Ok(MessageState { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })

@@ -57,7 +57,7 @@ impl Needle {
         Self(lower(text))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 

@@ -16,7 +16,7 @@ use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
-use crate::suppressions::record::recipient_key;
+use crate::suppressions::record::{erased_key, recipient_key};
 
 /// Rows written for the sends of one caller.
 pub(super) struct Written {
@@ -66,13 +66,14 @@ fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<
     let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
-         WHERE server_id = ?1 AND address = ?2 AND (expires_at IS NULL OR expires_at > ?3)",
+         WHERE server_id = ?1 AND address IN (?2, ?4) AND (expires_at IS NULL OR expires_at > ?3)",
     )?;
     let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
     for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
         let address = recipient_key(&recipient.rcpt_to, &recipient.domain);
+        let erased = erased_key(send.info.server_id, &address);
         let found = find
-            .query_row(params![server, address, at], |row| {
+            .query_row(params![server, address, at, erased], |row| {
                 Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
             })
             .optional()?;

@@ -11,9 +11,11 @@ mod connection;
 mod delivery;
 mod finish;
 mod operation;
+mod page;
 mod queue;
 mod readers;
 pub(crate) mod rows;
+mod scrub;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -50,7 +52,8 @@ pub(crate) struct Engine {
     hand_over: Arc<HandOver>,
     /// Taken by a batch while it waits for its group: a single send waits behind one batch at most.
     batch_turn: Box<tokio::sync::Mutex<()>>,
-    disk: DiskReserve,
+    disk: Box<DiskReserve>,
+    path: PathBuf,
     /// Held as long as the store is open; keeps other processes out.
     _lock: std::fs::File,
 }
@@ -83,7 +86,12 @@ impl Engine {
             claims: Arc::default(),
             hand_over,
             batch_turn: Box::default(),
-            disk: DiskReserve { folder, reserve: settings.disk_reserve_bytes, checked: Mutex::new(None) },
+            disk: Box::new(DiskReserve {
+                folder,
+                reserve: settings.disk_reserve_bytes,
+                checked: Mutex::new(None),
+            }),
+            path: path.to_owned(),
             _lock: lock,
         };
         Ok((engine, ids))

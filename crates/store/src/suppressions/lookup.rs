@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 
-use super::record::{Suppression, SuppressionCursor, SuppressionFilter, address_key};
+use super::record::{Suppression, SuppressionCursor, SuppressionFilter, address_key, erased_key};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -89,11 +89,14 @@ pub(crate) async fn find(
     address: String,
     now: Timestamp,
 ) -> Result<Option<Suppression>, StoreError> {
+    let key = address_key(&address);
+    let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
             "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-             WHERE server_id = $1 AND address = $2 AND (expires_at IS NULL OR expires_at > $3)",
-            &[server_id.0.into(), address_key(&address).into(), now.into()],
+             WHERE server_id = $1 AND address IN ($2, $3) AND (expires_at IS NULL OR expires_at > $4)
+             ORDER BY address LIMIT 1",
+            &[server_id.0.into(), key.into(), erased.into(), now.into()],
         )
         .await?;
     row.as_ref().map(read).transpose()

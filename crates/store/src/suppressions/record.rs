@@ -1,6 +1,9 @@
 //! A suppression, and the key of an address.
 
-use postroad_model::{DomainName, EmailAddress, MessageId, SuppressionReason, Timestamp};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use postroad_model::{DomainName, EmailAddress, MessageId, ServerId, SuppressionReason, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSuppression {
@@ -15,7 +18,8 @@ pub struct NewSuppression {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// The mailbox's key: local part in lower case, domain as the DNS compares it.
+    /// The mailbox's key: local part in lower case, domain as the DNS compares it. `erased:` and a hash if the address was
+    /// erased.
     pub address: String,
     pub reason: SuppressionReason,
     pub details: String,
@@ -57,6 +61,13 @@ pub(crate) fn address_key(address: &str) -> String {
         // Not one we would send to, but it may be on an imported list.
         Err(_) => address.to_ascii_lowercase(),
     }
+}
+
+/// The key of a suppression whose address was erased.
+pub(crate) fn erased_key(server_id: ServerId, address_key: &str) -> String {
+    let text = format!("postroad suppression {} {address_key}", server_id.0);
+    let hash = digest(&SHA256, text.as_bytes());
+    format!("erased:{}", BASE64_URL_SAFE_NO_PAD.encode(hash))
 }
 
 /// The same for a recipient whose domain is known: `EmailAddress::mailbox_key` without reading the domain again.

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
 use super::add::AT_ONCE;
-use super::record::address_key;
+use super::record::{address_key, erased_key};
 use crate::error::StoreError;
 use crate::sql::{Sql, storable, to_json};
 use crate::{Result, Store};
@@ -72,9 +72,12 @@ pub(crate) async fn remove(
              AND (expires_at IS NULL OR expires_at > $3)
          RETURNING address"
     };
-    let removed = sql.query(text, &[server_id.0.into(), to_json(&keys).into(), now.into()]).await?;
+    let erased: Vec<String> = keys.iter().map(|key| erased_key(server_id, key)).collect();
+    let both: Vec<&String> = keys.iter().chain(&erased).collect();
+    let removed = sql.query(text, &[server_id.0.into(), to_json(&both).into(), now.into()]).await?;
     let mut removed = removed.iter().map(|row| row.text(0)).collect::<Result<HashSet<_>, _>>()?;
-    Ok(keys.iter().map(|key| removed.remove(key)).collect())
+    let is_removed = |(key, erased)| removed.remove(key) | removed.remove(erased);
+    Ok(keys.iter().zip(&erased).map(is_removed).collect())
 }
 
 pub(crate) async fn has_ended(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {

@@ -87,6 +87,33 @@ both_engines! {
         assert_eq!(data["attempt"], Value::Null, "{data}");
     }
 
+    async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("shop.example", Script::new());
+        let world = outside.start(engine, &[]);
+        let done = world.call("/api/v1/server/update", &json!({"send_rate": "1/h"})).await;
+        assert_eq!(done["status"], "success", "{done}");
+        let first = world.accepted_id(&to("ann@shop.example")).await;
+        world.until_status(first, "Sent").await;
+        // Behind the one message of this hour, and one that becomes due after the server is suspended.
+        let slow = good_but(json!({"to": ["bob@shop.example"], "expires_at": in_millis(1_500)}));
+        let slow = world.accepted_id(&slow).await;
+        let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(2_000), "expires_at": in_millis(3_000)});
+        let suspended = world.accepted_id(&good_but(times)).await;
+        world.admin(&["server", "suspend", "dev", "--reason", "so that it waits"]);
+        // The API refuses calls of a suspended server.
+        while world.queue(&["list"]) != json!([]) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        world.admin(&["server", "resume", "dev"]);
+        for id in [slow, suspended] {
+            let deliveries = world.until_status(id, "HardFail").await;
+            assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+            assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        }
+        assert_eq!(peer.messages().len(), 1);
+    }
+
     async fn a_scheduled_message_reads_pending_when_it_is_due(engine: Engine) {
         let outside = Outside::new();
         let peer = outside.site("later.example", Script::new());

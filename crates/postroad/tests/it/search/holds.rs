@@ -24,7 +24,7 @@ async fn held(world: &World, count: usize, tag: &str) -> Vec<i64> {
     ids
 }
 
-async fn ended_job(world: &World, id: &Value) -> Value {
+pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
     loop {
         let job = world.call(JOB, &json!({"id": id})).await;
         assert_eq!(job["status"], "success", "{job}");

@@ -1,6 +1,7 @@
 //! messages/search and what is done to the messages it finds.
 
 mod conditions;
+mod erase;
 mod holds;
 mod timeline;
 

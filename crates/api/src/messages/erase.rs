@@ -1,0 +1,87 @@
+//! messages/erase: removes personal data.
+
+use std::borrow::Cow;
+
+use postroad_app::MessageAction;
+use postroad_model::EmailAddress;
+use utoipa::ToSchema;
+
+use super::actions::{self, ChangedMessagesOut, Wanted};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// One of `address`, `query`, `ids` and `id`.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "ann@example.com"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct EraseMessagesIn {
+    /// All messages to this address, and the address itself: its suppression becomes a hash. As a job in the background.
+    address: Option<String>,
+    /// All messages that messages/search finds with this `q`, as a job. `to:ADDRESS` alone does the same as `address`.
+    query: Option<String>,
+    /// Up to 1,000 messages, each with its own result.
+    ids: Option<Vec<i64>>,
+    id: Option<i64>,
+    /// With `address` or `query`: only count the messages.
+    dry_run: Option<bool>,
+}
+
+/// Erase personal data
+///
+/// Removes text, subject, metadata, recipient, transcripts and returned mail of messages, and what their events say of the
+/// person. Ids, statuses and counters stay. Waiting messages are cancelled first. Needs the scope `full`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/messages/erase",
+    tag = "messages",
+    operation_id = "eraseMessages",
+    request_body = EraseMessagesIn,
+    responses((status = 200, body = Answer<ChangedMessagesOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
+    let mut findings = Findings::default();
+    let wanted = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    match wanted {
+        WantedErasure::Address { address, dry_run } => {
+            let started = call.app.start_erasure(call.caller.server_id, &address, dry_run).await;
+            Success::with_warnings(actions::job(started), warnings)
+        }
+        WantedErasure::Messages(wanted) => {
+            actions::change_wanted(call, MessageAction::Erase, wanted, warnings).await
+        }
+    }
+}
+
+/// Parsed request.
+#[derive(Debug)]
+pub(crate) enum WantedErasure {
+    Address { address: EmailAddress, dry_run: bool },
+    Messages(Wanted),
+}
+
+/// The fields of the request; their names are those of `EraseMessagesIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WantedErasure, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let Some(address) = fields.text("address", findings).map(Cow::into_owned) else {
+        return Ok(WantedErasure::Messages(actions::read_fields(fields, findings)));
+    };
+    let dry_run = fields.flag("dry_run", findings).unwrap_or(false);
+    if ["id", "ids", "query"].into_iter().any(|name| fields.has(name)) {
+        findings.problem("", "Give one of `address`, `query`, `ids` and `id`");
+    }
+    fields.finish(findings);
+    match EmailAddress::parse(&address) {
+        Ok(address) => Ok(WantedErasure::Address { address, dry_run }),
+        Err(error) => {
+            findings.problem("/address", format!("`address` is not an email address: {error}"));
+            Ok(WantedErasure::Messages(Wanted::Many(Vec::new())))
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Erase the personal data of one message: its text, recipient, transcripts, and what its events and webhook answers say.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{MessageId, SendId, ServerId, Status};
+
+use super::event_data::without_personal_fields;
+use crate::error::StoreError;
+use crate::sql::{Sql, to_json};
+use crate::{Engine, Result, Store};
+
+/// The same for statements. Nothing that arrives later is recorded of a message with this recipient.
+macro_rules! erased_address {
+    () => {
+        "erased@erased.invalid"
+    };
+}
+pub(crate) use erased_address;
+
+/// Recipient of an erased message.
+pub const ERASED_ADDRESS: &str = erased_address!();
+
+/// Messages before and after a send's id that are looked at for its recipients: their ids were made together, and few others
+/// come in between.
+const NEIGHBOURS_MAX: i64 = 5_000;
+/// Events of a message that one statement reads.
+const EVENTS_AT_ONCE: i64 = 500;
+
+/// Result of erasing a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erased {
+    Done,
+    /// Nothing was changed: it, or another recipient's copy with the same text, still waits for delivery.
+    StillNeeded,
+    NotFound,
+}
+
+/// A message with those that share its text or came back because of it.
+struct Related {
+    send_id: SendId,
+    /// Other recipients of the same send, and the message itself.
+    copies: Vec<i64>,
+    /// Returned mail: message and send.
+    returned: Vec<(i64, i64)>,
+}
+
+#[boxed_futures]
+impl Store {
+    /// Erases a message that is not waiting for delivery. Bodies go first, so that a repetition after a crash finds the
+    /// message still unerased.
+    pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
+        let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
+        let Some(related) = related else { return Ok(Erased::NotFound) };
+        let copies = to_json(&related.copies);
+        if self.read(move |sql| Box::pin(is_any_waiting(sql, server_id, copies))).await? {
+            return Ok(Erased::StillNeeded);
+        }
+        let mut sends = vec![related.send_id];
+        sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
+        self.remove_bodies_of(server_id, sends).await?;
+        self.write(move |sql| {
+            Box::pin(async move {
+                for (message_id, send_id) in &related.returned {
+                    erase_returned_send(sql, server_id, SendId(*send_id)).await?;
+                    erase_rows(sql, server_id, MessageId(*message_id)).await?;
+                }
+                erase_send(sql, server_id, related.send_id).await?;
+                erase_rows(sql, server_id, id).await?;
+                Ok(Erased::Done)
+            })
+        })
+        .await
+    }
+
+    async fn remove_bodies_of(&self, server_id: ServerId, sends: Vec<SendId>) -> Result<()> {
+        match &*self.engine {
+            Engine::Sqlite { engine, .. } => {
+                engine.remove_bodies(sends).await?;
+            }
+            Engine::Postgres(_) => {
+                for send_id in sends {
+                    let text = "DELETE FROM bodies WHERE server_id = $1 AND send_id = $2";
+                    self.execute(text, vec![server_id.0.into(), send_id.0.into()]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn find_related(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+) -> Result<Option<Related>, StoreError> {
+    let text = "SELECT send_id FROM messages WHERE server_id = $1 AND id = $2";
+    let Some(row) = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await? else { return Ok(None) };
+    let send_id = row.int(0)?;
+    let mut copies = vec![id.0];
+    for text in [
+        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id < $2
+             ORDER BY id DESC LIMIT $3) AS near
+         WHERE near.send_id = $2",
+        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id > $2
+             ORDER BY id LIMIT $3) AS near
+         WHERE near.send_id = $2",
+    ] {
+        let rows = sql.query(text, &[server_id.0.into(), send_id.into(), NEIGHBOURS_MAX.into()]).await?;
+        for row in &rows {
+            copies.push(row.int(0)?);
+        }
+    }
+    let text =
+        "SELECT id, send_id FROM messages WHERE server_id = $1 AND bounce_for_id = $2 AND bounce_for_id <> 0";
+    let rows = sql.query(text, &[server_id.0.into(), id.0.into()]).await?;
+    let returned =
+        rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
+    Ok(Some(Related { send_id: SendId(send_id), copies, returned }))
+}
+
+async fn is_any_waiting(sql: &Sql<'_>, server_id: ServerId, copies: String) -> Result<bool, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT status FROM messages WHERE server_id = $1 AND id IN (SELECT value FROM json_each($2))"
+    } else {
+        "SELECT status FROM messages WHERE server_id = $1
+             AND id = ANY (ARRAY (SELECT jsonb_array_elements_text($2::text::jsonb)::bigint))"
+    };
+    let rows = sql.query(text, &[server_id.0.into(), copies.into()]).await?;
+    for row in &rows {
+        let status = row.name(0, Status::parse)?;
+        if status == Status::Held || status.is_queued() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What all recipients of a send share: subject and metadata may name any of them.
+async fn erase_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
+    let text = "UPDATE sends SET subject = '', metadata = '{}' WHERE server_id = $1 AND id = $2";
+    sql.execute(text, &[server_id.0.into(), send_id.0.into()]).await?;
+    Ok(())
+}
+
+/// Of returned mail the sender too: an auto-reply comes from the person.
+async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
+    let text =
+        "UPDATE sends SET subject = '', metadata = '{}', mail_from = '', message_id = '', from_domain = ''
+                WHERE server_id = $1 AND id = $2";
+    sql.execute(text, &[server_id.0.into(), send_id.0.into()]).await?;
+    Ok(())
+}
+
+async fn erase_rows(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<(), StoreError> {
+    let key = [server_id.0.into(), id.0.into()];
+    sql.execute(
+        "UPDATE messages SET rcpt_to = $3 WHERE server_id = $1 AND id = $2",
+        &[server_id.0.into(), id.0.into(), ERASED_ADDRESS.into()],
+    )
+    .await?;
+    let text =
+        "UPDATE deliveries SET details = 'Erased', output = '' WHERE server_id = $1 AND message_id = $2";
+    sql.execute(text, &key).await?;
+    sql.execute("DELETE FROM delivery_transcripts WHERE server_id = $1 AND message_id = $2", &key).await?;
+    sql.execute(
+        "UPDATE webhook_attempts SET answer = '' WHERE server_id = $1
+             AND event_id IN (SELECT id FROM events WHERE server_id = $1 AND message_id = $2)",
+        &key,
+    )
+    .await?;
+    erase_events(sql, server_id, id).await
+}
+
+async fn erase_events(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<(), StoreError> {
+    let mut after = 0;
+    loop {
+        let rows = sql
+            .query(
+                "SELECT id, seq, data FROM events WHERE server_id = $1 AND message_id = $2 AND seq > $3
+                 ORDER BY seq LIMIT $4",
+                &[server_id.0.into(), id.0.into(), after.into(), EVENTS_AT_ONCE.into()],
+            )
+            .await?;
+        for row in &rows {
+            after = row.int(1)?;
+            let data = without_personal_fields(&row.text(2)?);
+            let text = "UPDATE events SET data = $3 WHERE server_id = $1 AND id = $2";
+            sql.execute(text, &[server_id.0.into(), row.int(0)?.into(), data.into()]).await?;
+        }
+        if (rows.len() as i64) < EVENTS_AT_ONCE {
+            return Ok(());
+        }
+    }
+}
