@@ -134,6 +134,7 @@ impl Delivery {
         let dns = Dns::new(&DnsSettings {
             nameservers: settings.nameservers.clone(),
             ipv6: settings.ipv6,
+            dnssec: settings.dnssec,
             ..DnsSettings::default()
         })?;
         let tls = ClientTls::new(settings.ca_file.as_deref())?;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use postroad_model::Timestamp;
+use postroad_net::dane::DaneTls;
 use postroad_net::mta_sts::Policy;
 
 use crate::providers::Provider;
@@ -34,6 +35,26 @@ pub(crate) struct RouteHost {
     /// Known without asking the DNS: hosts in this process.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) port: u16,
+    pub(crate) dane: Dane,
+}
+
+/// What the host's TLSA records demand (RFC 7672).
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Dane {
+    #[default]
+    Nothing,
+    /// TLS with a certificate that they vouch for, whatever else is demanded.
+    Certificate(Arc<DaneTls>),
+    /// TLS with any certificate: records are there, but none is usable.
+    Encryption,
+    /// They could not be looked up: no message goes to the host until they can.
+    Unknown(String),
+}
+
+impl Dane {
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -41,11 +62,41 @@ pub(crate) enum Security {
     /// Encrypted where offered, whatever the certificate.
     Opportunistic,
     /// No message without TLS and a certificate for the host's name; hosts must be named by the policy, if there is one.
-    Verified { demanded_by: &'static str, policy: Option<Arc<Policy>> },
+    Verified { demanded_by: TlsDemand, policy: Option<Arc<Policy>> },
     /// TLS from the first byte, with a certificate for the host's name.
     Implicit,
     /// Not even when offered.
     Plain,
+}
+
+/// Who demands verified TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TlsDemand {
+    MtaSts,
+    Sender,
+    SmartHostSetting,
+    SmartHostPassword,
+}
+
+impl TlsDemand {
+    /// In sentences of delivery records.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::MtaSts => "MTA-STS",
+            Self::Sender => "the sender",
+            Self::SmartHostSetting => "the smart host's setting",
+            Self::SmartHostPassword => "the smart host's password",
+        }
+    }
+
+    /// `tls_policy` of delivery records.
+    pub(crate) fn policy_name(self) -> &'static str {
+        match self {
+            Self::MtaSts => "mta_sts",
+            Self::Sender => "require_tls",
+            Self::SmartHostSetting | Self::SmartHostPassword => "smarthost",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use postroad_model::{DomainName, SendRate};
+use postroad_net::dns::DnssecTrust;
 
 use crate::retry::RetryPolicy;
 use crate::schedule::warm_up::WarmUpPlan;
@@ -58,6 +59,8 @@ pub struct Settings {
     /// Keeps MTA-STS policies over a restart.
     pub mta_sts_file: PathBuf,
     pub nameservers: Vec<SocketAddr>,
+    /// Whose DNSSEC validation is trusted; DANE needs it.
+    pub dnssec: DnssecTrust,
     pub ipv6: bool,
 }
 

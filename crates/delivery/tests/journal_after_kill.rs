@@ -36,6 +36,8 @@ fn make_marks_until_killed(folder: &Path) {
             remote_ip: "192.0.2.1".to_owned(),
             source_ip: "192.0.2.2".to_owned(),
             tls: None,
+            tls_policy: None,
+            dkim: None,
             duration_us: None,
             phase: String::new(),
             source_id: None,

@@ -1,5 +1,5 @@
-//! Headers that tell receivers whom a complaint is about and where it goes: `Feedback-ID` (Google's feedback loop) and
-//! `CFBL-Address` (RFC 9477). Both are signed; one that the sender wrote stays, and ours is left out.
+//! Headers that tell receivers whom a complaint is about and where it goes: `Feedback-ID` (Google's feedback loop),
+//! `CFBL-Address` and `CFBL-Feedback-ID` (RFC 9477). All are signed; one that the sender wrote stays, and ours is left out.
 
 use aws_lc_rs::hmac;
 use postroad_model::{AccountId, ServerId};
@@ -9,6 +9,7 @@ use crate::header_block::HeaderBlock;
 
 const FEEDBACK_ID: &str = "Feedback-ID";
 const CFBL_ADDRESS: &str = "CFBL-Address";
+const CFBL_FEEDBACK_ID: &str = "CFBL-Feedback-ID";
 /// So that the identifier says nothing about other uses of the secret.
 const PURPOSE: &[u8] = b"postroad installation id\0";
 /// Long campaigns are cut: Google shows identifiers, and promises nothing about long ones.
@@ -29,10 +30,19 @@ impl InstallationId {
     /// `Feedback-ID: campaign:server:account:installation`, from the narrowest to the widest as Google reads it. The letters
     /// before the ids keep a value from standing in two fields, which Google would add up.
     pub fn feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
+        format!("{FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
+    }
+
+    /// The same names for those whom `cfbl_address` asks for complaints (RFC 9477 4.2).
+    pub fn cfbl_feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
+        format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
+    }
+
+    fn names(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let campaign = campaign.unwrap_or_default().chars().map(|c| if is_plain(c) { c } else { '_' });
         let campaign: String = campaign.take(CAMPAIGN_BYTES_MAX).collect();
-        format!("{FEEDBACK_ID}: {campaign}:s{server}:a{account}:{}\r\n", self.0)
+        format!("{campaign}:s{server}:a{account}:{}", self.0)
     }
 }
 
@@ -46,6 +56,7 @@ pub fn cfbl_address(address: &str) -> String {
 pub struct OwnFeedbackHeaders {
     pub feedback_id: bool,
     pub cfbl_address: bool,
+    pub cfbl_feedback_id: bool,
 }
 
 impl OwnFeedbackHeaders {
@@ -54,6 +65,7 @@ impl OwnFeedbackHeaders {
         for field in HeaderBlock::new(message) {
             own.feedback_id |= field.is(FEEDBACK_ID);
             own.cfbl_address |= field.is(CFBL_ADDRESS);
+            own.cfbl_feedback_id |= field.is(CFBL_FEEDBACK_ID);
         }
         own
     }
@@ -71,6 +83,8 @@ mod tests {
         assert_eq!(made(Some("welcome")), format!("Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
         assert_eq!(made(Some("a:b c\r\né")), format!("Feedback-ID: a_b_c___:s12:a3:{}\r\n", id.0));
         assert_eq!(made(None), format!("Feedback-ID: :s12:a3:{}\r\n", id.0));
+        let cfbl = id.cfbl_feedback_id(Some("welcome"), ServerId(12), AccountId(3));
+        assert_eq!(cfbl, format!("CFBL-Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
         assert!(made(Some(&"x".repeat(255))).len() < 120);
         assert_ne!(InstallationId::of(&[8; 32]).0, id.0);
     }
@@ -78,7 +92,7 @@ mod tests {
     #[test]
     fn the_senders_own_headers_are_seen() {
         let own = OwnFeedbackHeaders::of(b"feedback-id: a:b:c:sender\r\n\r\nCFBL-Address: x@y\r\n");
-        assert_eq!(own, OwnFeedbackHeaders { feedback_id: true, cfbl_address: false });
+        assert_eq!(own, OwnFeedbackHeaders { feedback_id: true, ..OwnFeedbackHeaders::default() });
         assert!(OwnFeedbackHeaders::of(b"Cfbl-Address: x@y.example; report=arf\r\n").cfbl_address);
     }
 }

@@ -72,7 +72,7 @@ impl fmt::Debug for ClientTls {
     }
 }
 
-fn builder(provider: &Arc<CryptoProvider>) -> ConfigBuilder<ClientConfig, WantsVerifier> {
+pub(crate) fn builder(provider: &Arc<CryptoProvider>) -> ConfigBuilder<ClientConfig, WantsVerifier> {
     ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .expect("the provider has suites for TLS 1.2 and 1.3")

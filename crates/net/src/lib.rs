@@ -4,6 +4,7 @@
 
 mod certificate;
 pub mod client_tls;
+pub mod dane;
 pub mod dns;
 pub mod guard;
 pub mod guarded_http;

@@ -17,6 +17,9 @@ pub enum StoreError {
     /// Something else still needs the row to remove.
     #[error("it is in use")]
     InUse,
+    /// The owner has as many of the kind as it may have.
+    #[error("there are as many as may be")]
+    LimitReached,
     /// Another node has been working with the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,

@@ -187,10 +187,10 @@ impl Store {
         };
         let engine = match settings.database.clone() {
             Database::Sqlite(path) => {
-                let ids_clock = Arc::clone(&clock);
+                let (ids_clock, now) = (Arc::clone(&clock), clock.now());
                 let opening = tokio::task::spawn_blocking(move || {
                     let ids_after = move |last_id| IdGenerator::new(Arc::clone(&ids_clock), 0, last_id);
-                    sqlite::Engine::open(&path, &settings, for_engine, &ids_after)
+                    sqlite::Engine::open(&path, &settings, for_engine, &ids_after, now)
                 });
                 let (engine, ids) = opening.await.expect("opening a store does not panic")?;
                 Engine::Sqlite { engine, ids }

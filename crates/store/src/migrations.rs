@@ -1,7 +1,14 @@
 //! The numbered schema changes of both engines, compiled in. A migration runs once, in one transaction, forward
 //! only; a database that is ahead of this list belongs to a newer binary and is left alone.
 
+use std::borrow::Cow;
+
+use postroad_model::Timestamp;
+
 use crate::error::OpenError;
+
+/// Stands for the service's time in a migration.
+const NOW: &str = "{now}";
 
 pub(crate) struct Migration {
     pub(crate) version: i64,
@@ -47,7 +54,14 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     25 => "0025_search.sql",
     26 => "0026_jobs.sql",
     27 => "0027_accounts.sql",
+    28 => "0028_delivery_policy_and_keys.sql",
+    29 => "0029_pool_owners.sql",
 };
+
+/// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.
+pub(crate) fn at(text: &str, now: Timestamp) -> Cow<'_, str> {
+    if text.contains(NOW) { text.replace(NOW, &now.as_micros().to_string()).into() } else { text.into() }
+}
 
 /// The migrations still to run on a database of version `found`.
 pub(crate) fn pending(found: i64) -> Result<&'static [Migration], OpenError> {
@@ -61,6 +75,18 @@ pub(crate) fn pending(found: i64) -> Result<&'static [Migration], OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_migration_reads_the_clock_of_the_database() {
+        for migration in MIGRATIONS {
+            for text in [migration.sqlite, migration.postgres] {
+                let text = text.to_lowercase();
+                for word in ["now()", "'now'", "current_timestamp", "clock_timestamp", "unixepoch"] {
+                    assert!(!text.contains(word), "{}: {word}; write {NOW} instead", migration.version);
+                }
+            }
+        }
+    }
 
     #[test]
     fn versions_count_up_from_one() {

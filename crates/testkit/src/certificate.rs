@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, SHA512, digest};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use rustls::ServerConfig;
+use rustls::server::ParsedCertificate;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -44,6 +46,31 @@ impl TestCertificate {
             certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
             ..Self::signed(&leaf_params(names))
+        }
+    }
+
+    /// Sends its authority's certificate, too, as DANE-TA needs it.
+    #[must_use]
+    pub fn with_authority_in_chain(mut self) -> Self {
+        self.certificate_pem.push_str(&self.ca_pem);
+        self
+    }
+
+    /// Data of a TLSA record (RFC 6698 2.1) about this certificate; usages 0 and 2 are about its authority.
+    pub fn tlsa(&self, (usage, selector, matching): (u8, u8, u8)) -> Vec<u8> {
+        let pem = if matches!(usage, 0 | 2) { &self.ca_pem } else { &self.certificate_pem };
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a test certificate is PEM");
+        let selected = match selector {
+            1 => {
+                let parsed = ParsedCertificate::try_from(&der).expect("a test certificate can be parsed");
+                parsed.subject_public_key_info().to_vec()
+            }
+            _ => der.to_vec(),
+        };
+        match matching {
+            1 => digest(&SHA256, &selected).as_ref().to_vec(),
+            2 => digest(&SHA512, &selected).as_ref().to_vec(),
+            _ => selected,
         }
     }
 

@@ -47,6 +47,13 @@ pub(crate) struct DeliveryOut {
     source_ip: Option<String>,
     /// Version and cipher.
     tls: Option<String>,
+    /// Who demanded TLS: `dane`, `dane_encrypt` (TLSA records of which none is usable), `mta_sts`, `require_tls` or
+    /// `smarthost`; null where nobody did.
+    #[schema(example = "dane")]
+    tls_policy: Option<String>,
+    /// DNS names of the DKIM keys that signed the message; empty where no message was sent.
+    #[schema(example = json!(["pr1._domainkey.example.com"]))]
+    dkim: Vec<String>,
     /// The remote server's reply code.
     #[schema(example = 250)]
     code: Option<i64>,
@@ -91,6 +98,10 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Fai
     Ok(id)
 }
 
+fn key_names(stored: Option<&str>) -> Vec<String> {
+    stored.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
 impl From<Delivery> for DeliveryOut {
     fn from(delivery: Delivery) -> Self {
         let Delivery { id, record } = delivery;
@@ -107,6 +118,8 @@ impl From<Delivery> for DeliveryOut {
             remote_ip: record.remote_ip,
             source_ip: record.source_ip,
             tls: record.tls,
+            tls_policy: record.tls_policy,
+            dkim: key_names(record.dkim.as_deref()),
             code: record.code,
             enhanced_code: record.enhanced_code,
             bounce_class: record.bounce_class,

@@ -120,6 +120,7 @@ async fn start_delivery(
         mta_sts_port: 443,
         mta_sts_file: folder.path().join("mta-sts-policies"),
         nameservers: Vec::new(),
+        dnssec: postroad_net::dns::DnssecTrust::Off,
         ipv6: false,
     };
     let installation = app.installation().await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use postroad_store::{AuditSubject, DomainOwner, KeyAlgorithm, NewDomain};
+use postroad_store::{AuditSubject, DomainOwner, KeyAlgorithm, NewDomain, StoreError};
 use tokio::time::timeout;
 
 use super::check::{ExpectedRecords, Purpose, check};
@@ -51,7 +51,11 @@ impl App {
         let _permit = limits.begin_change(owned.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
         let new = self.new_domain(owner, name, key, false).await?;
-        let domain = self.recording(by, Operation::DomainsCreate, subject).create_domain(new).await?;
+        let domain = self.recording(by, Operation::DomainsCreate, subject).create_domain(new).await;
+        let domain = domain.map_err(|error| match error {
+            StoreError::LimitReached => DomainRefusal::TooMany { most: limits.per_owner_max },
+            other => other.into(),
+        })?;
         self.inner.verified.clear();
         Ok(self.domain_view(domain).await)
     }
@@ -82,6 +86,7 @@ impl App {
             keys,
             next_check_at,
             records: StoredRecord::to_json(&records),
+            owner_max: limits.per_owner_max,
         })
     }
 

@@ -21,6 +21,7 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
         let text = format!("The DNS says: {answer}");
         items.push(TimelineItem { at: begun_at, kind: "dns", text, data: json!({ "answer": answer }) });
     }
+    let keys: Vec<&str> = record.dkim.as_deref().unwrap_or_default().split_whitespace().collect();
     let is_attempt = record.mx.is_some() || !lines.is_empty();
     items.push(TimelineItem {
         at: record.at,
@@ -34,6 +35,8 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
             "remote_ip": record.remote_ip,
             "source_ip": record.source_ip,
             "tls": record.tls,
+            "tls_policy": record.tls_policy,
+            "dkim": keys,
             "code": record.code,
             "enhanced_code": record.enhanced_code,
             "bounce_class": record.bounce_class,

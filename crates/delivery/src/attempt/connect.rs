@@ -1,7 +1,9 @@
 //! Connect: finds a host of the route that talks to us, by preference, and brings the session to where it takes
 //! messages. TLS as the route demands it; where nothing is demanded, a failed handshake is followed by a plain try.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{BounceClass, DomainName, ServerId};
@@ -18,7 +20,7 @@ use super::host_order::{self, HostOrder};
 use super::reached::Reached;
 use super::stream::DialError;
 use super::{dial, stream};
-use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::Source;
 
 /// However many hosts and addresses a domain has: after so many the next attempt goes on with the others.
@@ -202,7 +204,16 @@ impl Connector {
         if let Some(address) = host.address {
             return Ok(vec![address]);
         }
+        if let Dane::Unknown(problem) = &host.dane {
+            let problem = format!(
+                "{}: it is not known whether DANE protects the host, so nothing is sent to it: {problem}",
+                host.name
+            );
+            return Err(ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Dns));
+        }
+        // RFC 8461 2: where DANE applies, it decides.
         if let Security::Verified { policy: Some(policy), .. } = &route.security
+            && !matches!(host.dane, Dane::Certificate(_))
             && !policy.matches(&host.name)
         {
             let problem = format!("the MTA-STS policy does not name the host {}", host.name);
@@ -261,13 +272,9 @@ impl Connector {
         source: &Source,
         reached: &watch::Sender<Reached>,
     ) -> Result<Connection, ConnectFailure> {
-        let mode = match route.security {
-            Security::Opportunistic => TlsMode::Opportunistic,
-            Security::Verified { .. } => TlsMode::Required,
-            Security::Implicit => TlsMode::Implicit,
-            Security::Plain => TlsMode::Never,
-        };
-        match self.try_once(route, host, address, source, mode, reached).await {
+        let terms = self.terms(route, host);
+        let mode = terms.mode;
+        match self.try_once(route, host, address, source, terms, reached).await {
             // The certificate does not matter here, so only a broken handshake ends up so; better plain than never.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
@@ -276,7 +283,7 @@ impl Connector {
                     "TLS failed; trying without"
                 );
                 let mut connection = self
-                    .try_once(route, host, address, source, TlsMode::Never, reached)
+                    .try_once(route, host, address, source, self.plain(), reached)
                     .await
                     .map_err(|plain| plain.failure)?;
                 connection.peer.without_tls = Some(failure.failure.problem);
@@ -286,21 +293,46 @@ impl Connector {
         }
     }
 
+    /// TLS as this host's TLSA records demand it, else as the route does.
+    fn terms(&self, route: &Route, host: &RouteHost) -> Terms {
+        let terms = |mode, tls, policy| Terms { mode, tls, policy };
+        match (&host.dane, &route.security) {
+            (Dane::Certificate(dane), _) => terms(TlsMode::Required, Arc::clone(&dane.config), Some("dane")),
+            (_, Security::Verified { demanded_by, .. }) => {
+                terms(TlsMode::Required, self.tls.verified(), Some(demanded_by.policy_name()))
+            }
+            (_, Security::Implicit) => terms(TlsMode::Implicit, self.tls.verified(), Some("smarthost")),
+            (Dane::Encryption | Dane::Unknown(_), _) => {
+                terms(TlsMode::Required, self.tls.opportunistic(), Some("dane_encrypt"))
+            }
+            (Dane::Nothing, Security::Opportunistic) => {
+                terms(TlsMode::Opportunistic, self.tls.opportunistic(), None)
+            }
+            (Dane::Nothing, Security::Plain) => self.plain(),
+        }
+    }
+
+    fn plain(&self) -> Terms {
+        Terms { mode: TlsMode::Never, tls: self.tls.opportunistic(), policy: None }
+    }
+
     async fn try_once(
         &self,
         route: &Route,
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        mode: TlsMode,
+        terms: Terms,
         reached: &watch::Sender<Reached>,
     ) -> Result<Connection, TryFailure> {
+        let mode = terms.mode;
         let name = self.shown_name(host);
         let mut peer = Peer {
             mx: name.clone(),
             remote_ip: self.shown(address.ip()),
             source_ip: source.address.and_then(|own| self.shown(own)),
             tls: None,
+            tls_policy: terms.policy.map(Cow::Borrowed),
             without_tls: None,
             log_id: dial::log_id(),
         };
@@ -353,17 +385,18 @@ impl Connector {
         let mut config = ClientConfig::new(helo);
         config.tls = mode;
         config.credentials = self.credentials.clone().filter(|_| route.kind == RouteKind::SmartHost);
-        let tls = match mode {
-            TlsMode::Required | TlsMode::Implicit => self.tls.verified(),
-            TlsMode::Opportunistic | TlsMode::Never => self.tls.opportunistic(),
-        };
         let session = ClientSession::new(config);
         let patience = match route.kind {
             RouteKind::Simulator => Patience { reply: Duration::from_secs(2), ..self.patience },
             _ => self.patience,
         };
+        let server_name = match &host.dane {
+            Dane::Certificate(dane) => &dane.server_name,
+            _ => &host.name,
+        };
+        let (socket, signals) = (Box::new(socket), self.signals());
         let mut connection =
-            Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.signals());
+            Connection::new(session, socket, server_name, peer, terms.tls, patience, signals);
         if let Some(answer) = dns_answer(route, host, connection.peer.remote_ip) {
             connection.note_dns(answer);
         }
@@ -376,7 +409,7 @@ impl Connector {
                 }
                 Ok(connection)
             }
-            Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),
+            Err(closed) => Err(refusal(&mut connection, &closed, route, host)),
         }
     }
 }
@@ -391,7 +424,14 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
     let hosts: Vec<String> = shown.map(|host| format!("{} {}", host.preference, host.name)).collect();
     let more = if route.hosts.len() > HOSTS_SHOWN_MAX { " …" } else { "" };
     let address = address.map(|address| format!("; {} is {address}", host.name)).unwrap_or_default();
-    Some(format!("DNS: MX {}{more}{address}", hosts.join(", ")))
+    let tlsa = match &host.dane {
+        Dane::Nothing | Dane::Unknown(_) => String::new(),
+        Dane::Certificate(dane) => {
+            format!("; DANE: {} usable TLSA records at {}", dane.usable, dane.server_name)
+        }
+        Dane::Encryption => "; DANE: TLSA records, none usable: TLS with any certificate".to_owned(),
+    };
+    Some(format!("DNS: MX {}{more}{address}{tlsa}", hosts.join(", ")))
 }
 
 /// Remembers, when dropped, at which address an attempt was broken off.
@@ -409,22 +449,42 @@ impl Drop for Hanging<'_, '_> {
     }
 }
 
+/// TLS of one connection.
+struct Terms {
+    mode: TlsMode,
+    tls: Arc<rustls::ClientConfig>,
+    /// `tls_policy` of delivery records.
+    policy: Option<&'static str>,
+}
+
 struct TryFailure {
     is_tls: bool,
     failure: ConnectFailure,
 }
 
-fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) -> TryFailure {
+/// What was demanded of the host, and by whom.
+fn demand_of(route: &Route, host: &RouteHost) -> Option<String> {
+    match (&host.dane, &route.security) {
+        (Dane::Certificate(_), _) => {
+            Some("TLS with a certificate that its TLSA records vouch for is demanded by DANE".to_owned())
+        }
+        (_, Security::Verified { demanded_by, .. }) => {
+            Some(format!("TLS with a good certificate is demanded by {}", demanded_by.words()))
+        }
+        (Dane::Encryption, _) => Some("TLS is demanded by DANE".to_owned()),
+        _ => None,
+    }
+}
+
+fn refusal(connection: &mut Connection, closed: &Closed, route: &Route, host: &RouteHost) -> TryFailure {
     let (mut problem, class) = explain(closed, connection.tls_problem());
     if let Some(why) = connection.why_given_up_early() {
         problem = format!("{problem}; {why}");
     }
     let is_about_tls =
         matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });
-    if let Security::Verified { demanded_by, .. } = security
-        && is_about_tls
-    {
-        problem = format!("{problem} (TLS with a good certificate is demanded by {demanded_by})");
+    if is_about_tls && let Some(demand) = demand_of(route, host) {
+        problem = format!("{problem} ({demand})");
     }
     let reply = match closed {
         Closed::ByServer { reply, .. } | Closed::Refused { reply, .. } => Some(reply.clone()),

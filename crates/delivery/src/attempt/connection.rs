@@ -1,6 +1,7 @@
 //! A connection to one host: drives the SMTP session over the socket, one message at a time, and tells what became of
 //! each. Journal marks are made here: before the final bytes go out, and when the final reply is in.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) struct Peer {
     pub(crate) source_ip: Option<IpAddr>,
     /// Version and cipher.
     pub(crate) tls: Option<String>,
+    /// Who demanded TLS; `None` where nobody did.
+    pub(crate) tls_policy: Option<Cow<'static, str>>,
     /// Why the host's TLS was not used, where it has some.
     pub(crate) without_tls: Option<String>,
     /// Names the connection in delivery records.

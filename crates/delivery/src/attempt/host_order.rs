@@ -146,6 +146,7 @@ mod tests {
             preference: *preference,
             address: None,
             port: 25,
+            dane: crate::route::Dane::Nothing,
         };
         preferences.iter().enumerate().map(host).collect()
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{BounceClass, Clock, DomainName, ServerId, Timestamp};
-use postroad_net::dns::{Dns, MxFailure, MxHost};
+use postroad_net::dane::DaneTls;
+use postroad_net::dns::{Dns, HostTlsa, MxFailure, MxHost, MxPlan};
 use postroad_net::mta_sts::{MtaSts, StsVerdict};
 
 use crate::providers::{Provider, Providers};
-use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::route::{Dane, Route, RouteHost, RouteKind, Security, TlsDemand};
 use crate::schedule::LaneKey;
 use crate::settings::{SmartHost, SmartHostTls};
 
@@ -75,19 +76,19 @@ impl Router {
         let security = match smart_host.tls {
             SmartHostTls::Implicit => Security::Implicit,
             SmartHostTls::Required => {
-                Security::Verified { demanded_by: "the smart host's setting", policy: None }
+                Security::Verified { demanded_by: TlsDemand::SmartHostSetting, policy: None }
             }
             // Credentials are not shown to somebody in between.
             SmartHostTls::Opportunistic if smart_host.credentials.is_some() && !smart_host.is_here() => {
-                Security::Verified { demanded_by: "the smart host's password", policy: None }
+                Security::Verified { demanded_by: TlsDemand::SmartHostPassword, policy: None }
             }
-            _ if key.require_tls => Security::Verified { demanded_by: "the sender", policy: None },
+            _ if key.require_tls => Security::Verified { demanded_by: TlsDemand::Sender, policy: None },
             SmartHostTls::Opportunistic => Security::Opportunistic,
             SmartHostTls::Off => Security::Plain,
         };
         let base_site = format!("{}:{}", smart_host.host, smart_host.port);
         Route {
-            site: named(&base_site, &security),
+            site: named(&base_site, &security, false),
             provider: base_site.as_str().into(),
             base_site: base_site.into(),
             rules: self.providers.smart_host(smart_host.connections_max, smart_host.rate),
@@ -96,6 +97,7 @@ impl Router {
                 preference: 0,
                 address: None,
                 port: smart_host.port,
+                dane: Dane::Nothing,
             }],
             security,
             kind: RouteKind::SmartHost,
@@ -117,6 +119,7 @@ impl Router {
                 preference: 0,
                 address: Some(address),
                 port: address.port(),
+                dane: Dane::Nothing,
             }],
             security: Security::Opportunistic,
             kind,
@@ -150,31 +153,74 @@ impl Router {
             });
         }
         let security = match (policy, key.require_tls) {
-            (Some(policy), _) => Security::Verified { demanded_by: "MTA-STS", policy: Some(policy) },
-            (None, true) => Security::Verified { demanded_by: "the sender", policy: None },
+            (Some(policy), _) => Security::Verified { demanded_by: TlsDemand::MtaSts, policy: Some(policy) },
+            (None, true) => Security::Verified { demanded_by: TlsDemand::Sender, policy: None },
             (None, false) => Security::Opportunistic,
         };
         let base_site = plan.site_name();
         let rules = self.providers.find(&hosts[0].name);
+        let (dane, dane_valid_for) = self.dane(&plan, &hosts, server).await?;
+        let has_dane = dane.iter().any(|dane| !dane.is_nothing());
         Ok(Route {
-            site: named(&base_site, &security),
+            site: named(&base_site, &security, has_dane),
             provider: provider_name(rules, &base_site),
             base_site: base_site.into(),
             rules: Arc::clone(rules),
             hosts: hosts
                 .iter()
-                .map(|host| RouteHost {
+                .zip(dane)
+                .map(|(host, dane)| RouteHost {
                     name: host.name.clone(),
                     preference: host.preference,
                     address: None,
                     port: self.smtp_port,
+                    dane,
                 })
                 .collect(),
             security,
             kind: RouteKind::Mx,
             is_exempt: false,
-            valid_until: now.plus(plan.valid_for),
+            valid_until: now.plus(plan.valid_for.min(dane_valid_for)),
         })
+    }
+
+    /// For each host. DANE is for hosts that DNSSEC vouches for, from the domain on (RFC 7672 2.2.1); without a trusted resolver
+    /// that is none, and nobody is asked.
+    async fn dane(
+        &self,
+        plan: &MxPlan,
+        hosts: &[&MxHost],
+        server: ServerId,
+    ) -> Result<(Vec<Dane>, Duration), RouteFailure> {
+        if !plan.is_secure {
+            return Ok((vec![Dane::Nothing; hosts.len()], plan.valid_for));
+        }
+        let dns = self.dns.for_server(server);
+        let answers = hosts.iter().map(|host| dns.tlsa(&host.name, self.smtp_port));
+        let answers = futures_util::future::join_all(answers).await;
+        let valid_for = answers.iter().map(|answer| answer.valid_for).min().unwrap_or(plan.valid_for);
+        if answers.iter().any(|answer| answer.tlsa == HostTlsa::Busy) {
+            return Err(RouteFailure {
+                problem: "The TLSA records of the domain's mail servers were not looked up: too many look-ups wait.".to_owned(),
+                class: BounceClass::Dns,
+                is_permanent: false,
+                is_busy: true,
+            });
+        }
+        let found = hosts.iter().zip(answers).map(|(host, answer)| dane_of(&host.name, answer.tlsa));
+        Ok((found.collect(), valid_for))
+    }
+}
+
+fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
+    match tlsa {
+        HostTlsa::Absent => Dane::Nothing,
+        HostTlsa::Secure { base, records } => match DaneTls::new(&base, host, &records) {
+            Some(tls) => Dane::Certificate(Arc::new(tls)),
+            None => Dane::Encryption,
+        },
+        HostTlsa::Unknown(problem) => Dane::Unknown(problem),
+        HostTlsa::Busy => Dane::Unknown("too many look-ups wait".to_owned()),
     }
 }
 
@@ -183,15 +229,17 @@ fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
     if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
 }
 
-/// Site name including the demanded security: a plain connection must not carry mail that needs TLS.
-fn named(base_site: &str, security: &Security) -> Arc<str> {
+/// Site name including the demanded security: a plain connection must not carry mail that needs TLS, and mail of a domain that
+/// DNSSEC vouches for must not go over a connection that was made for one it does not.
+fn named(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
+    let dane = if has_dane { " with DANE" } else { "" };
     match security {
-        Security::Opportunistic | Security::Plain | Security::Implicit => base_site.into(),
+        Security::Opportunistic | Security::Plain | Security::Implicit => format!("{base_site}{dane}").into(),
         // Two policies over the same hosts may name different ones of them.
         Security::Verified { policy: Some(policy), .. } => {
-            format!("{base_site} with TLS for {}", policy.mx.join(" ")).into()
+            format!("{base_site}{dane} with TLS for {}", policy.mx.join(" ")).into()
         }
-        Security::Verified { policy: None, .. } => format!("{base_site} with TLS").into(),
+        Security::Verified { policy: None, .. } => format!("{base_site}{dane} with TLS").into(),
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) flight: Option<FlightKey>,
     /// The receiver's greylisting time.
     pub(crate) come_again_after: Option<Duration>,
+    /// DNS names of the DKIM keys that signed it.
+    pub(crate) dkim: Option<Arc<str>>,
 }
 
 /// An outcome on its way to the store, and what is done once it is there.
@@ -288,6 +290,8 @@ pub(crate) fn settle(
         remote_ip: peer.remote_ip.map(|ip| ip.to_string()),
         source_ip: peer.source_ip.map(|ip| ip.to_string()),
         tls: peer.tls.clone(),
+        tls_policy: peer.tls_policy.as_deref().map(str::to_owned),
+        dkim: attempt.dkim.as_deref().map(str::to_owned),
         code,
         enhanced_code,
         bounce_class: class,

@@ -41,6 +41,11 @@ fn shown_version(name: &str) -> &str {
 }
 
 fn explain(error: &std::io::Error) -> String {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    // The words of our own verifiers, which rustls would show in a form for programmers.
+    if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(own))) = of_tls {
+        return own.to_string();
+    }
     match error.get_ref() {
         Some(inner) => inner.to_string(),
         None => error.to_string(),

@@ -61,7 +61,14 @@ impl Flight {
     }
 
     /// Right after the final reply: 250 and the like, or the first refusal of the message.
-    pub(super) fn answered(&self, reply: &Reply, phase: Phase, peer: &Peer, at: Timestamp) {
+    pub(super) fn answered(
+        &self,
+        reply: &Reply,
+        phase: Phase,
+        peer: &Peer,
+        dkim: Option<&str>,
+        at: Timestamp,
+    ) {
         if !self.is_marked {
             return;
         }
@@ -75,6 +82,8 @@ impl Flight {
             remote_ip: shown(peer.remote_ip),
             source_ip: shown(peer.source_ip),
             tls: peer.tls.clone(),
+            tls_policy: peer.tls_policy.as_deref().map(str::to_owned),
+            dkim: dkim.map(str::to_owned),
             duration_us: Some(at.since(self.started_at).as_micros() as i64),
             phase: phase.name().to_owned(),
             source_id: self.source.as_ref().map(|source| source.id),

@@ -78,6 +78,7 @@ async fn settlement(
         transcript: String::new(),
         flight: None,
         come_again_after: None,
+        dkim: None,
     };
     let ending = match outcome {
         None => Ending::Abandoned,
@@ -89,6 +90,7 @@ async fn settlement(
                 provider: answered.provider.as_deref().unwrap_or(OTHER_PROVIDER).into(),
             });
             attempt.ip_pool = answered.ip_pool.as_deref().map(Into::into);
+            attempt.dkim = answered.dkim.as_deref().map(Into::into);
             attempt.is_encrypted = answered.tls.is_some();
             attempt.started_at = started(answered);
             attempt.ended_at = Some(answered.at);
@@ -126,6 +128,7 @@ fn peer(answered: &Answered) -> Peer {
         remote_ip: answered.remote_ip.parse().ok(),
         source_ip: answered.source_ip.parse().ok(),
         tls: answered.tls.clone(),
+        tls_policy: answered.tls_policy.clone().map(Into::into),
         without_tls: None,
         log_id: "recovered".to_owned(),
     }

@@ -67,6 +67,7 @@ impl EngineShared {
             transcript: String::new(),
             flight: None,
             come_again_after,
+            dkim: None,
         };
         self.judge(&attempt, ending)
     }

@@ -15,7 +15,7 @@ use super::flight::Flight;
 use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of, signal_of_greeting};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::journal::FlightKey;
-use crate::prepare::{PrepareError, Signing, Work};
+use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
 use crate::schedule::{Answer, Asking, Entry, Job, Left, Next};
@@ -352,8 +352,8 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let goes_by_signature = job.route.rules.feedback_by_dkim;
         let signing = if goes_by_signature { Signing::ForFeedback } else { Signing::Usual };
-        let message = match shared.preparer.outgoing(&work, signing).await {
-            Ok(message) => message,
+        let Prepared { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
+            Ok(prepared) => prepared,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
                 shared.no_longer_in_flight(job.entry.key());
@@ -439,9 +439,11 @@ impl Worker {
         };
         let now = shared.clock.now();
         match &ending {
-            Some(Ending::Accepted(reply)) => flight.answered(reply, Phase::Final, &connection.peer, now),
+            Some(Ending::Accepted(reply)) => {
+                flight.answered(reply, Phase::Final, &connection.peer, dkim.as_deref(), now);
+            }
             Some(Ending::Refused { reply, phase }) => {
-                flight.answered(reply, *phase, &connection.peer, now);
+                flight.answered(reply, *phase, &connection.peer, dkim.as_deref(), now);
             }
             _ => {}
         }
@@ -479,7 +481,7 @@ impl Worker {
         let transcript = connection.describe_message(open.carried - 1);
         let flight = flight.is_marked.then_some(key);
         let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = shared.judge(&Attempt { come_again_after, ..attempt }, ending);
+        let settlement = shared.judge(&Attempt { come_again_after, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
             && !open.connection.settle_down().await
@@ -577,6 +579,7 @@ impl Worker {
             transcript,
             flight,
             come_again_after: None,
+            dkim: None,
         }
     }
 }

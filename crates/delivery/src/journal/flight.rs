@@ -25,6 +25,12 @@ pub struct Answered {
     pub source_ip: String,
     /// Version and cipher.
     pub tls: Option<String>,
+    /// Who demanded TLS.
+    #[serde(default)]
+    pub tls_policy: Option<String>,
+    /// Keys that signed it.
+    #[serde(default)]
+    pub dkim: Option<String>,
     pub duration_us: Option<i64>,
     /// Of the session, by its name: with pipelining the reply may be one to an earlier command. Empty in marks of
     /// older versions, which means the end of the message.
@@ -54,6 +60,8 @@ impl Answered {
             remote_ip: cut(&self.remote_ip, Self::NAME_BYTES_MAX),
             source_ip: cut(&self.source_ip, Self::NAME_BYTES_MAX),
             tls: self.tls.as_ref().map(|tls| cut(tls, Self::NAME_BYTES_MAX)),
+            tls_policy: self.tls_policy.as_ref().map(|policy| cut(policy, Self::NAME_BYTES_MAX)),
+            dkim: self.dkim.as_ref().map(|keys| cut(keys, Self::TEXT_BYTES_MAX)),
             phase: cut(&self.phase, Self::NAME_BYTES_MAX),
             provider: self.provider.as_ref().map(|provider| cut(provider, Self::NAME_BYTES_MAX)),
             ip_pool: self.ip_pool.as_ref().map(|pool| cut(pool, Self::NAME_BYTES_MAX)),

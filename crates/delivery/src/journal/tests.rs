@@ -19,6 +19,8 @@ fn answer(code: u16) -> Answered {
         remote_ip: "192.0.2.1".to_owned(),
         source_ip: "2001:db8::1".to_owned(),
         tls: Some("TLSv1.3 TLS_AES_256_GCM_SHA384".to_owned()),
+        tls_policy: Some("dane".to_owned()),
+        dkim: Some("pr1._domainkey.example.com".to_owned()),
         duration_us: Some(1_234),
         phase: "final".to_owned(),
         source_id: Some(postroad_model::SourceId(7)),

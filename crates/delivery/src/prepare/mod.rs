@@ -23,7 +23,7 @@ pub(crate) use own_domains::OwnDomains;
 pub(crate) use signed_head::Signing;
 
 use crate::signing::SigningPool;
-use signed_head::HeadSigner;
+use signed_head::{HeadSigner, SignedHead};
 
 /// Everything needed to send one message.
 #[derive(Debug)]
@@ -48,13 +48,21 @@ impl Work {
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
     body: OnceCell<Bytes>,
-    head: OnceCell<Bytes>,
+    head: OnceCell<SignedHead>,
     /// Likewise for receivers whose feedback loop goes by signature.
-    feedback_head: OnceCell<Bytes>,
+    feedback_head: OnceCell<SignedHead>,
     /// Where the copies of a tracked send differ.
     plan: OnceCell<Arc<RewritePlan>>,
     /// Its part of the memory for fresh messages.
     _share: Option<memory::Share>,
+}
+
+/// A message as it goes on the wire.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) message: OutgoingMessage,
+    /// DNS names of the DKIM keys that signed it.
+    pub(crate) dkim: Option<Arc<str>>,
 }
 
 /// Why a message cannot be put on the wire.
@@ -166,11 +174,7 @@ impl Preparer {
         send
     }
 
-    pub(crate) async fn outgoing(
-        &self,
-        work: &Work,
-        signing: Signing,
-    ) -> Result<OutgoingMessage, PrepareError> {
+    pub(crate) async fn outgoing(&self, work: &Work, signing: Signing) -> Result<Prepared, PrepareError> {
         let send = &work.send;
         let info = &send.info;
         let read =
@@ -204,13 +208,14 @@ impl Preparer {
         let mut trace = received(self.host_of(info), &work.token, protocol, info.created_at);
         trace.push_str(&message_header(&id));
         let has_utf8_header = has_utf8_header(&body);
-        let parts = vec![Bytes::from(trace), head, body];
-        Ok(OutgoingMessage {
+        let parts = vec![Bytes::from(trace), head.bytes, body];
+        let message = OutgoingMessage {
             mail_from,
             rcpt_to,
             body: Body::parse(parts).map_err(|e| broken(e.to_string()))?,
             has_utf8_header,
-        })
+        };
+        Ok(Prepared { message, dkim: head.keys })
     }
 
     /// The host that took the message; our own for those that older versions took.
@@ -231,10 +236,15 @@ impl Preparer {
     }
 
     /// Where all recipients get the same bytes, one signature does for all.
-    async fn sign(&self, info: &SendInfo, body: &Bytes, signing: Signing) -> Result<Bytes, PrepareError> {
+    async fn sign(
+        &self,
+        info: &SendInfo,
+        body: &Bytes,
+        signing: Signing,
+    ) -> Result<SignedHead, PrepareError> {
         match &self.head_signer {
             Some(signer) => signer.sign(&self.domains, info, body, self.host_of(info), signing).await,
-            None => Ok(Bytes::new()),
+            None => Ok(SignedHead::default()),
         }
     }
 

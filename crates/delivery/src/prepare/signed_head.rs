@@ -25,6 +25,19 @@ pub(crate) enum Signing {
     ForFeedback,
 }
 
+/// Headers to stand before a body.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SignedHead {
+    pub(super) bytes: Bytes,
+    /// DNS names of the keys that signed, separated by spaces; `None` if none did.
+    pub(super) keys: Option<Arc<str>>,
+}
+
+fn key_names(signers: &[Arc<Signer>]) -> Arc<str> {
+    let name = |signer: &Arc<Signer>| format!("{}._domainkey.{}", signer.selector(), signer.domain());
+    signers.iter().map(name).collect::<Vec<_>>().join(" ").into()
+}
+
 #[derive(Debug)]
 pub(super) struct HeadSigner {
     store: Store,
@@ -48,7 +61,7 @@ impl HeadSigner {
         body: &Bytes,
         host: &DomainName,
         signing: Signing,
-    ) -> Result<Bytes, PrepareError> {
+    ) -> Result<SignedHead, PrepareError> {
         let own = match find_from_domain(body) {
             Some(domain) => domains.find(info.server_id, domain).await?,
             None => None,
@@ -69,7 +82,7 @@ impl HeadSigner {
         let added = self.feedback_headers(info, body, complaints_at).await?;
         let mut head = self.signatures(info, &signers, added.clone(), body).await?;
         head.push_str(&added);
-        Ok(head.into())
+        Ok(SignedHead { bytes: head.into(), keys: Some(key_names(&signers)) })
     }
 
     /// Google: a message has one `Feedback-ID`, so the sender's own stays alone; the same goes for `CFBL-Address`.
@@ -80,14 +93,21 @@ impl HeadSigner {
         complaints_at: Option<&DomainName>,
     ) -> Result<String, PrepareError> {
         let own = OwnFeedbackHeaders::of(body);
+        let complaints_at = complaints_at.filter(|_| !own.cfbl_address);
         let mut headers = String::new();
-        if !own.feedback_id {
-            let account_id = self.accounts.find(&self.store, info.server_id).await?;
-            let tag = info.tag.as_deref();
-            headers.push_str(&self.installation_id.feedback_id(tag, info.server_id, account_id));
+        if own.feedback_id && complaints_at.is_none() {
+            return Ok(headers);
         }
-        if let Some(domain) = complaints_at.filter(|_| !own.cfbl_address) {
+        let (tag, server_id) = (info.tag.as_deref(), info.server_id);
+        let account_id = self.accounts.find(&self.store, server_id).await?;
+        if !own.feedback_id {
+            headers.push_str(&self.installation_id.feedback_id(tag, server_id, account_id));
+        }
+        if let Some(domain) = complaints_at {
             headers.push_str(&cfbl_address(&format!("fbl@{domain}")));
+            if !own.cfbl_feedback_id {
+                headers.push_str(&self.installation_id.cfbl_feedback_id(tag, server_id, account_id));
+            }
         }
         Ok(headers)
     }

@@ -9,7 +9,7 @@ use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use super::warm_up::WarmUpPlan;
 use super::*;
 use crate::providers::Providers;
-use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -156,7 +156,13 @@ fn route(key: &LaneKey) -> Route {
         base_site: Arc::clone(&base_site),
         provider: Arc::clone(&base_site),
         rules: Arc::new(rules),
-        hosts: vec![RouteHost { name: site.to_string(), preference: 0, address: None, port: 25 }],
+        hosts: vec![RouteHost {
+            name: site.to_string(),
+            preference: 0,
+            address: None,
+            port: 25,
+            dane: Dane::Nothing,
+        }],
         security: Security::Opportunistic,
         kind: RouteKind::Mx,
         is_exempt: false,

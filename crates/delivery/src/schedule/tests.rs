@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use super::warm_up::WarmUpPlan;
 use super::*;
 use crate::providers::Providers;
-use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
 const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -270,7 +270,13 @@ impl World {
             base_site: Arc::clone(&site),
             provider: self.rules.name.as_str().into(),
             rules: Arc::new(crate::providers::Provider { group, ..self.rules.clone() }),
-            hosts: vec![RouteHost { name: site.to_string(), preference: 0, address: None, port: 25 }],
+            hosts: vec![RouteHost {
+                name: site.to_string(),
+                preference: 0,
+                address: None,
+                port: 25,
+                dane: Dane::Nothing,
+            }],
             security: Security::Opportunistic,
             kind: RouteKind::Mx,
             is_exempt: false,
@@ -519,7 +525,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
 }
 
 fn pool(id: i64, shared: bool) -> Pool {
-    Pool { id: PoolId(id), name: format!("pool{id}"), shared }
+    Pool { id: PoolId(id), name: format!("pool{id}"), shared, account_id: None }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::header_block::{Field, HeaderBlock};
 
 /// The headers that say something to a reader or decide how the body is shown (RFC 6376 5.4.1). Trace headers are not
 /// among them: relays change those.
-const SIGNED: [&str; 18] = [
+const SIGNED: [&str; 19] = [
     "From",
     "Sender",
     "Reply-To",
@@ -30,12 +30,13 @@ const SIGNED: [&str; 18] = [
     "List-Id",
     "Feedback-ID",
     "CFBL-Address",
+    "CFBL-Feedback-ID",
 ];
 
 /// Signed once more than they stand there, so that nobody can add one (RFC 6376 8.15): a second `From` or `Subject`
 /// is what a mail client may show, a second `Content-Type` another body, a second `List-Unsubscribe` another's link,
 /// a second `CFBL-Address` another's mailbox.
-const OVERSIGNED: [&str; 13] = [
+const OVERSIGNED: [&str; 14] = [
     "From",
     "Sender",
     "Reply-To",
@@ -49,6 +50,7 @@ const OVERSIGNED: [&str; 13] = [
     "List-Unsubscribe-Post",
     "Feedback-ID",
     "CFBL-Address",
+    "CFBL-Feedback-ID",
 ];
 
 /// A message reduced to what signatures cover: the hash of its body and its signed headers.
@@ -132,7 +134,8 @@ mod tests {
                 "List-Id",
                 "List-Id",
                 "Feedback-ID",
-                "CFBL-Address"
+                "CFBL-Address",
+                "CFBL-Feedback-ID"
             ]
         );
         assert_eq!(canonical.headers, b"from:a@x\r\nto:b@x\r\nlist-id:2\r\nlist-id:1\r\n");

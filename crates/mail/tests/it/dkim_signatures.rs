@@ -222,7 +222,7 @@ fn a_signature_has_lines_of_76_columns_and_the_tags_we_promise() {
     DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=example.com; s=pr1;
     t=1794711600; h=From:From:Sender:Reply-To:To:To:Cc:Subject:Subject:Date:
     Date:Message-ID:Message-ID:Content-Type:List-Unsubscribe:
-    List-Unsubscribe-Post:Feedback-ID:CFBL-Address;
+    List-Unsubscribe-Post:Feedback-ID:CFBL-Address:CFBL-Feedback-ID;
     bh=BEG7WTiU50nQPNguEt6ZGPRuUOUnen57ooyZaFHS7vk=;
     ");
 }

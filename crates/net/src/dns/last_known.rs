@@ -69,7 +69,12 @@ impl LastKnown {
             return None;
         }
         Some(match &known.answer {
-            Some(answer) => Ok(Arc::new(Answer { records: answer.records.clone(), ttl: TTL })),
+            Some(answer) => Ok(Arc::new(Answer {
+                records: answer.records.clone(),
+                ttl: TTL,
+                owner: answer.owner.clone(),
+                is_secure: answer.is_secure,
+            })),
             None => Err(LookupFailure::NoData),
         })
     }
@@ -93,7 +98,7 @@ mod tests {
 
     fn answer(records: usize) -> Arc<Answer> {
         let records = vec![RData::A(A::new(192, 0, 2, 1)); records];
-        Arc::new(Answer { records, ttl: Duration::from_hours(1) })
+        Arc::new(Answer { records, ttl: Duration::from_hours(1), owner: Name::root(), is_secure: false })
     }
 
     fn trouble() -> Outcome {

@@ -6,6 +6,7 @@
 //! mail hosts and their addresses are used for up to a day.
 
 mod addresses;
+mod authentic;
 mod last_known;
 mod mx;
 mod question;
@@ -13,18 +14,18 @@ mod questions;
 mod records;
 mod site;
 mod slow_permits;
+mod tlsa;
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::TokioResolver;
+use hickory_resolver::Resolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::net::NetError;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
 use postroad_model::ServerId;
 
@@ -34,8 +35,10 @@ pub use mx::{MxFailure, MxHost, MxPlan};
 pub use question::LookupFailure;
 pub use questions::DNS_SOCKETS_MAX;
 pub use records::{RecordData, TEXT_BYTES_MAX};
+pub use tlsa::{HostTlsa, TlsaAnswer, TlsaRecord};
 
 use crate::single_flight::SingleFlight;
+use authentic::Authentic;
 use last_known::LastKnown;
 use question::Outcome;
 use questions::Questions;
@@ -55,6 +58,19 @@ pub struct DnsSettings {
     pub cache_entries_max: u64,
     /// Whether `addresses` returns IPv6 addresses.
     pub ipv6: bool,
+    pub dnssec: DnssecTrust,
+}
+
+/// Whose word counts that an answer was validated by DNSSEC (the AD bit).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DnssecTrust {
+    /// Nobody's: no answer counts as secure.
+    #[default]
+    Off,
+    /// That of name servers on this machine.
+    Loopback,
+    /// That of all name servers, wherever they are: the way to them must be safe.
+    Always,
 }
 
 impl Default for DnsSettings {
@@ -65,14 +81,20 @@ impl Default for DnsSettings {
             attempts: 3,
             cache_entries_max: 32_768,
             ipv6: true,
+            dnssec: DnssecTrust::Off,
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use the system's DNS configuration: {source}; name servers in `[dns] nameservers`")]
-pub struct DnsSetupError {
-    source: NetError,
+pub enum DnsSetupError {
+    #[error("cannot use the system's DNS configuration: {source}; name servers in `[dns] nameservers`")]
+    Unusable { source: NetError },
+    #[error(
+        "`[dns] dnssec` is \"loopback\", and the name server {0} is not on this machine; run a validating resolver here \
+         and name it in `[dns] nameservers`, or say \"always\" if nobody can forge what it answers"
+    )]
+    NotLoopback(IpAddr),
 }
 
 /// Clones share caches and look-ups in progress.
@@ -83,7 +105,7 @@ pub struct Dns {
 }
 
 struct Inner {
-    resolver: TokioResolver,
+    resolver: Resolver<Authentic>,
     /// hickory joins queries on the wire, but not in the moment between an answer and its caching.
     flights: SingleFlight<(Name, RecordType), Outcome>,
     questions: Questions,
@@ -92,19 +114,30 @@ struct Inner {
     /// Time for one look-up with its retries and aliases; the same again for waiting for a permit.
     patience: Duration,
     ipv6: bool,
+    /// Whether the AD bit of answers counts.
+    trusts_ad: bool,
 }
 
 impl Dns {
     pub fn new(settings: &DnsSettings) -> Result<Self, DnsSetupError> {
         let config = if settings.nameservers.is_empty() {
-            hickory_resolver::system_conf::read_system_conf().map_err(|source| DnsSetupError { source })?.0
+            hickory_resolver::system_conf::read_system_conf()
+                .map_err(|source| DnsSetupError::Unusable { source })?
+                .0
         } else {
             ResolverConfig::from_name_servers(settings.nameservers.iter().map(name_server).collect())
         };
-        let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        let remote = |server: &&NameServerConfig| !server.ip.is_loopback();
+        if settings.dnssec == DnssecTrust::Loopback
+            && let Some(server) = config.name_servers().iter().find(remote)
+        {
+            return Err(DnsSetupError::NotLoopback(server.ip));
+        }
+        let trusts_ad = settings.dnssec != DnssecTrust::Off;
+        let resolver = Resolver::builder_with_config(config, Authentic::new(trusts_ad))
             .with_options(options(settings))
             .build()
-            .map_err(|source| DnsSetupError { source })?;
+            .map_err(|source| DnsSetupError::Unusable { source })?;
         let inner = Inner {
             resolver,
             flights: SingleFlight::default(),
@@ -112,6 +145,7 @@ impl Dns {
             last_known: (settings.cache_entries_max > 0).then(LastKnown::default),
             patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,
             ipv6: settings.ipv6,
+            trusts_ad,
         };
         Ok(Self { inner: Arc::new(inner), asker: None })
     }

@@ -32,6 +32,8 @@ pub struct MxPlan {
     pub implicit: bool,
     /// From one minute to one hour.
     pub valid_for: Duration,
+    /// DNSSEC vouches for the hosts (only with a trusted resolver).
+    pub is_secure: bool,
 }
 
 /// Why there are no mail hosts; each text is a sentence for the delivery record.
@@ -91,7 +93,10 @@ impl Dns {
         let ttls = [&v6, &v4].into_iter().filter_map(|answer| Some(answer.as_ref().ok()?.ttl));
         if let Some(ttl) = ttls.min() {
             let hosts = vec![MxHost { name: domain.as_str().to_owned(), preference: 0 }];
-            return Ok(MxPlan { hosts, implicit: true, valid_for: ttl.clamp(VALID_MIN, VALID_MAX) });
+            // The denial of an MX comes from the zone of the addresses, so it is as secure as they are.
+            let is_secure = [&v6, &v4].into_iter().flatten().all(|answer| answer.is_secure);
+            let valid_for = ttl.clamp(VALID_MIN, VALID_MAX);
+            return Ok(MxPlan { hosts, implicit: true, valid_for, is_secure });
         }
         let trouble = [v6, v4].into_iter().find_map(|answer| match answer {
             Err(LookupFailure::Temporary(reason)) => Some(MxFailure::Temporary(reason)),
@@ -126,7 +131,8 @@ fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
     let mut seen = HashSet::new();
     hosts.retain(|host| seen.insert(host.name.clone()));
     hosts.truncate(HOSTS_MAX);
-    Ok(MxPlan { hosts, implicit: false, valid_for: answer.ttl.clamp(VALID_MIN, VALID_MAX) })
+    let valid_for = answer.ttl.clamp(VALID_MIN, VALID_MAX);
+    Ok(MxPlan { hosts, implicit: false, valid_for, is_secure: answer.is_secure })
 }
 
 fn host_of(record: &RData) -> Option<MxHost> {

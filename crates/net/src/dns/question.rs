@@ -36,6 +36,10 @@ pub enum LookupFailure {
 pub(super) struct Answer {
     pub(super) records: Vec<RData>,
     pub(super) ttl: Duration,
+    /// Owner of the records: the end of a chain of aliases.
+    pub(super) owner: Name,
+    /// A trusted resolver has validated it by DNSSEC, with all its aliases.
+    pub(super) is_secure: bool,
 }
 
 pub(super) type Outcome = Result<Arc<Answer>, LookupFailure>;
@@ -91,7 +95,9 @@ impl Inner {
             let begun = Instant::now();
             let outcome = match self.resolver.lookup(name.clone(), record_type).await {
                 Ok(found) => {
-                    answer_of(&found, record_type).ok_or_else(|| trouble("malformed answer".to_owned()))
+                    let is_secure = self.trusts_ad && is_authentic(&found, &name);
+                    answer_of(&found, record_type, is_secure)
+                        .ok_or_else(|| trouble("malformed answer".to_owned()))
                 }
                 Err(NetError::Dns(DnsError::NoRecordsFound(absence))) => {
                     Err(self.verdict_of(&absence).await.unwrap_or_else(trouble))
@@ -135,7 +141,7 @@ impl Inner {
         // hickory ends a loop of aliases with an empty answer; the end of a chain is not an alias.
         let end = absence.query.name().clone();
         match self.resolver.lookup(end, RecordType::CNAME).await {
-            Ok(found) if answer_of(&found, RecordType::CNAME).is_some() => {
+            Ok(found) if answer_of(&found, RecordType::CNAME, false).is_some() => {
                 Err("too many aliases (CNAME), or a loop of them".to_owned())
             }
             Ok(_) | Err(NetError::Dns(DnsError::NoRecordsFound(_))) => Ok(LookupFailure::NoData),
@@ -144,12 +150,19 @@ impl Inner {
     }
 }
 
-fn answer_of(found: &Lookup, record_type: RecordType) -> Option<Arc<Answer>> {
+/// RFC 6840 5.8: the AD bit covers the whole answer. hickory follows what is left of a chain of aliases by queries of its own;
+/// their bit says nothing about the aliases before.
+fn is_authentic(found: &Lookup, name: &Name) -> bool {
+    found.message().metadata.authentic_data && found.query().name() == name
+}
+
+fn answer_of(found: &Lookup, record_type: RecordType, is_secure: bool) -> Option<Arc<Answer>> {
     let wanted = || found.answers().iter().filter(|record| record.record_type() == record_type);
     // Aliases count too: the answer lives as long as the shortest of them.
     let ttl_secs = found.answers().iter().map(|record| record.ttl).min()?;
-    let records: Vec<RData> = wanted().map(|record| record.data.clone()).collect();
-    (!records.is_empty()).then(|| Arc::new(Answer { records, ttl: Duration::from_secs(u64::from(ttl_secs)) }))
+    let owner = wanted().next()?.name.to_lowercase();
+    let records = wanted().map(|record| record.data.clone()).collect();
+    Some(Arc::new(Answer { records, ttl: Duration::from_secs(u64::from(ttl_secs)), owner, is_secure }))
 }
 
 fn reason_of(error: &NetError) -> String {

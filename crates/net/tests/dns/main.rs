@@ -6,6 +6,7 @@ mod caching;
 mod last_known;
 mod mx_plans;
 mod records;
+mod tlsa;
 mod trouble;
 
 use std::time::Duration;

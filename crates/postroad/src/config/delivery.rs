@@ -170,6 +170,7 @@ impl Config {
             mta_sts_port: given.mta_sts_port,
             mta_sts_file: self.data_dir.join("mta-sts-policies"),
             nameservers: self.dns.nameservers.clone(),
+            dnssec: self.dns.dnssec,
             ipv6: given.ipv6,
         })
     }

@@ -3,6 +3,8 @@
 //! The default file, the environment variables, the check for unknown keys and the typed values are derived
 //! from it. A new setting is one row here and one field in `Config`.
 
+use postroad_net::dns::DnssecTrust;
+
 use super::raw_value::RawValue;
 use super::tracking::parse_base;
 use super::{Config, LogFormat, SmartHostTls};
@@ -170,6 +172,21 @@ pub(crate) const KEYS: &[Key] = &[
         default: "[]",
         doc: "Name servers to ask, like [\"127.0.0.1:53\"]; empty for the system's.",
         set: |config, given| put(&mut config.dns.nameservers, given.addresses()),
+    },
+    Key {
+        path: "dns.dnssec",
+        default: r#""off""#,
+        doc: "Whether the name servers' word counts that DNSSEC validated an answer. DANE for SMTP needs it.\n\
+              \"loopback\" trusts a validating resolver (such as unbound) on this machine; \"always\" one elsewhere,\n\
+              if nobody can forge what it answers.",
+        set: |config, given| {
+            let choices = [
+                ("off", DnssecTrust::Off),
+                ("loopback", DnssecTrust::Loopback),
+                ("always", DnssecTrust::Always),
+            ];
+            put(&mut config.dns.dnssec, given.choice(&choices))
+        },
     },
     Key {
         path: "delivery.smtp_port",

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use postroad_app::{FeedbackSettings, Retention};
 use postroad_model::{DomainName, Limits};
+use postroad_net::dns::DnssecTrust;
 
 pub(crate) use delivery::Delivery;
 pub(crate) use domains::Domains;
@@ -108,6 +109,7 @@ pub(crate) struct Tls {
 pub(crate) struct Dns {
     /// Empty for the system's.
     pub(crate) nameservers: Vec<SocketAddr>,
+    pub(crate) dnssec: DnssecTrust,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -18,5 +18,5 @@ CREATE TABLE former_tracking_hosts (
 ) WITHOUT ROWID;
 
 -- Domains of before 0020 were all due at once: spread their first checks over six hours.
-UPDATE domains SET next_check_at = (CAST(strftime('%s', 'now') AS INTEGER) + id * 7919 % 21600) * 1000000
+UPDATE domains SET next_check_at = {now} + id * 7919 % 21600 * 1000000
 WHERE next_check_at = 0;

@@ -171,24 +171,26 @@ impl AuditSubject {
                 DOMAIN_FIELDS,
             ),
             Self::Pool(id) => (
-                "SELECT CAST(0 AS BIGINT), id, name, shared FROM pools WHERE id = $1",
+                "SELECT coalesce(account_id, 0), id, name, shared FROM pools WHERE id = $1",
                 vec![id.0.into()],
                 POOL_FIELDS,
             ),
             Self::NewPool(name) => (
-                "SELECT CAST(0 AS BIGINT), id, name, shared FROM pools WHERE name = $1",
+                "SELECT coalesce(account_id, 0), id, name, shared FROM pools WHERE name = $1",
                 vec![name.as_str().into()],
                 POOL_FIELDS,
             ),
             Self::Source(id) => (
-                "SELECT CAST(0 AS BIGINT), id, address, pool_id, helo, weight, warmup_started_at, warmup_paused_reason
-                 FROM sources WHERE id = $1",
+                "SELECT coalesce(p.account_id, 0), s.id, s.address, s.pool_id, s.helo, s.weight, s.warmup_started_at,
+                        s.warmup_paused_reason
+                 FROM sources s JOIN pools p ON p.id = s.pool_id WHERE s.id = $1",
                 vec![id.0.into()],
                 SOURCE_FIELDS,
             ),
             Self::NewSource(address) => (
-                "SELECT CAST(0 AS BIGINT), id, address, pool_id, helo, weight, warmup_started_at, warmup_paused_reason
-                 FROM sources WHERE address = $1",
+                "SELECT coalesce(p.account_id, 0), s.id, s.address, s.pool_id, s.helo, s.weight, s.warmup_started_at,
+                        s.warmup_paused_reason
+                 FROM sources s JOIN pools p ON p.id = s.pool_id WHERE s.address = $1",
                 vec![address.to_string().into()],
                 SOURCE_FIELDS,
             ),

@@ -97,6 +97,8 @@ pub struct NewDomain {
     pub next_check_at: Timestamp,
     /// What is known of its records already: a JSON array.
     pub records: String,
+    /// Domains that the owner may have with it.
+    pub owner_max: usize,
 }
 
 /// The public half of a DKIM key, and where it is in its life.

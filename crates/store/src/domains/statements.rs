@@ -44,9 +44,15 @@ async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Opt
     }
 }
 
-/// `NotFound` without the owner, `Conflict` if it has the domain already.
+/// `NotFound` without the owner, `Conflict` if it has the domain already, `LimitReached` if it has as many as it may have.
 pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let (account_id, server_id) = account_of(sql, new.owner).await?;
+    lock_owner(sql, account_id, server_id).await?;
+    let most = new.owner_max as i64;
+    let owned = survey(sql, new.owner, new.name.clone(), most).await?;
+    if owned.count >= new.owner_max && !owned.has_name {
+        return Err(StoreError::LimitReached);
+    }
     let inserted = sql
         .query_opt(
             "INSERT INTO domains (account_id, server_id, name, verified_by, verified_at, next_check_at, records,
@@ -71,6 +77,23 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         keys::insert(sql, id, key, state, now).await?;
     }
     find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+/// Two calls for one owner take turns, so that both count what the other added. SQLite has one writer.
+async fn lock_owner(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    server_id: Option<ServerId>,
+) -> Result<(), StoreError> {
+    if sql.is_sqlite() {
+        return Ok(());
+    }
+    let (text, id) = match server_id {
+        Some(id) => ("SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE", id.0),
+        None => ("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", account_id.0),
+    };
+    sql.query_opt(text, &[id.into()]).await?;
+    Ok(())
 }
 
 pub(super) async fn find_by_id(sql: &Sql<'_>, id: DomainId) -> Result<Option<Domain>, StoreError> {

@@ -14,7 +14,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the owner, `Conflict` if it has the domain already.
+    /// `NotFound` without the owner, `Conflict` if it has the domain already, `LimitReached` if it has as many as it may have.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(statements::create(sql, new, now))).await

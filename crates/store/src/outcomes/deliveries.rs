@@ -34,6 +34,10 @@ pub struct NewDelivery {
     pub remote_ip: Option<String>,
     pub source_ip: Option<String>,
     pub tls: Option<String>,
+    /// Who demanded TLS; `None` where nobody did.
+    pub tls_policy: Option<String>,
+    /// DNS names of the DKIM keys that signed the message, separated by spaces.
+    pub dkim: Option<String>,
     pub code: Option<i64>,
     pub enhanced_code: Option<String>,
     pub bounce_class: Option<String>,
@@ -57,6 +61,8 @@ impl NewDelivery {
             remote_ip: None,
             source_ip: None,
             tls: None,
+            tls_policy: None,
+            dkim: None,
             code: None,
             enhanced_code: None,
             bounce_class: None,
@@ -82,6 +88,8 @@ pub(crate) struct DeliveryRow<'a> {
     pub(crate) remote_ip: Option<Cow<'a, str>>,
     pub(crate) source_ip: Option<Cow<'a, str>>,
     pub(crate) tls: Option<Cow<'a, str>>,
+    pub(crate) tls_policy: Option<Cow<'a, str>>,
+    pub(crate) dkim: Option<Cow<'a, str>>,
     pub(crate) code: Option<i64>,
     pub(crate) enhanced_code: Option<Cow<'a, str>>,
     pub(crate) bounce_class: Option<Cow<'a, str>>,
@@ -112,6 +120,8 @@ impl<'a> DeliveryRow<'a> {
             remote_ip: text(&new.remote_ip),
             source_ip: text(&new.source_ip),
             tls: text(&new.tls),
+            tls_policy: text(&new.tls_policy),
+            dkim: text(&new.dkim),
             code: new.code,
             enhanced_code: text(&new.enhanced_code),
             bounce_class: text(&new.bounce_class),
@@ -143,6 +153,8 @@ impl<'a> DeliveryRow<'a> {
             remote_ip: None,
             source_ip: None,
             tls: None,
+            tls_policy: None,
+            dkim: None,
             code: None,
             enhanced_code: None,
             bounce_class: None,
@@ -193,7 +205,8 @@ pub(crate) async fn list(
     let rows = sql
         .query(
             "SELECT id, at, status, details, output, sent_with_ssl, log_id, duration_us, mx, remote_ip, source_ip,
-                    tls, code, enhanced_code, bounce_class, next_attempt_at, possible_duplicate
+                    tls, code, enhanced_code, bounce_class, next_attempt_at, possible_duplicate, tls_policy,
+                    dkim
              FROM deliveries WHERE server_id = $1 AND message_id = $2 ORDER BY id",
             &[server_id.0.into(), message_id.0.into()],
         )
@@ -214,6 +227,8 @@ pub(crate) async fn list(
                     remote_ip: row.text_opt(9)?,
                     source_ip: row.text_opt(10)?,
                     tls: row.text_opt(11)?,
+                    tls_policy: row.text_opt(17)?,
+                    dkim: row.text_opt(18)?,
                     code: row.int_opt(12)?,
                     enhanced_code: row.text_opt(13)?,
                     bounce_class: row.text_opt(14)?,

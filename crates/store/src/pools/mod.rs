@@ -5,7 +5,7 @@ pub(crate) mod sources;
 mod warmup;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{PoolId, Timestamp};
+use postroad_model::{AccountId, PoolId, Timestamp};
 
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
@@ -21,6 +21,8 @@ pub struct Pool {
     pub name: String,
     /// The one that others overflow to.
     pub shared: bool,
+    /// The account that it is for; `None` for the operator's.
+    pub account_id: Option<AccountId>,
 }
 
 #[boxed_futures]
@@ -28,7 +30,13 @@ impl Store {
     /// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
     pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(create(sql, name, shared, now))).await
+        self.change(move |sql| Box::pin(create(sql, name, shared, None, now))).await
+    }
+
+    /// A pool for one account; never the shared one. `Conflict` if the name is taken.
+    pub async fn create_pool_for(&self, name: String, account_id: AccountId) -> Result<Pool> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(create(sql, name, false, Some(account_id), now))).await
     }
 
     pub async fn list_pools(&self) -> Result<Vec<Pool>> {
@@ -46,19 +54,22 @@ pub(crate) async fn create(
     sql: &Sql<'_>,
     name: String,
     shared: bool,
+    account_id: Option<AccountId>,
     now: Timestamp,
 ) -> Result<Pool, StoreError> {
     let row = sql
         .query_opt(
-            "INSERT INTO pools (name, shared, created_at) VALUES ($1, $2, $3) RETURNING id, name, shared",
-            &[name.into(), shared.into(), now.into()],
+            "INSERT INTO pools (name, shared, created_at, account_id) VALUES ($1, $2, $3, $4)
+             RETURNING id, name, shared, account_id",
+            &[name.into(), shared.into(), now.into(), account_id.map(|id| id.0).into()],
         )
         .await?;
     read_pool(&row.ok_or(StoreError::Conflict)?)
 }
 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
-    sql.query("SELECT id, name, shared FROM pools ORDER BY id", &[]).await?.iter().map(read_pool).collect()
+    let rows = sql.query("SELECT id, name, shared, account_id FROM pools ORDER BY id", &[]).await?;
+    rows.iter().map(read_pool).collect()
 }
 
 /// `InUse` while servers send from it or it has sources.
@@ -80,5 +91,10 @@ pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> 
 }
 
 fn read_pool(row: &Row) -> Result<Pool, StoreError> {
-    Ok(Pool { id: PoolId(row.int(0)?), name: row.text(1)?, shared: row.flag(2)? })
+    Ok(Pool {
+        id: PoolId(row.int(0)?),
+        name: row.text(1)?,
+        shared: row.flag(2)?,
+        account_id: row.int_opt(3)?.map(AccountId),
+    })
 }

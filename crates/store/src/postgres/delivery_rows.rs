@@ -15,6 +15,7 @@ table! { DeliveryTable<'a> of DeliveryColumns, "INSERT INTO deliveries ({columns
     mx: Option<Cow<'a, str>>, remote_ip: Option<Cow<'a, str>>, source_ip: Option<Cow<'a, str>>,
     tls: Option<Cow<'a, str>>, code: Option<i64>, enhanced_code: Option<Cow<'a, str>>,
     bounce_class: Option<Cow<'a, str>>, next_attempt_at: Option<i64>, possible_duplicate: i64,
+    tls_policy: Option<Cow<'a, str>>, dkim: Option<Cow<'a, str>>,
 }
 
 /// Delivery records of a batch.
@@ -44,6 +45,8 @@ impl<'a> DeliveryRows<'a> {
             bounce_class: text(row.bounce_class),
             next_attempt_at: row.next_attempt_at.map(Timestamp::as_micros),
             possible_duplicate: row.possible_duplicate.into(),
+            tls_policy: text(row.tls_policy),
+            dkim: text(row.dkim),
         });
     }
 

@@ -2,6 +2,7 @@
 //! another cluster needs.
 
 use deadpool_postgres::Object;
+use postroad_model::Timestamp;
 
 use super::event_order;
 use crate::error::{OpenError, StoreError};
@@ -10,8 +11,8 @@ use crate::migrations;
 /// Any number that nobody else locks.
 const LOCK: i64 = 0x706f_7374_726f_6164;
 
-pub(super) async fn migrate(client: &mut Object) -> Result<(), OpenError> {
-    run(client).await.map_err(|error| match error {
+pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
+    run(client, now).await.map_err(|error| match error {
         // `lock_timeout` ended the wait for another node's migration.
         OpenError::Store(error) if error.is_lock_timeout() => {
             StoreError::Unavailable("another node is migrating the schema; start again in a moment".into())
@@ -21,7 +22,7 @@ pub(super) async fn migrate(client: &mut Object) -> Result<(), OpenError> {
     })
 }
 
-async fn run(client: &mut Object) -> Result<(), OpenError> {
+async fn run(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {
     let transaction = client.transaction().await.map_err(StoreError::from)?;
     let text = format!(
         "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; SELECT pg_advisory_xact_lock({LOCK});
@@ -34,7 +35,10 @@ async fn run(client: &mut Object) -> Result<(), OpenError> {
         .map_err(StoreError::from)?
         .get(0);
     for migration in migrations::pending(found)? {
-        transaction.batch_execute(migration.postgres).await.map_err(StoreError::from)?;
+        transaction
+            .batch_execute(&migrations::at(migration.postgres, now))
+            .await
+            .map_err(StoreError::from)?;
         transaction
             .execute("INSERT INTO schema_version (version) VALUES ($1)", &[&migration.version])
             .await

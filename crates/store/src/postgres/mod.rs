@@ -105,7 +105,7 @@ impl Engine {
             connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
         connect::check(&client).await?;
-        migrate::migrate(&mut client).await?;
+        migrate::migrate(&mut client, clock.now()).await?;
         let node = match role {
             Role::Tool => None,
             Role::Node { identity } => {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use postroad_model::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -45,12 +46,12 @@ fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// The schema version is SQLite's own `user_version`.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), OpenError> {
     let found: i64 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(StoreError::from)?;
     for migration in migrations::pending(found)? {
         let transaction = connection.transaction().map_err(StoreError::from)?;
-        transaction.execute_batch(migration.sqlite).map_err(StoreError::from)?;
+        transaction.execute_batch(&migrations::at(migration.sqlite, now)).map_err(StoreError::from)?;
         transaction.pragma_update(None, "user_version", migration.version).map_err(StoreError::from)?;
         transaction.commit().map_err(StoreError::from)?;
         tracing::info!(version = migration.version, "schema migrated");

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use postroad_model::{IdGenerator, SendId};
+use postroad_model::{IdGenerator, SendId, Timestamp};
 use rusqlite::Connection;
 
 use crate::accept::hand_over::HandOver;
@@ -65,13 +65,14 @@ impl Engine {
         settings: &Settings,
         hand_over: Arc<HandOver>,
         ids: &IdsAfter,
+        now: Timestamp,
     ) -> Result<(Self, Arc<IdGenerator>), OpenError> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         create_private_folder(&folder)?;
         let lock = lock_out_others(path)?;
         create_private_file(path)?;
         let mut connection = connection::open_writer(path)?;
-        connection::migrate(&mut connection)?;
+        connection::migrate(&mut connection, now)?;
         let last_id: i64 = connection
             .query_row("SELECT last_id FROM nodes WHERE node = 0", [], |row| row.get(0))
             .map_err(StoreError::from)?;

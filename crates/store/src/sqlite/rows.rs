@@ -60,13 +60,16 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
         bounce_class,
         next_attempt_at,
         possible_duplicate,
+        tls_policy,
+        dkim,
     } = row;
     connection
         .prepare_cached(
             "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
                                      duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class,
-                                     next_attempt_at, possible_duplicate)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                                     next_attempt_at, possible_duplicate, tls_policy, dkim)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                     ?21)",
         )?
         .execute(params![
             server_id.0,
@@ -88,6 +91,8 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
             bounce_class.as_deref().map(storable),
             next_attempt_at.map(Timestamp::as_micros),
             possible_duplicate,
+            tls_policy.as_deref().map(storable),
+            dkim.as_deref().map(storable),
         ])?;
     Ok(())
 }

@@ -142,6 +142,8 @@ TABLE deliveries
     bounce_class text
     next_attempt_at bigint
     possible_duplicate bigint NOT NULL DEFAULT 0
+    tls_policy text
+    dkim text
     PRIMARY KEY (server_id, message_id, id)
     PARTITION BY RANGE (message_id)
 
@@ -336,8 +338,10 @@ TABLE pools
     name text NOT NULL
     shared bigint NOT NULL
     created_at bigint NOT NULL
+    account_id bigint
     UNIQUE (name)
     PRIMARY KEY (id)
+    CREATE INDEX pools_by_account ON public.pools USING btree (account_id) WHERE (account_id IS NOT NULL)
     CREATE UNIQUE INDEX pools_shared ON public.pools USING btree (shared) WHERE (shared = 1)
 
 TABLE queue
@@ -451,6 +455,7 @@ TABLE servers
     FOREIGN KEY (pool_id) REFERENCES pools(id)
     CREATE INDEX servers_by_account ON public.servers USING btree (account_id, id)
     CREATE INDEX servers_by_delete_at ON public.servers USING btree (delete_at) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX servers_by_pool ON public.servers USING btree (pool_id) WHERE (pool_id IS NOT NULL)
 
 TABLE settings
     key text NOT NULL

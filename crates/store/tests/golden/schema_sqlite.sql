@@ -137,7 +137,7 @@ CREATE TABLE deliveries (
     code INTEGER,
     enhanced_code TEXT,
     bounce_class TEXT,
-    next_attempt_at INTEGER, possible_duplicate INTEGER NOT NULL DEFAULT 0,
+    next_attempt_at INTEGER, possible_duplicate INTEGER NOT NULL DEFAULT 0, tls_policy TEXT, dkim TEXT,
     PRIMARY KEY (server_id, message_id, id)
 ) WITHOUT ROWID;
 
@@ -329,7 +329,9 @@ CREATE TABLE pools (
     name TEXT NOT NULL UNIQUE,
     shared INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-);
+, account_id INTEGER);
+
+CREATE INDEX pools_by_account ON pools (account_id) WHERE account_id IS NOT NULL;
 
 CREATE UNIQUE INDEX pools_shared ON pools (shared) WHERE shared = 1;
 
@@ -427,6 +429,8 @@ CREATE TABLE servers (
 CREATE INDEX servers_by_account ON servers (account_id, id);
 
 CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
+
+CREATE INDEX servers_by_pool ON servers (pool_id) WHERE pool_id IS NOT NULL;
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,

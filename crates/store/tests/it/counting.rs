@@ -10,7 +10,8 @@ use postroad_store::{
 };
 
 use crate::domains::{
-    ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE,
+    ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
+    DOMAINS_BEFORE_SQLITE,
 };
 use crate::fixture::{Fixture, Place, on_both_engines};
 
@@ -415,6 +416,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
                 bounced INTEGER NOT NULL, complained INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (source_id, day)) WITHOUT ROWID",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
+            BEFORE_DELIVERY_POLICY,
             ACCOUNTS_BEFORE,
             DOMAINS_BEFORE_SQLITE,
             "PRAGMA user_version = 8",
@@ -434,6 +436,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE source_days DROP COLUMN provider; ALTER TABLE source_days ADD PRIMARY KEY (source_id, day)",
             "DROP TABLE pacing_notes",
             "DROP TABLE template_versions; DROP TABLE templates",
+            BEFORE_DELIVERY_POLICY,
             ACCOUNTS_BEFORE,
             DOMAINS_BEFORE_POSTGRES,
             "DROP FUNCTION event_xact, settled_xact CASCADE",

@@ -141,6 +141,7 @@ impl Fixture {
             keys: vec![new_key("pr1", KeyAlgorithm::Rsa)],
             next_check_at: self.now(),
             records: "[]".to_owned(),
+            owner_max: 1_000,
         }
     }
 

@@ -236,6 +236,8 @@ async fn delivery_is_read_back_whole(fixture: Fixture) {
         remote_ip: Some("192.0.2.1".into()),
         source_ip: Some("2001:db8::1".into()),
         tls: Some("TLSv1.3".into()),
+        tls_policy: Some("dane".to_owned()),
+        dkim: Some("pr1._domainkey.example.test".to_owned()),
         code: Some(451),
         enhanced_code: Some("4.7.1".into()),
         bounce_class: Some("greylisting".into()),

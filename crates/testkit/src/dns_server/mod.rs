@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
-use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, NS, PTR, TXT};
+use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, NS, PTR, TLSA, TXT};
 use hickory_proto::rr::{Name, RData, RecordSet};
 use hickory_proto::serialize::txt::Parser;
 use parking_lot::Mutex;
@@ -100,6 +100,28 @@ impl DnsServer {
     pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
         let name = Name::from(ip.into()).to_ascii();
         self.record(&name, RData::PTR(PTR(name_of(host))))
+    }
+
+    /// Sets a TLSA record of a host's port: usage, selector, matching type and data.
+    pub fn tlsa(
+        &self,
+        host: &str,
+        port: u16,
+        (usage, selector, matching): (u8, u8, u8),
+        data: &[u8],
+    ) -> &Self {
+        let data = TLSA::new(usage.into(), selector.into(), matching.into(), data.to_vec());
+        self.record(&format!("_{port}._tcp.{host}"), RData::TLSA(data))
+    }
+
+    /// Answers as a validating resolver does: those who ask for it get the AD bit, except about names that are `unsigned`.
+    pub fn validating(&self) -> &Self {
+        self.change(|zone| zone.is_validating = true)
+    }
+
+    /// This name and those below it are not signed.
+    pub fn unsigned(&self, name: &str) -> &Self {
+        self.change(|zone| zone.unsigned.push(name_of(name)))
     }
 
     /// Adds the records of a zone file, read by hickory's parser.

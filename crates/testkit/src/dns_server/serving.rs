@@ -90,14 +90,16 @@ async fn converse(mut stream: TcpStream, zone: &Mutex<Zone>) -> io::Result<()> {
 async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Option<Vec<u8>> {
     let request = Message::from_vec(bytes).ok()?;
     let question = request.queries.first()?.clone();
-    let (failure, mut reply) = {
+    let (failure, mut reply, is_secure) = {
         let mut zone = zone.lock();
         let asked = zone.count(&question);
         match transport {
             Transport::Udp => asked.udp += 1,
             Transport::Tcp => asked.tcp += 1,
         }
-        (zone.failure(&question), zone.reply(&question))
+        let reply = zone.reply(&question);
+        let is_secure = zone.is_secure(&question, &reply);
+        (zone.failure(&question), reply, is_secure)
     };
     let error = |code| Reply { code, answers: Vec::new(), authorities: Vec::new() };
     match failure {
@@ -111,6 +113,10 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
         Some(Failure::Truncated | Failure::WrongId) | None => {}
     }
     let mut message = message_of(&request, question, reply);
+    // RFC 6840 5.7, 5.8: only for those who understand the bit.
+    let asks =
+        request.metadata.authentic_data || request.edns.as_ref().is_some_and(|edns| edns.flags().dnssec_ok);
+    message.metadata.authentic_data = is_secure && asks && failure.is_none();
     if failure == Some(Failure::WrongId) {
         message.metadata.id = message.metadata.id.wrapping_add(1);
     }

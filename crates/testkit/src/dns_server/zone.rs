@@ -16,6 +16,8 @@ const TTL_SECS: u32 = 300;
 pub(super) struct Zone {
     pub(super) record_ttl_secs: u32,
     pub(super) negative_ttl_secs: u32,
+    pub(super) is_validating: bool,
+    pub(super) unsigned: Vec<Name>,
     records: BTreeMap<Name, Vec<Record>>,
     failures: HashMap<(Name, Option<RecordType>), Failure>,
     asked: HashMap<(Name, RecordType), Asked>,
@@ -40,6 +42,8 @@ impl Default for Zone {
         Self {
             record_ttl_secs: TTL_SECS,
             negative_ttl_secs: TTL_SECS,
+            is_validating: false,
+            unsigned: Vec::new(),
             records: BTreeMap::new(),
             failures: HashMap::new(),
             asked: HashMap::new(),
@@ -72,6 +76,13 @@ impl Zone {
     /// Counter of one query.
     pub(super) fn count(&mut self, question: &Query) -> &mut Asked {
         self.asked.entry((question.name().clone(), question.query_type())).or_default()
+    }
+
+    /// Whether every name of an answer is signed.
+    pub(super) fn is_secure(&self, question: &Query, reply: &Reply) -> bool {
+        let names = reply.answers.iter().map(|record| &record.name).chain([question.name()]);
+        let is_signed = |name: &Name| !self.unsigned.iter().any(|unsigned| unsigned.zone_of(name));
+        self.is_validating && names.into_iter().all(is_signed)
     }
 
     pub(super) fn failure(&self, question: &Query) -> Option<Failure> {

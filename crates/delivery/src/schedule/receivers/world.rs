@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use crate::attempt::settle::{is_put_back, keeps_source};
 use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
-use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
 use crate::schedule::{Action, Answer, Asking, Entry, Job, LaneKey, Left, Next, Schedule};
 
@@ -126,7 +126,7 @@ impl World {
         };
         let setup = DeliverySetup {
             servers: Vec::new(),
-            pools: vec![Pool { id: PoolId(1), name: "main".to_owned(), shared: true }],
+            pools: vec![Pool { id: PoolId(1), name: "main".to_owned(), shared: true, account_id: None }],
             sources: weights.iter().enumerate().map(address).collect(),
             gates: Vec::new(),
             live_nodes: 1,
@@ -393,7 +393,13 @@ impl World {
             base_site: Arc::clone(&site),
             provider,
             rules: Arc::clone(rules),
-            hosts: vec![RouteHost { name: host.clone(), preference: 0, address: None, port: 25 }],
+            hosts: vec![RouteHost {
+                name: host.clone(),
+                preference: 0,
+                address: None,
+                port: 25,
+                dane: Dane::Nothing,
+            }],
             security: Security::Opportunistic,
             kind: RouteKind::Mx,
             is_exempt: false,

@@ -60,6 +60,8 @@ both_engines! {
         assert_eq!(header(&reported, "CFBL-Address"), ["fbl@postroad.localhost; report=arf"]);
 
         let ids = header(&reported, "Feedback-ID");
+        assert_eq!(header(&reported, "CFBL-Feedback-ID"), ids, "RFC 9477: beside the address");
+        assert!(header(&usual[0], "CFBL-Feedback-ID").is_empty());
         let fields: Vec<&str> = ids[0].split(':').collect();
         let [campaign, server, account, installation] = fields[..] else { panic!("{ids:?}") };
         assert_eq!(campaign, "Wel_come_1");
@@ -71,6 +73,8 @@ both_engines! {
         assert_eq!(signatures(&world, &second).1, [false, false]);
         let other = reported.replace("fbl@postroad.localhost", "fbl@else.example");
         assert_eq!(signatures(&world, &other).1, [false, false]);
+        let renamed = reported.replace("CFBL-Feedback-ID: Wel", "CFBL-Feedback-ID: Fare");
+        assert_eq!(signatures(&world, &renamed).1, [false, false]);
         // Each copy has its own identifier.
         let own: std::collections::HashSet<&str> =
             usual.iter().chain([&reported]).map(|message| header(message, "X-Postroad-Id")[0]).collect();

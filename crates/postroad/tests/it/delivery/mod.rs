@@ -1,5 +1,6 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
+mod dane;
 mod dead_node;
 mod fairness;
 mod feedback_signature;

@@ -30,6 +30,8 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
         remote_ip: "192.0.2.1".to_owned(),
         source_ip: String::new(),
         tls: None,
+        tls_policy: None,
+        dkim: None,
         duration_us: Some(250_000),
         phase: "final".to_owned(),
         source_id,

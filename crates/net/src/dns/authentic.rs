@@ -1,0 +1,65 @@
+//! Connections to name servers whose queries ask whether the answer was validated (the AD bit, RFC 6840 5.7). A validating
+//! resolver sets the bit of an answer only for those who ask.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use hickory_resolver::config::ConnectionConfig;
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::xfer::{DnsExchange, DnsHandle};
+use hickory_resolver::proto::op::DnsRequest;
+use hickory_resolver::{ConnectionProvider, PoolContext};
+
+type Exchange = DnsExchange<TokioRuntimeProvider>;
+type Connecting<C> = Pin<Box<dyn Future<Output = Result<C, NetError>> + Send + 'static>>;
+
+/// Makes connections over UDP and TCP.
+#[derive(Clone)]
+pub(super) struct Authentic {
+    provider: TokioRuntimeProvider,
+    asks_for_ad: bool,
+}
+
+impl Authentic {
+    pub(super) fn new(asks_for_ad: bool) -> Self {
+        Self { provider: TokioRuntimeProvider::default(), asks_for_ad }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct AskingForAd {
+    exchange: Exchange,
+    asks_for_ad: bool,
+}
+
+impl DnsHandle for AskingForAd {
+    type Response = <Exchange as DnsHandle>::Response;
+    type Runtime = TokioRuntimeProvider;
+
+    fn send(&self, mut request: DnsRequest) -> Self::Response {
+        request.metadata.authentic_data = self.asks_for_ad;
+        self.exchange.send(request)
+    }
+}
+
+impl ConnectionProvider for Authentic {
+    type Conn = AskingForAd;
+    type FutureConn = Connecting<AskingForAd>;
+    type RuntimeProvider = TokioRuntimeProvider;
+
+    fn new_connection(
+        &self,
+        ip: IpAddr,
+        config: &ConnectionConfig,
+        cx: &PoolContext,
+    ) -> Result<Self::FutureConn, NetError> {
+        let connecting = self.provider.new_connection(ip, config, cx)?;
+        let asks_for_ad = self.asks_for_ad;
+        Ok(Box::pin(async move { Ok(AskingForAd { exchange: connecting.await?, asks_for_ad }) }))
+    }
+
+    fn runtime_provider(&self) -> &Self::RuntimeProvider {
+        &self.provider
+    }
+}

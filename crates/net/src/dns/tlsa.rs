@@ -1,0 +1,133 @@
+//! TLSA records of a mail host, as far as DNSSEC vouches for them (RFC 7672 2.2).
+
+use std::time::Duration;
+
+use hickory_resolver::proto::rr::{RData, RecordType};
+use postroad_boxed_futures::boxed_futures;
+
+use super::Dns;
+use super::question::{LookupFailure, Outcome};
+
+/// Most records of one host that are read.
+const RECORDS_MAX: usize = 64;
+/// Longer data is not read: no certificate is longer.
+const DATA_BYTES_MAX: usize = 16 << 10;
+const VALID_MIN: Duration = Duration::from_mins(1);
+const VALID_MAX: Duration = Duration::from_hours(1);
+
+/// One TLSA record (RFC 6698 2.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsaRecord {
+    pub usage: u8,
+    pub selector: u8,
+    pub matching: u8,
+    pub data: Vec<u8>,
+}
+
+/// What DNSSEC says about the TLS of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostTlsa {
+    /// Nothing: no records, or names that are not signed.
+    Absent,
+    /// At least one record. `base` is the name they are published under.
+    Secure { base: String, records: Vec<TlsaRecord> },
+    /// It cannot be known now. The host must not be used: somebody may be hiding its records.
+    Unknown(String),
+    /// No query was sent: too many look-ups wait for an answer.
+    Busy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsaAnswer {
+    pub tlsa: HostTlsa,
+    /// From one minute to one hour.
+    pub valid_for: Duration,
+}
+
+/// One name that was asked for its records.
+enum Found {
+    Records(Vec<TlsaRecord>, Duration),
+    Nothing(Duration),
+    Failure(LookupFailure),
+}
+
+#[boxed_futures]
+impl Dns {
+    /// Looks up `_<port>._tcp.<host>`, if the host's addresses are secure (RFC 7672 2.2.2). For a host that is an alias the
+    /// name it leads to comes first.
+    pub async fn tlsa(&self, host: &str, port: u16) -> TlsaAnswer {
+        let (base, address_ttl) = match self.secure_base(host).await {
+            Ok(Some(base)) => base,
+            Ok(None) => return answer(HostTlsa::Absent, VALID_MAX),
+            Err(LookupFailure::Busy) => return answer(HostTlsa::Busy, VALID_MIN),
+            Err(failure) => return answer(HostTlsa::Unknown(failure.to_string()), VALID_MIN),
+        };
+        let mut valid_for = address_ttl;
+        let names = [Some(base.as_str()).filter(|base| *base != host), Some(host)];
+        for name in names.into_iter().flatten() {
+            match self.records_at(name, port).await {
+                Found::Records(records, ttl) => {
+                    let tlsa = HostTlsa::Secure { base: name.to_owned(), records };
+                    return answer(tlsa, valid_for.min(ttl));
+                }
+                Found::Nothing(ttl) => valid_for = valid_for.min(ttl),
+                Found::Failure(LookupFailure::Busy) => return answer(HostTlsa::Busy, VALID_MIN),
+                Found::Failure(failure) => return answer(HostTlsa::Unknown(failure.to_string()), VALID_MIN),
+            }
+        }
+        answer(HostTlsa::Absent, valid_for)
+    }
+
+    /// Name that the host's addresses are at, if all of them are secure.
+    async fn secure_base(&self, host: &str) -> Result<Option<(String, Duration)>, LookupFailure> {
+        let families = if self.inner.ipv6 {
+            let (v6, v4) = self.ask_both_families(host).await;
+            vec![v6, v4]
+        } else {
+            vec![self.ask(host, RecordType::A).await]
+        };
+        let answers: Vec<_> = families.iter().flatten().collect();
+        let Some(first) = answers.first() else {
+            return trouble_in(families).map_or(Ok(None), Err);
+        };
+        if !answers.iter().all(|answer| answer.is_secure) {
+            return Ok(None);
+        }
+        let ttl = answers.iter().map(|answer| answer.ttl).min().unwrap_or(VALID_MIN);
+        let base = first.owner.to_ascii();
+        Ok(Some((base.trim_end_matches('.').to_owned(), ttl)))
+    }
+
+    async fn records_at(&self, name: &str, port: u16) -> Found {
+        match self.ask(&format!("_{port}._tcp.{name}"), RecordType::TLSA).await {
+            Ok(answer) if answer.is_secure => {
+                let records = answer.records.iter().take(RECORDS_MAX).filter_map(record_of).collect();
+                Found::Records(records, answer.ttl)
+            }
+            // Records that nobody has signed are no records.
+            Ok(answer) => Found::Nothing(answer.ttl),
+            Err(LookupFailure::NoSuchName | LookupFailure::NoData) => Found::Nothing(VALID_MAX),
+            Err(failure) => Found::Failure(failure),
+        }
+    }
+}
+
+fn answer(tlsa: HostTlsa, valid_for: Duration) -> TlsaAnswer {
+    TlsaAnswer { tlsa, valid_for: valid_for.clamp(VALID_MIN, VALID_MAX) }
+}
+
+/// Failure among answers without an address. `None` if the host has none.
+fn trouble_in(families: Vec<Outcome>) -> Option<LookupFailure> {
+    let is_trouble =
+        |failure: &LookupFailure| matches!(failure, LookupFailure::Temporary(_) | LookupFailure::Busy);
+    families.into_iter().filter_map(Result::err).find(is_trouble)
+}
+
+fn record_of(record: &RData) -> Option<TlsaRecord> {
+    let RData::TLSA(tlsa) = record else { return None };
+    let mut data = tlsa.cert_data.clone();
+    // What is cut matches nothing, but is still a record.
+    data.truncate(DATA_BYTES_MAX);
+    let (usage, selector, matching) = (tlsa.cert_usage.into(), tlsa.selector.into(), tlsa.matching.into());
+    Some(TlsaRecord { usage, selector, matching, data })
+}
