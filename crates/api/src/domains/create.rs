@@ -24,6 +24,8 @@ pub(crate) struct CreateDomainIn {
     private_key: Option<String>,
     /// The selector of the DKIM key's record. One is made up if left out.
     selector: Option<String>,
+    /// Of the key that is made: `rsa` (if left out) or `ed25519`, for a second signature beside the RSA one.
+    algorithm: Option<String>,
 }
 
 /// Add a domain

@@ -15,5 +15,6 @@ pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> Impo
     ImportedDkimKey {
         private_key: fields.text("private_key", findings).map(Into::into),
         selector: fields.text("selector", findings).map(Into::into),
+        algorithm: fields.text("algorithm", findings).map(Into::into),
     }
 }

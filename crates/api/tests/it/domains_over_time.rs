@@ -4,10 +4,12 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use postroad_app::domains::DomainChecker;
+use postroad_net::client_tls::ClientTls;
 use postroad_net::dns::{Dns, DnsSettings};
+use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 use postroad_store::Database;
 use postroad_testkit::dns_server::Failure;
-use postroad_testkit::{DnsServer, MovedClock};
+use postroad_testkit::{DnsServer, HttpsAnswer, HttpsServer, MovedClock, TestCertificate};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -21,12 +23,22 @@ struct World {
 
 impl World {
     async fn start(database: Database) -> Self {
+        Self::start_with(database, |dns| DomainChecker::new(dns, None, false)).await
+    }
+
+    async fn start_with(database: Database, checker: impl FnOnce(Dns) -> DomainChecker) -> Self {
         let (clock, dns) = (MovedClock::default(), DnsServer::start());
         dns.a("mail.example.test", Ipv4Addr::new(192, 0, 2, 1)).ns("shop.example", "ns.shop.example");
         let service = Service::start_at(database, clock.clone()).await;
         let settings = DnsSettings { nameservers: vec![dns.address()], ..DnsSettings::default() };
-        service.app.set_domain_checker(DomainChecker::new(Dns::for_checks(&settings).unwrap(), None, false));
+        service.app.set_domain_checker(checker(Dns::for_checks(&settings).unwrap()));
         Self { service, dns, clock }
+    }
+
+    /// Checks as soon as that is allowed again.
+    async fn soon(&self) -> Value {
+        self.clock.advance(Duration::from_secs(10));
+        self.domains("verify").await
     }
 
     async fn domains(&self, action: &str) -> Value {
@@ -145,4 +157,69 @@ async fn failing_records(world: World) {
     world.clock.advance(Duration::from_secs(3));
     assert!(world.can_send().await);
     assert_eq!(world.events().await, ["domain.verified", "domain.failing", "domain.verified"]);
+}
+
+/// Resolvers may remember for a day that a name does not exist; a check asks again.
+#[tokio::test]
+async fn a_record_that_was_just_added_is_found_at_once() {
+    let folder = TempDir::new().unwrap();
+    let world = World::start(Database::Sqlite(folder.path().join("postroad.db"))).await;
+    world.dns.negative_ttl_secs(86_400).ttl_secs(86_400);
+    let created = world.domains("create").await;
+    let missing = world.domains("verify").await;
+    assert_eq!((&missing["verified"], &missing["records"][0]["status"]), (&json!(false), &json!("missing")));
+    world.publish(&created);
+    let same = world.domains("verify").await;
+    assert_eq!(same["checked_at"], missing["checked_at"], "checks by hand keep a distance of ten seconds");
+    let verified = world.soon().await;
+    assert_eq!(verified["verified"], true, "{verified:#}");
+    // And what was found is not remembered either.
+    for record in created["records"].as_array().unwrap() {
+        world.dns.remove(record["name"].as_str().unwrap());
+    }
+    let failing = world.soon().await;
+    assert_eq!(failing["records"][0]["status"], "missing", "{failing:#}");
+}
+
+/// The host of links is the customer's only while it answers with a certificate that browsers take.
+#[tokio::test]
+async fn a_tracking_host_is_used_with_a_good_certificate_only() {
+    let good = TestCertificate::for_names(&["track.shop.example"]);
+    let server = HttpsServer::start(&good);
+    server.answer("track.shop.example/", HttpsAnswer::status(404));
+    let other = HttpsServer::start(&TestCertificate::self_signed(&["track.shop.example"]));
+    other.answer("track.shop.example/", HttpsAnswer::status(404));
+    let broken = HttpsServer::start(&good);
+    broken.answer("track.shop.example/", HttpsAnswer::status(502));
+    let folder = TempDir::new().unwrap();
+    // As `[tracking] ca_file` does it.
+    let authorities = folder.path().join("authorities.pem");
+    std::fs::write(&authorities, &good.ca_pem).unwrap();
+    for (number, (port, has_authority, is_used)) in [
+        (server.address().port(), true, true),
+        (server.address().port(), false, false),
+        (other.address().port(), true, false),
+        (broken.address().port(), true, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let tls = ClientTls::new(has_authority.then_some(authorities.as_path())).unwrap();
+        let allowed = vec!["127.0.0.0/8".parse().unwrap()];
+        let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
+        let database = Database::Sqlite(folder.path().join(format!("{number}.db")));
+        let checker = |dns: Dns| {
+            let http = GuardedHttp::new(dns.clone(), tls.verified(), settings);
+            DomainChecker::new(dns, Some(http), false).with_tracking_port(port)
+        };
+        let world = World::start_with(database, checker).await;
+        world.dns.a("track.mail.example.test", Ipv4Addr::LOCALHOST);
+        world.publish(&world.domains("create").await);
+        let domain = world.domains("verify").await;
+        let tracking =
+            domain["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "tracking");
+        assert_eq!(tracking.unwrap()["status"], "verified", "{domain:#}");
+        let host = if is_used { "track.shop.example" } else { "track.mail.example.test" };
+        assert_eq!((number, domain["tracking_host"].as_str()), (number, Some(host)));
+    }
 }

@@ -16,6 +16,9 @@ pub struct ImportedDkimKey {
     pub private_key: Option<String>,
     /// Without it a new one is made up.
     pub selector: Option<String>,
+    /// Of the key that is made: `rsa` (without it) or `ed25519`, for a second signature.
+    #[serde(default)]
+    pub algorithm: Option<String>,
 }
 
 impl std::fmt::Debug for ImportedDkimKey {
@@ -24,14 +27,24 @@ impl std::fmt::Debug for ImportedDkimKey {
     }
 }
 
-/// The key that was given, or a new RSA one. Checks both fields and reports all problems at once.
+/// The key that was given, or a new one. Checks all fields and reports all problems at once.
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,
     given: ImportedDkimKey,
 ) -> Result<NewDkimKey, DomainRefusal> {
-    let ImportedDkimKey { private_key, selector } = given;
+    let ImportedDkimKey { private_key, selector, algorithm } = given;
     let mut problems = Vec::new();
+    let algorithm = match algorithm.as_deref() {
+        None => None,
+        Some(text) => {
+            let known = KeyAlgorithm::parse(text);
+            if known.is_none() {
+                problems.push(FieldProblem::new("/algorithm", "`algorithm` should be `rsa` or `ed25519`"));
+            }
+            known
+        }
+    };
     let selector = match selector {
         None => new_selector(),
         Some(text) => {
@@ -54,12 +67,19 @@ pub(super) async fn resolve(
             }
         },
     };
+    if let (Some(wanted), Some(key)) = (algorithm, &key)
+        && wanted != algorithm_of(key)
+    {
+        let message =
+            format!("`algorithm` is not the one of `private_key`, which is {}", algorithm_of(key).as_str());
+        problems.push(FieldProblem::new("/algorithm", message));
+    }
     if !problems.is_empty() {
         return Err(DomainRefusal::Validation(problems));
     }
     let key = match key {
         Some(key) => key,
-        None => generate(limits, KeyAlgorithm::Rsa).await?,
+        None => generate(limits, algorithm.unwrap_or(KeyAlgorithm::Rsa)).await?,
     };
     Ok(new_key(selector, &key))
 }
@@ -88,12 +108,16 @@ async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<Dkim
 fn new_key(selector: String, key: &DkimKey) -> NewDkimKey {
     NewDkimKey {
         selector,
-        algorithm: match key.algorithm() {
-            DkimAlgorithm::Rsa => KeyAlgorithm::Rsa,
-            DkimAlgorithm::Ed25519 => KeyAlgorithm::Ed25519,
-        },
+        algorithm: algorithm_of(key),
         private_pkcs8: key.private_pkcs8_der().to_vec(),
         public_spki: key.public_spki_der().to_vec(),
+    }
+}
+
+fn algorithm_of(key: &DkimKey) -> KeyAlgorithm {
+    match key.algorithm() {
+        DkimAlgorithm::Rsa => KeyAlgorithm::Rsa,
+        DkimAlgorithm::Ed25519 => KeyAlgorithm::Ed25519,
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use ipnet::IpNet;
 use postroad_model::DomainName;
 use postroad_net::client_tls::ClientTls;
+use postroad_net::dns::{Dns, DnsSettings};
 use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 
 use super::Config;
@@ -25,7 +26,10 @@ impl Config {
         let allowed = self.tracking.allow.clone();
         // No idle connections: a certificate is seen when a connection begins.
         let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
-        Ok(GuardedHttp::new(self.dns()?, tls.verified(), settings))
+        // Like the records themselves: a host that was just put right is not held to what was remembered of it.
+        let dns = DnsSettings { nameservers: self.dns.nameservers.clone(), ..DnsSettings::default() };
+        let dns = Dns::for_checks(&dns).context("`dns.nameservers`")?;
+        Ok(GuardedHttp::new(dns, tls.verified(), settings))
     }
 
     /// Base URL of tracking links, unless a domain has its own host name.

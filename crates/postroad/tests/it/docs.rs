@@ -6,7 +6,7 @@
 //! - `sh serve`: in an empty folder; a block of one line that starts with `postroad serve` starts the service.
 //! - `sh skip`: not at all (it builds, or takes an hour).
 //!
-//! Blocks of one document run in their order in one folder. Ports, keys and ids of the text are replaced by real ones.
+//! Blocks of one document run in their order in one folder; `*.zone` files that they make are published in the test's DNS. Ports, keys and ids of the text are replaced by real ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::process::Output;
 use postroad_model::{Clock, SystemClock, Timestamp};
 use postroad_testkit::dkim_verifier::find_verifier;
 use postroad_testkit::http::Client;
-use postroad_testkit::{Daemon, daemon};
+use postroad_testkit::{Daemon, DnsServer, daemon};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -70,6 +70,8 @@ fn shell_blocks(text: &str) -> Vec<Block> {
 struct Reader {
     folder: TempDir,
     daemon: Option<Daemon>,
+    /// Publishes the zone files that the reader makes.
+    dns: DnsServer,
     replacements: Vec<(String, String)>,
 }
 
@@ -83,7 +85,7 @@ impl Reader {
         if let Some(python) = find_verifier().filter(|python| Path::new(python).is_absolute()) {
             std::os::unix::fs::symlink(python, programs.join("python3")).expect("links can be made");
         }
-        Self { folder, daemon: None, replacements: Vec::new() }
+        Self { folder, daemon: None, dns: DnsServer::start(), replacements: Vec::new() }
     }
 
     /// A `dev` with what the documents take for granted.
@@ -143,11 +145,25 @@ impl Reader {
             .collect();
         arguments.push("--json".to_owned());
         let data = self.folder.path().join("postroad-data").display().to_string();
-        let envs = [&LISTENERS_OFF[..], &[("POSTROAD_DATA_DIR", data.as_str())]].concat();
+        let name_server = self.dns.address().to_string();
+        let own = [("POSTROAD_DATA_DIR", data.as_str()), ("POSTROAD_DNS_NAMESERVERS", name_server.as_str())];
+        let envs = [&LISTENERS_OFF[..], &own].concat();
         let daemon = Daemon::start(program(), &arguments, &envs);
         let http = daemon.ready()["http"].as_str().expect("the ready line has the address").to_owned();
         self.replace("127.0.0.1:8025", &http);
         self.daemon = Some(daemon);
+    }
+
+    /// As the reader does at the DNS service.
+    fn publish_zone_files(&self) {
+        for entry in fs::read_dir(self.folder.path()).expect("the folder can be listed") {
+            let path = entry.expect("the folder can be listed").path();
+            if path.extension().is_some_and(|extension| extension == "zone") {
+                let zone = fs::read_to_string(&path).expect("the file can be read");
+                self.dns.zone(&zone);
+                fs::remove_file(&path).expect("the folder is writable");
+            }
+        }
     }
 
     fn replace(&mut self, from: &str, to: &str) {
@@ -196,6 +212,7 @@ async fn run_document(path: &Path, mode: &str) {
             continue;
         }
         let output = reader.run(&block.script);
+        reader.publish_zone_files();
         // The key that the reader would paste into the next block.
         if let Some(key) = output.lines().find_map(|line| line.strip_prefix("api_key:")).map(str::trim) {
             reader.replace("PASTE-THE-KEY", key);

@@ -42,6 +42,9 @@ pub(crate) struct KeyArgs {
     /// Selector of the key's record; one is made up without it
     #[arg(long)]
     pub(crate) selector: Option<String>,
+    /// Kind of the key that is made: ed25519 for a second signature beside the RSA one
+    #[arg(long, value_parser = ["rsa", "ed25519"])]
+    pub(crate) algorithm: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
@@ -184,7 +187,8 @@ impl From<DomainArgs> for NamedDomain {
 
 impl From<KeyArgs> for ImportedDkimKey {
     fn from(given: KeyArgs) -> Self {
-        Self { private_key: given.private_key.map(|pem| pem.0), selector: given.selector }
+        let KeyArgs { private_key, selector, algorithm } = given;
+        Self { private_key: private_key.map(|pem| pem.0), selector, algorithm }
     }
 }
 

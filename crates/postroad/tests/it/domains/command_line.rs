@@ -38,6 +38,29 @@ both_engines! {
         assert_eq!(world.admin(&["domain", "records", "shop.example"])["server"], "dev");
     }
 
+    // Customers' records lead to the installation's name, which need not be that of the node.
+    async fn records_lead_to_the_name_that_the_operator_sets(engine: Engine) {
+        let (world, dns) = start(engine);
+        dns.a("mail.example", [192, 0, 2, 7]);
+        let value = |domain: &serde_json::Value, purpose: &str| {
+            let records = domain["records"].as_array().unwrap();
+            records.iter().find(|record| record["purpose"] == purpose).unwrap()["value"].clone()
+        };
+        let created = world.domains("create", &json!({"name": "shop.example"})).await;
+        assert_eq!(value(&created, "return_path"), "rp.postroad.localhost");
+        assert_eq!(world.admin(&["domain", "set-host", "Mail.Example."]), json!({"host": "mail.example"}));
+        let renamed = world.domains("get", &json!({"name": "shop.example"})).await;
+        assert_eq!(value(&renamed, "return_path"), "rp.mail.example");
+        assert_eq!(value(&renamed, "tracking"), "track.mail.example");
+        assert_eq!(world.admin(&["domain", "records", "--installation"])["name"], "mail.example");
+        // The value of SPF goes by what the domain has, so it is known after a look.
+        publish(&dns, &world.domains("verify", &json!({"name": "shop.example"})).await);
+        let verified = world.until_domain("shop.example", |domain| domain["verified"] == true).await;
+        assert_eq!(verified["return_path"], "rp.shop.example", "{verified:#}");
+        let (success, _, error) = world.admin_output(&["domain", "set-host", "not a name"]);
+        assert!(!success && error.contains("not a name"), "{error}");
+    }
+
     async fn what_a_command_without_a_running_server_changes_is_told_by_the_next_one(engine: Engine) {
         let (mut world, dns) = start(engine);
         let created = world.domains("create", &json!({"name": "shop.example"})).await;

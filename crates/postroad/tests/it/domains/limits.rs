@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use postroad_testkit::DnsServer;
 use postroad_testkit::dns_server::Failure;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::start;
 use crate::world::{World, both_engines};
@@ -20,6 +20,18 @@ both_engines! {
         assert_eq!(world.refused_domains("create", &json!({"name": "one.example"})).await, "DomainExists");
         world.domains("delete", &json!({"name": "one.example"})).await;
         world.domains("create", &json!({"name": "two.example"})).await;
+    }
+
+    async fn the_limit_holds_for_calls_at_the_same_moment(engine: Engine) {
+        let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
+        let create = async |number: usize| {
+            world.call("/api/v1/domains/create", &json!({"name": format!("d{number}.example")})).await
+        };
+        let answers: [Value; 4] = tokio::join!(create(0), create(1), create(2), create(3)).into();
+        let made = answers.iter().filter(|answer| answer["status"] == "success").count();
+        assert_eq!(made, 1, "there is room for one beside the domain of `dev`: {answers:#?}");
+        let refused = answers.iter().filter(|answer| answer["data"]["code"] == "TooManyDomains").count();
+        assert_eq!(refused, 3, "{answers:#?}");
     }
 
     async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {

@@ -78,8 +78,11 @@ pub(crate) fn status<'a>(domain: &'a Value, purpose: &str) -> &'a str {
 
 /// Whether each signature of the message is good by the records that the domain shows.
 pub(crate) fn verdicts(message: &[u8], domain: &Value) -> Vec<bool> {
+    dkim_verifier::verify(message, &dkim_records(domain))
+}
+
+/// Names and texts of the records of the domain's keys.
+pub(crate) fn dkim_records(domain: &Value) -> Vec<(&str, &str)> {
     let records = domain["records"].as_array().unwrap().iter().filter(|record| record["purpose"] == "dkim");
-    let records: Vec<(&str, &str)> =
-        records.map(|record| (record["name"].as_str().unwrap(), record["value"].as_str().unwrap())).collect();
-    dkim_verifier::verify(message, &records)
+    records.map(|record| (record["name"].as_str().unwrap(), record["value"].as_str().unwrap())).collect()
 }
