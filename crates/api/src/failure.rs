@@ -304,10 +304,19 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
                 Thing::AccountKey => "AccountKeyNotFound",
                 Thing::Server => "ServerNotFound",
                 Thing::Credential => "CredentialNotFound",
+                Thing::User => "UserNotFound",
+                Thing::Invitation => "InvitationNotFound",
+                Thing::Session => "SessionNotFound",
             };
             (code, format!("No {} found matching provided ID", thing.name()).into())
         }
         AccountRefusal::Exists(Thing::Account) => ("AccountExists", "Another account has this name".into()),
+        AccountRefusal::Exists(Thing::User) => {
+            ("UserExists", "A person with this address is in the account already".into())
+        }
+        AccountRefusal::LastOwner => {
+            ("LastOwner", "An account needs an owner: make somebody else one first".into())
+        }
         AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
         AccountRefusal::OtherVersion(version) => {
             let message = format!("It was changed since: its version is {version}. Get it, and try again");
@@ -345,7 +354,7 @@ fn denied(denial: &Denial) -> Cow<'static, str> {
         Denial::Kind(Level::Server | Level::ServerOrAccount) => {
             "This call needs the API key of a server, in the header X-Server-API-Key".into()
         }
-        Denial::Kind(Level::Account) => {
+        Denial::Kind(Level::Account | Level::Person) => {
             "This call needs the API key of an account, in the header X-Account-API-Key".into()
         }
         Denial::Kind(Level::Operator) => {
@@ -574,6 +583,8 @@ mod tests {
             Reason::AccountSuspended,
             Reason::Account(AccountRefusal::Exists(Thing::Account)),
             Reason::Account(AccountRefusal::Exists(Thing::Server)),
+            Reason::Account(AccountRefusal::Exists(Thing::User)),
+            Reason::Account(AccountRefusal::LastOwner),
             Reason::Account(AccountRefusal::OtherVersion(2)),
             Reason::Account(AccountRefusal::CredentialEnded),
             Reason::Denied(Denial::TestKey),

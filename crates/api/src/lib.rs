@@ -53,6 +53,7 @@ mod templates;
 mod tenant;
 mod time_field;
 mod unsent;
+mod users;
 mod watched_io;
 mod webhooks;
 

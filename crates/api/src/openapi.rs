@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 use crate::envelope::FailureEnvelope;
 use crate::{
     account, account_keys, analytics, credentials, customers, domains, events, jobs, messages, send,
-    server_settings, servers, suppressions, templates, webhooks,
+    server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 /// The document as a value.
@@ -110,6 +110,14 @@ pub fn openapi_json() -> String {
         account_keys::create::handle,
         account_keys::list::handle,
         account_keys::revoke::handle,
+        users::list::handle,
+        users::update::handle,
+        users::remove::handle,
+        users::invite::handle,
+        users::invitations::handle,
+        users::uninvite::handle,
+        users::sessions::handle,
+        users::revoke_session::handle,
         customers::create::handle,
         customers::list::handle,
         customers::get::handle,
@@ -133,6 +141,7 @@ pub fn openapi_json() -> String {
         (name = "credentials", description = "API keys and secrets of an account's servers; account keys with the scope `credentials`, `read` to look, or `full`"),
         (name = "account", description = "The account of the key; account keys with the scope `account`, `read` to look, or `full`"),
         (name = "account_keys", description = "API keys of the account itself; account keys with the scope `account_keys`, `read` to look, or `full`"),
+        (name = "users", description = "People who sign in to the portal; account keys with the scope `users`, `read` to look, or `full`"),
         (name = "accounts", description = "All accounts; the operator's keys"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
@@ -159,7 +168,7 @@ const KEYS: [(&str, &str, &str); 3] = [
 fn keys_of(path: &str) -> &'static [&'static str] {
     let is_meant = |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
     match Operation::ALL.iter().find(is_meant).map(|operation| operation.level()) {
-        Some(Level::Account) => &["account_api_key", "operator_api_key"],
+        Some(Level::Account | Level::Person) => &["account_api_key", "operator_api_key"],
         Some(Level::Operator) => &["operator_api_key"],
         Some(Level::Server | Level::ServerOrAccount) | None => &["server_api_key"],
     }
@@ -422,6 +431,14 @@ mod tests {
         assert_eq!(asked(account_keys::create::read), documented("CreateAccountKeyIn"));
         assert_eq!(asked(account_keys::list::read), documented("ListAccountKeysIn"));
         assert_eq!(asked(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
+        assert_eq!(asked(users::list::read), documented("ListUsersIn"));
+        assert_eq!(asked(users::update::read), documented("UpdateUserIn"));
+        assert_eq!(asked(users::remove::read), documented("RemoveUserIn"));
+        assert_eq!(asked(users::invite::read), documented("InviteUserIn"));
+        assert_eq!(asked(users::invitations::read), documented("ListInvitationsIn"));
+        assert_eq!(asked(users::uninvite::read), documented("UninviteUserIn"));
+        assert_eq!(asked(users::sessions::read), documented("UserSessionsIn"));
+        assert_eq!(asked(users::revoke_session::read), documented("RevokeUserSessionIn"));
         assert_eq!(asked(customers::get::read), documented("AccountIdIn"));
         assert_eq!(asked(customers::list::read), documented("ListAccountsIn"));
         assert_eq!(asked(customers::suspend::read), documented("SuspendAccountIn"));

@@ -19,7 +19,7 @@ use crate::openapi::openapi_json;
 use crate::state::ApiState;
 use crate::{
     account, account_keys, analytics, credentials, customers, domains, events, health, jobs, messages, send,
-    server_settings, servers, suppressions, templates, webhooks,
+    server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
@@ -101,6 +101,14 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::AccountKeysCreate, account_keys::create::handle)
         .endpoint(Operation::AccountKeysList, account_keys::list::handle)
         .endpoint(Operation::AccountKeysRevoke, account_keys::revoke::handle)
+        .endpoint(Operation::UsersList, users::list::handle)
+        .endpoint(Operation::UsersUpdate, users::update::handle)
+        .endpoint(Operation::UsersRemove, users::remove::handle)
+        .endpoint(Operation::UsersInvite, users::invite::handle)
+        .endpoint(Operation::UsersInvitations, users::invitations::handle)
+        .endpoint(Operation::UsersUninvite, users::uninvite::handle)
+        .endpoint(Operation::UsersSessions, users::sessions::handle)
+        .endpoint(Operation::UsersRevokeSession, users::revoke_session::handle)
         .endpoint(Operation::AccountsCreate, customers::create::handle)
         .endpoint(Operation::AccountsList, customers::list::handle)
         .endpoint(Operation::AccountsGet, customers::get::handle)

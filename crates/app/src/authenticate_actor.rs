@@ -42,7 +42,7 @@ impl App {
         } else {
             let kind = match operation.level() {
                 Level::Server | Level::ServerOrAccount => KeyKind::Server,
-                Level::Account => KeyKind::Account,
+                Level::Account | Level::Person => KeyKind::Account,
                 Level::Operator => KeyKind::Operator,
             };
             (kind, None)

@@ -25,6 +25,8 @@ pub struct DevSetup {
     pub api_secret: String,
     pub account_api_key: String,
     pub operator_api_key: String,
+    /// Link that signs in to the portal as long as `dev` runs.
+    pub sign_in_url: String,
     pub domain: DomainName,
     pub server_name: String,
     pub credential_name: String,
@@ -116,12 +118,16 @@ impl App {
             self.dev_account_key(Some(server.account_id), only.map(|only| only.account_key)).await?;
         let (operator_api_key, operator_key) =
             self.dev_account_key(None, only.map(|only| only.operator_key)).await?;
+        let email = format!("{NAME}@{DOMAIN}");
+        let sign_in_url = self.dev_sign_in_url(server.account_id, &email, only.is_none()).await;
+        let sign_in_url = sign_in_url.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
         self.forget_setup();
         Ok(DevSetup {
             api_key: pair.api_key,
             api_secret: pair.api_secret,
             account_api_key,
             operator_api_key,
+            sign_in_url,
             domain,
             server_name: server.name,
             credential_name: NAME.to_owned(),

@@ -105,6 +105,9 @@ impl App {
         {}
         while self.inner.store.purge_creations(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
+        while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        let over = self.window_start();
+        while self.inner.store.purge_attempts(over, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         self.inner.store.purge_gates().await?;
         Ok(())
     }
@@ -112,6 +115,7 @@ impl App {
     async fn write_used(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
         self.inner.used.store(|used| store.touch_credentials(used)).await?;
-        self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await
+        self.inner.used_account_keys.store(|used| store.touch_account_keys(used)).await?;
+        self.inner.used_sessions.store(|used| store.touch_user_sessions(used)).await
     }
 }

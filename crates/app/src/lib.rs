@@ -22,6 +22,7 @@ mod names;
 mod refusal;
 mod retention;
 mod returns;
+mod sealing;
 mod search;
 mod secrets;
 pub mod send;
@@ -31,12 +32,15 @@ pub mod templates;
 mod timeline;
 pub mod tracking_events;
 mod ttl_cache;
+pub mod users;
 mod webhook_key;
 mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
-use postroad_model::{AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId};
+use postroad_model::{
+    AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, UserSessionId,
+};
 use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store};
 
 pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
@@ -54,6 +58,7 @@ pub use retention::{Retention, RetentionTask};
 pub use returns::{
     AddressRefusal, Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail,
 };
+pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
 pub use timeline::{Timeline, TimelineItem};
@@ -72,6 +77,9 @@ const DOMAINS_PER_SERVER: usize = 1_000;
 
 /// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
+
+/// Mails to people that are queued at the same time.
+const NOTICES_AT_ONCE: usize = 8;
 
 /// Settings from the operator.
 #[derive(Debug, Clone)]
@@ -92,6 +100,10 @@ pub struct Settings {
     /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
     pub feedback: FeedbackSettings,
+    /// Seals secrets in the store.
+    pub sealing_key: SealingKey,
+    /// Sender of mail to people who use the portal; `None` for `postroad@<hostname>`.
+    pub notices_from: Option<EmailAddress>,
 }
 
 /// Where complaints come in, beside `fbl@<hostname>`, and who reads the mail that is none.
@@ -117,6 +129,8 @@ impl Settings {
             domains_per_server: DOMAINS_PER_SERVER,
             warm_up_days: WARM_UP_DAYS,
             feedback: FeedbackSettings::default(),
+            sealing_key: SealingKey::generate(),
+            notices_from: None,
         }
     }
 }
@@ -182,6 +196,18 @@ struct Inner {
     waiting: feed::Waiting,
     /// Templates that were just used, compiled.
     templates: templates::Templates,
+    /// Computes password hashes, a few at a time.
+    passwords: users::PasswordHasher,
+    /// Seals secrets in the store.
+    sealing_key: SealingKey,
+    /// Last use of sessions, until housekeeping stores it.
+    used_sessions: housekeeping::Used<UserSessionId>,
+    /// Limit of mails to people that are being queued.
+    notices: Arc<tokio::sync::Semaphore>,
+    /// Sender of those mails.
+    notices_from: Option<EmailAddress>,
+    /// Base URL of the portal, once the listeners are known.
+    portal_base: OnceLock<String>,
 }
 
 impl App {
@@ -200,6 +226,8 @@ impl App {
             domains_per_server,
             warm_up_days,
             feedback,
+            sealing_key,
+            notices_from,
         } = settings;
         let long_reads = long_reads::LongReads::with_readers(store.long_reads_max());
         Self {
@@ -231,6 +259,12 @@ impl App {
                 job_created: tokio::sync::Notify::new(),
                 waiting: feed::Waiting::default(),
                 templates: templates::Templates::default(),
+                passwords: users::PasswordHasher::default(),
+                sealing_key,
+                used_sessions: housekeeping::Used::default(),
+                notices: Arc::new(tokio::sync::Semaphore::new(NOTICES_AT_ONCE)),
+                notices_from,
+                portal_base: OnceLock::new(),
             }),
         }
     }

@@ -54,4 +54,8 @@ ids! {
     AccountKeyId,
     /// Person who signs in to an account.
     UserId,
+    /// One sign-in of a person, until signing out or its end.
+    UserSessionId,
+    /// Invitation of a person to an account.
+    InvitationId,
 }

@@ -42,8 +42,9 @@ pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
-    AccountId, AccountKeyId, BatchId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, MessageId,
-    PoolId, SendId, ServerId, SourceId, TemplateId, UserId, WebhookAttemptId, WebhookId,
+    AccountId, AccountKeyId, BatchId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, InvitationId,
+    MessageId, PoolId, SendId, ServerId, SourceId, TemplateId, UserId, UserSessionId, WebhookAttemptId,
+    WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;

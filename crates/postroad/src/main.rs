@@ -11,6 +11,7 @@ mod feed;
 mod file_limit;
 mod logging;
 mod queue;
+mod secrets_key;
 mod service;
 mod signals;
 mod smtp_listeners;

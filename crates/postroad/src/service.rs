@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
 use crate::file_limit;
+use crate::secrets_key;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
@@ -165,6 +166,10 @@ impl Service {
         };
         self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         api = self.with_tracking(api, config, dev).await?;
+        self.app.set_portal_base(match self.http_address {
+            Some(address) if dev && config.portal.base_url.is_none() => format!("http://{address}"),
+            _ => config.portal_base(),
+        });
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
             let listener = bind(address).await?;
             self.https_address = Some(listener.local_addr()?);
@@ -312,9 +317,11 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         postgres_connections: config.store.postgres_connections_max,
         postgres_ca_file: config.store.postgres_ca_file.clone(),
     };
+    let is_service = matches!(role, Role::Node { .. });
     let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock))
         .await
         .context("cannot open the database (`database` in the configuration)")?;
+    let sealing_key = secrets_key::load(config, is_service)?;
     let settings = postroad_app::Settings {
         hostname: config.hostname.clone(),
         limits: config.limits.clone(),
@@ -325,6 +332,8 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         domains_per_server: config.domains.per_server,
         warm_up_days: config.delivery.warm_up().days(),
         feedback: config.feedback.clone(),
+        sealing_key,
+        notices_from: config.portal.mail_from.clone(),
     };
     let app = App::with_settings(store.clone(), clock, settings);
     Ok((app, store))

@@ -32,6 +32,7 @@ mod sqlite;
 mod suppressions;
 mod templates;
 mod tracking;
+mod users;
 mod varint;
 mod webhooks;
 
@@ -94,6 +95,10 @@ pub use templates::{
     TemplateTexts, TemplateVersion, TemplateVersionInfo,
 };
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
+pub use users::{
+    FirstUser, Invitation, NewInvitation, NewUser, NewUserSession, User, UserChange, UserChanged,
+    UserSession, UserToken, UserTokenKind,
+};
 pub use webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,

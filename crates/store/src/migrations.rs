@@ -56,6 +56,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     27 => "0027_accounts.sql",
     28 => "0028_delivery_policy_and_keys.sql",
     29 => "0029_pool_owners.sql",
+    30 => "0030_users.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

@@ -22,6 +22,8 @@ pub enum Actor {
         id: UserId,
         account_id: AccountId,
         role: UserRole,
+        /// Also does what only the operator may.
+        operator: bool,
     },
     ServerKey {
         id: CredentialId,
@@ -33,7 +35,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The account that the actor is confined to; `None` for the operator and for server keys.
+    /// The account that the actor belongs to; `None` for the operator's keys and for server keys.
     pub fn account_id(&self) -> Option<AccountId> {
         match self {
             Self::AccountKey { account_id, .. } | Self::User { account_id, .. } => Some(*account_id),
@@ -41,9 +43,9 @@ impl Actor {
         }
     }
 
-    /// Whether it is the operator, at the command line or with a key.
+    /// Whether it is the operator: at the command line, with a key, or signed in.
     pub fn is_operator(&self) -> bool {
-        matches!(self, Self::CommandLine | Self::OperatorKey { .. })
+        matches!(self, Self::CommandLine | Self::OperatorKey { .. } | Self::User { operator: true, .. })
     }
 
     /// Kind and id, as the audit log names them.

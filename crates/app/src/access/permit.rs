@@ -47,13 +47,13 @@ pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(
     permit_any(actor, operation)?;
     let is_own = match (actor, subject) {
         (_, Subject::Absent) => false,
-        (Actor::CommandLine | Actor::OperatorKey { .. }, _) => true,
+        (actor, _) if actor.is_operator() => true,
         (Actor::ServerKey { server_id, .. }, Subject::Server { id, .. }) => *server_id == id,
         (
             Actor::AccountKey { account_id, .. } | Actor::User { account_id, .. },
             Subject::Account(owner) | Subject::Server { account_id: owner, .. },
         ) => *account_id == owner,
-        (_, Subject::Installation | Subject::Account(_)) => false,
+        _ => false,
     };
     if is_own { Ok(()) } else { Err(Denial::NotFound) }
 }
@@ -63,9 +63,9 @@ pub(crate) fn permit_any(actor: &Actor, operation: Operation) -> Result<(), Deni
     let level = operation.level();
     let is_of_kind = match actor {
         Actor::CommandLine => true,
-        Actor::OperatorKey { .. } => level != Level::Server,
+        Actor::OperatorKey { .. } => !matches!(level, Level::Server | Level::Person),
         Actor::AccountKey { .. } => matches!(level, Level::Account | Level::ServerOrAccount),
-        Actor::User { .. } => level != Level::Operator,
+        Actor::User { operator, .. } => *operator || level != Level::Operator,
         Actor::ServerKey { .. } => matches!(level, Level::Server | Level::ServerOrAccount),
     };
     if !is_of_kind {
@@ -140,20 +140,29 @@ mod tests {
         for (scopes, may) in scoped {
             let (account, operator) = key(scopes);
             all.push((account, Box::new(move |op| of_account(op) && may(op))));
-            all.push((operator, Box::new(move |op| op.level() != Level::Server && may(op))));
+            let of_operator = |op: Operation| !["Server", "Person"].contains(&&*format!("{:?}", op.level()));
+            all.push((operator, Box::new(move |op| of_operator(op) && may(op))));
         }
         for role in UserRole::ALL {
-            let user = Actor::User { id: UserId(3), account_id: OWN, role };
+            let user = |operator| Actor::User { id: UserId(3), account_id: OWN, role, operator };
             let may = move |op: Operation| match role {
-                UserRole::Owner | UserRole::Admin => true,
-                // Neither the names of keys nor what others did.
-                _ if [Operation::AccountKeysList, Operation::AccountAudit].contains(&op) => false,
+                UserRole::Owner => true,
+                UserRole::Admin => op.level() != Level::Operator,
+                // Neither the names of keys, nor what others did, nor from where.
+                _ if op.name().starts_with("person/") => true,
+                _ if op.level() == Level::Operator => false,
+                _ if ["account_keys/list", "account/audit", "users/invitations", "users/sessions"]
+                    .contains(&op.name()) =>
+                {
+                    false
+                }
                 UserRole::Member => {
                     reads(op) || (op.level() == Level::Server && op.name() != "server/update")
                 }
                 UserRole::ReadOnly => reads(op),
             };
-            all.push((user, Box::new(move |op| op.level() != Level::Operator && may(op))));
+            all.push((user(false), Box::new(move |op| op.level() != Level::Operator && may(op))));
+            all.push((user(true), Box::new(may)));
         }
         let of_server =
             |op: Operation| ["Server", "ServerOrAccount"].contains(&&*format!("{:?}", op.level()));

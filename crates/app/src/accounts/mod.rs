@@ -41,7 +41,7 @@ impl Requester {
 impl App {
     /// The account that an operation is about: the actor's own, or the one that the operator names. Another's is
     /// refused like one that does not exist.
-    async fn account_of(
+    pub(crate) async fn account_of(
         &self,
         by: &Requester,
         operation: Operation,
@@ -59,7 +59,7 @@ impl App {
     }
 
     /// The account whose things are listed; `None` for those of all accounts, which only the operator may ask for.
-    async fn listed_account(
+    pub(crate) async fn listed_account(
         &self,
         by: &Requester,
         operation: Operation,
@@ -74,7 +74,7 @@ impl App {
 }
 
 /// One page of at most `limit` entries, and whether there are more.
-fn page<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+pub(crate) fn page<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     let has_more = found.len() > limit;
     found.truncate(limit);
     (found, has_more)

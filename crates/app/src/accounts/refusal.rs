@@ -12,10 +12,21 @@ pub enum Thing {
     AccountKey,
     Server,
     Credential,
+    User,
+    Invitation,
+    Session,
 }
 
 impl Thing {
-    pub const ALL: [Self; 4] = [Self::Account, Self::AccountKey, Self::Server, Self::Credential];
+    pub const ALL: [Self; 7] = [
+        Self::Account,
+        Self::AccountKey,
+        Self::Server,
+        Self::Credential,
+        Self::User,
+        Self::Invitation,
+        Self::Session,
+    ];
 
     /// In a sentence.
     pub const fn name(self) -> &'static str {
@@ -24,6 +35,9 @@ impl Thing {
             Self::AccountKey => "API key",
             Self::Server => "server",
             Self::Credential => "credential",
+            Self::User => "user",
+            Self::Invitation => "invitation",
+            Self::Session => "session",
         }
     }
 }
@@ -46,20 +60,25 @@ pub enum AccountRefusal {
     /// A credential that is revoked, expired or replaced cannot be rotated.
     #[error("the credential is revoked, expired or replaced already: create a new one instead")]
     CredentialEnded,
+    /// The account would be left without an owner.
+    #[error(
+        "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
+    )]
+    LastOwner,
     #[error(transparent)]
     Store(StoreError),
 }
 
 impl AccountRefusal {
     /// Turns the denial of a foreign or absent thing into the answer for an unknown one.
-    pub(super) fn of(thing: Thing) -> impl FnOnce(Denial) -> Self {
+    pub(crate) fn of(thing: Thing) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
             Denial::NotFound => Self::NotFound(thing),
             denial => Self::Denied(denial),
         }
     }
 
-    pub(super) fn store(thing: Thing) -> impl FnOnce(StoreError) -> Self {
+    pub(crate) fn store(thing: Thing) -> impl FnOnce(StoreError) -> Self {
         move |error| match error {
             StoreError::NotFound => Self::NotFound(thing),
             StoreError::Conflict => Self::Exists(thing),
@@ -67,12 +86,12 @@ impl AccountRefusal {
         }
     }
 
-    pub(super) fn problem(field: &str, text: &str) -> Self {
+    pub(crate) fn problem(field: &str, text: &str) -> Self {
         let problem = FieldProblem::new(format!("/{field}"), format!("`{field}` {text}"));
         Self::Refused(Refusal::Validation(vec![problem]))
     }
 
-    pub(super) fn missing(field: &str) -> Self {
+    pub(crate) fn missing(field: &str) -> Self {
         Self::problem(field, "parameter is required but is missing")
     }
 }

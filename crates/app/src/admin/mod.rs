@@ -10,6 +10,7 @@ mod pools;
 mod servers;
 mod suppressions;
 mod tracking;
+mod users;
 
 use std::ops::Deref;
 

@@ -114,7 +114,7 @@ impl App {
     }
 
     /// The installation's own server; created with the first message.
-    async fn operator_server(&self) -> Result<ServerId, Refusal> {
+    pub(super) async fn operator_server(&self) -> Result<ServerId, Refusal> {
         let store = &self.inner.store;
         if let Some(id) = store.find_setting(SERVER).await?.and_then(|id| id.parse().ok())
             && store.find_server(ServerId(id)).await?.is_some()

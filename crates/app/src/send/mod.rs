@@ -12,6 +12,7 @@ mod draft;
 mod forward;
 mod idempotency;
 mod message;
+mod notice;
 mod options;
 mod pool;
 mod raw;

@@ -50,6 +50,7 @@ impl Client {
         let (app, store) = service::open_app(&self.config, Role::Tool).await?;
         if matches!(request, Request::Admin(_)) {
             app.set_domain_checker(self.config.domain_checker()?);
+            app.set_portal_base(self.config.portal_base());
         }
         Ok((app, QueueAdmin::without_engine(store)))
     }

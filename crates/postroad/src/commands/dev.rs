@@ -47,6 +47,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
             "api_secret": setup.api_secret,
             "account_api_key": setup.account_api_key,
             "operator_api_key": setup.operator_api_key,
+            "sign_in_url": setup.sign_in_url,
             "domain": setup.domain,
             "pid": std::process::id(),
             "smtp": service.smtp_addresses.client_settings(),

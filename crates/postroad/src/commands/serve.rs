@@ -17,14 +17,20 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
     let service = Service::start(&config, false).await?;
+    let set_up_url = service.app.set_up_url().await?;
     if args.json {
-        let ready = json!({
+        let mut ready = json!({
             "http": service.http_address.map(|address| address.to_string()),
             "https": service.https_address.map(|address| address.to_string()),
             "smtp": service.smtp_addresses.shown(),
             "pid": std::process::id(),
         });
+        if let Some(url) = set_up_url {
+            ready["set_up_url"] = url.into();
+        }
         print(&ready.to_string());
+    } else if let Some(url) = set_up_url {
+        print(&format!("Nobody can sign in yet. To create the first person, open within a day:\n{url}"));
     }
     until_stopped(service, &mut signals).await;
     Ok(())

@@ -168,6 +168,27 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.feedback.forward_to, given.mailbox()),
     },
     Key {
+        path: "portal.base_url",
+        default: r#""""#,
+        doc: "Where people open the portal, like \"https://mail.example.com\": for links in invitations and for new\n\
+              passwords. Empty: https:// before the hostname; `postroad dev` takes its own address.",
+        set: |config, given| put(&mut config.portal.base_url, given.text().and_then(parse_base)),
+    },
+    Key {
+        path: "portal.mail_from",
+        default: r#""""#,
+        doc: "Sender of mail to people who use the portal; empty for postroad@<hostname>. Its domain should be verified\n\
+              for the server postroad/operator, which sends it.",
+        set: |config, given| put(&mut config.portal.mail_from, given.mailbox()),
+    },
+    Key {
+        path: "secrets.key_file",
+        default: r#""""#,
+        doc: "File with the key that seals secrets in the database: 32 random bytes in base64, readable by postroad alone.\n\
+              Empty: secrets.key in the data directory, made at the first start. Nodes of one database need the same key.",
+        set: |config, given| put(&mut config.secrets.key_file, given.path()),
+    },
+    Key {
         path: "dns.nameservers",
         default: "[]",
         doc: "Name servers to ask, like [\"127.0.0.1:53\"]; empty for the system's.",

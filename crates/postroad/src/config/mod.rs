@@ -7,6 +7,7 @@ mod delivery;
 mod domains;
 mod keys;
 mod layers;
+mod portal;
 mod problem;
 mod raw_value;
 mod serving;
@@ -29,6 +30,7 @@ use postroad_net::dns::DnssecTrust;
 pub(crate) use delivery::Delivery;
 pub(crate) use domains::Domains;
 pub(crate) use keys::default_toml;
+pub(crate) use portal::{Portal, Secrets};
 pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
 pub(crate) use smtp::Smtp;
@@ -51,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) delivery: Delivery,
     pub(crate) smtp: Smtp,
     pub(crate) feedback: FeedbackSettings,
+    pub(crate) portal: Portal,
+    pub(crate) secrets: Secrets,
     pub(crate) webhooks: Webhooks,
     pub(crate) domains: Domains,
     pub(crate) tracking: Tracking,
@@ -195,6 +199,8 @@ impl Config {
             delivery: Delivery::unset(),
             smtp: Smtp::default(),
             feedback: FeedbackSettings::default(),
+            portal: Portal::default(),
+            secrets: Secrets::default(),
             webhooks: Webhooks::default(),
             domains: Domains::default(),
             tracking: Tracking::default(),

@@ -13,7 +13,7 @@ both_engines! {
         let ready = world.daemon.ready().clone();
         let keys: Vec<&String> = ready.as_object().unwrap().keys().collect();
         assert_eq!(keys, [
-            "url", "api_key", "api_secret", "account_api_key", "operator_api_key", "domain", "pid", "smtp"
+            "url", "api_key", "api_secret", "account_api_key", "operator_api_key", "sign_in_url", "domain", "pid", "smtp"
         ]);
         assert_eq!(ready["domain"], "example.test");
         assert_eq!(ready["pid"], world.daemon.pid());

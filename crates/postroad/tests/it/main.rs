@@ -41,5 +41,6 @@ mod terminal;
 mod test_mode;
 mod tracking;
 mod transport;
+mod users;
 mod webhooks;
 mod world;

@@ -327,6 +327,10 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
     let credential = visit.by_operator("credentials/create", credential).await["id"].clone();
     let key = visit.by_operator("account_keys/create", json!({"account": account, "name": "k"})).await["id"]
         .clone();
+    let invitation = json!({"account": account, "email": "a@example.com", "role": "owner"});
+    let invitation = visit.by_operator("users/invite", invitation).await["id"].clone();
+    let person =
+        visit.world.admin(&["user", "create", "anna@example.com", "--account", "acme"])["id"].clone();
     for (path, good) in [
         ("accounts/create", json!({"name": "other"})),
         ("servers/create", json!({"account": account, "name": "news"})),
@@ -351,6 +355,14 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         ("credentials/rotate", json!({ "id": credential })),
         ("credentials/revoke", json!({ "id": credential })),
         ("account_keys/revoke", json!({"id": key, "account": account})),
+        ("users/invite", json!({"account": account, "email": "b@example.com", "mail": false})),
+        ("users/list", json!({ "account": account })),
+        ("users/invitations", json!({ "account": account })),
+        ("users/uninvite", json!({"account": account, "id": invitation})),
+        ("users/update", json!({"id": person, "name": "Anna", "role": "admin"})),
+        ("users/sessions", json!({ "id": person })),
+        ("users/revoke_session", json!({ "id": person })),
+        ("users/remove", json!({ "id": person })),
         ("servers/suspend", json!({"id": server, "reason": "x"})),
         ("servers/resume", json!({ "id": server })),
         ("servers/delete", json!({ "id": server })),

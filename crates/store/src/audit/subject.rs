@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use postroad_model::{
-    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, PoolId, ServerId, SourceId, Timestamp,
+    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, InvitationId, PoolId, ServerId, SourceId,
+    Timestamp, UserId,
 };
 use serde_json::{Map, Value, json};
 
@@ -30,6 +31,11 @@ pub enum AuditSubject {
     NewPool(String),
     Source(SourceId),
     NewSource(IpAddr),
+    User(UserId),
+    /// By the address in lower case.
+    NewUser(String),
+    Invitation(InvitationId),
+    NewInvitation(AccountId, String),
     Setting(&'static str),
 }
 
@@ -70,10 +76,12 @@ const DOMAIN_FIELDS: &[&str] =
 const POOL_FIELDS: &[&str] = &["name", "shared"];
 const SOURCE_FIELDS: &[&str] =
     &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
+const USER_FIELDS: &[&str] = &["email", "name", "role", "operator", "password_changed_at", "two_factor"];
+const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
 
 /// Columns that hold 0 or 1.
-const FLAGS: [&str; 5] = ["hold", "test", "track_opens", "track_clicks", "shared"];
+const FLAGS: [&str; 7] = ["hold", "test", "track_opens", "track_clicks", "shared", "operator", "two_factor"];
 
 impl AuditSubject {
     pub(super) fn kind(&self) -> &'static str {
@@ -85,6 +93,8 @@ impl AuditSubject {
             Self::Domain(_) | Self::NewDomain(..) => "domain",
             Self::Pool(_) | Self::NewPool(_) => "ip_pool",
             Self::Source(_) | Self::NewSource(_) => "address",
+            Self::User(_) | Self::NewUser(_) => "user",
+            Self::Invitation(_) | Self::NewInvitation(..) => "invitation",
             Self::Setting(_) => "setting",
         }
     }
@@ -193,6 +203,29 @@ impl AuditSubject {
                  FROM sources s JOIN pools p ON p.id = s.pool_id WHERE s.address = $1",
                 vec![address.to_string().into()],
                 SOURCE_FIELDS,
+            ),
+            Self::User(id) => (
+                "SELECT account_id, id, email, name, role, operator, password_changed_at,
+                        CAST(CASE WHEN totp_seed IS NULL THEN 0 ELSE 1 END AS BIGINT) FROM users WHERE id = $1",
+                vec![id.0.into()],
+                USER_FIELDS,
+            ),
+            Self::NewUser(email) => (
+                "SELECT account_id, id, email, name, role, operator, password_changed_at,
+                        CAST(CASE WHEN totp_seed IS NULL THEN 0 ELSE 1 END AS BIGINT) FROM users WHERE email = $1",
+                vec![email.as_str().into()],
+                USER_FIELDS,
+            ),
+            Self::Invitation(id) => (
+                "SELECT account_id, id, email, role, operator, expires_at FROM invitations WHERE id = $1",
+                vec![id.0.into()],
+                INVITATION_FIELDS,
+            ),
+            Self::NewInvitation(account_id, email) => (
+                "SELECT account_id, id, email, role, operator, expires_at FROM invitations
+                 WHERE account_id = $1 AND email = $2",
+                vec![account_id.0.into(), email.as_str().into()],
+                INVITATION_FIELDS,
             ),
             Self::Setting(key) => (
                 "SELECT CAST(0 AS BIGINT), CAST(NULL AS BIGINT), value FROM settings WHERE key = $1",

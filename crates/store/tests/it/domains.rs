@@ -39,8 +39,10 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
     "DROP INDEX servers_by_pool; DROP INDEX pools_by_account; ALTER TABLE pools DROP COLUMN account_id;
     ALTER TABLE deliveries DROP COLUMN tls_policy; ALTER TABLE deliveries DROP COLUMN dkim";
 
-/// Undoes the migration of accounts.
-pub(crate) const ACCOUNTS_BEFORE: &str = "DROP TABLE account_keys; DROP TABLE audit; DROP TABLE audit_heads;
+/// Undoes the migrations of accounts and of people.
+pub(crate) const ACCOUNTS_BEFORE: &str = "DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
+    DROP TABLE user_sessions; DROP TABLE user_tokens; DROP TABLE invitations; DROP TABLE sign_in_attempts;
+    DROP TABLE users; DROP TABLE account_keys; DROP TABLE audit; DROP TABLE audit_heads;
     DROP TABLE creations; DROP INDEX servers_by_account; DROP INDEX servers_by_delete_at;
     DROP INDEX accounts_by_delete_at; ALTER TABLE accounts DROP COLUMN version;
     ALTER TABLE accounts DROP COLUMN delete_at; ALTER TABLE servers DROP COLUMN version;

@@ -8,6 +8,7 @@ mod keys;
 mod pools;
 mod servers;
 mod suppressions;
+mod users;
 
 use clap::{Args, Subcommand};
 use postroad_app::App;
@@ -20,6 +21,7 @@ use domains::DomainCommand;
 use keys::KeyCommand;
 use pools::PoolCommand;
 use servers::ServerCommand;
+use users::UserCommand;
 
 pub(crate) use accounts::AccountCommand;
 pub(crate) use suppressions::SuppressionCommand;
@@ -55,6 +57,9 @@ pub(crate) enum AdminCommand {
     /// API keys of the operator, for all accounts
     #[command(subcommand)]
     OperatorKey(OperatorKeyCommand),
+    /// People who sign in to the portal
+    #[command(subcommand)]
+    User(UserCommand),
     /// Pools of addresses that mail leaves from
     #[command(subcommand)]
     Pool(PoolCommand),
@@ -85,6 +90,7 @@ impl AdminCommand {
             Self::Key(command) => command.execute(app).await,
             Self::AccountKey(command) => command.execute(app).await,
             Self::OperatorKey(command) => command.execute(app).await,
+            Self::User(command) => command.execute(app).await,
             Self::Pool(command) => command.execute(app).await,
             Self::Suppression(command) => command.execute(app).await,
             Self::Reports { domain } => app.domain_reports(domain.as_deref()).await,

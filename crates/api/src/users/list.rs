@@ -1,0 +1,73 @@
+//! users/list: the people of an account.
+
+use postroad_model::{AccountId, UserId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::user_out::UserOut;
+use crate::account_params::{page_flags, read_account};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Memory of one entry in an answer.
+const ENTRY_BYTES: usize = 2 << 10;
+
+/// Which ones.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListUsersIn {
+    /// Id of the account; with the operator's key, the people of all accounts without it.
+    account: Option<i64>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListUsersOut {
+    items: Vec<UserOut>,
+}
+
+/// List people
+///
+/// Those who sign in to the portal, in the order they were made.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/list",
+    tag = "users",
+    operation_id = "listUsers",
+    request_body = ListUsersIn,
+    responses((status = 200, body = Answer<ListUsersOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListUsersOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, after, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
+    let (found, has_more) = call.app.list_users(&call.caller, account, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
+    let items = found.into_iter().map(UserOut::from).collect();
+    Ok(Success { data: ListUsersOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+/// The fields of the request; their names are those of `ListUsersIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, Option<UserId>, usize), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let account = read_account(&mut fields, findings);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(UserId));
+    fields.finish(findings);
+    Ok((account, after, limit))
+}

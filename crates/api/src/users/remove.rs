@@ -1,0 +1,50 @@
+//! users/remove: remove a person.
+
+use postroad_model::UserId;
+use utoipa::ToSchema;
+
+use super::user_out::UserOut;
+use crate::account_params::read_required_id;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which person.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RemoveUserIn {
+    id: i64,
+}
+
+/// Remove a person
+///
+/// The person's sessions end at once. The last owner of an account is removed by the operator only.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/remove",
+    tag = "users",
+    operation_id = "removeUser",
+    request_body = RemoveUserIn,
+    responses((status = 200, body = Answer<UserOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.remove_user(&call.caller, id).await.map_err(Failure::from);
+    Success::with_warnings(done.map(UserOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `RemoveUserIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<UserId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = UserId(read_required_id(&mut fields, "id", findings));
+    fields.finish(findings);
+    Ok(id)
+}

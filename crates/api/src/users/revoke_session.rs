@@ -1,0 +1,53 @@
+//! users/revoke_session: end a session of a person, or all.
+
+use postroad_model::{UserId, UserSessionId};
+use utoipa::ToSchema;
+
+use super::user_out::EndedSessionsOut;
+use crate::account_params::{read_integer, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which person and session.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "session": 34}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RevokeUserSessionIn {
+    id: i64,
+    /// Id of the session; all of the person's if left out.
+    session: Option<i64>,
+}
+
+/// End a person's sessions
+///
+/// One session, or all of them without `session`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/revoke_session",
+    tag = "users",
+    operation_id = "revokeUserSession",
+    request_body = RevokeUserSessionIn,
+    responses((status = 200, body = Answer<EndedSessionsOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<EndedSessionsOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, session) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.revoke_sessions_of(&call.caller, id, session).await.map_err(Failure::from);
+    Success::with_warnings(done.map(|ended| EndedSessionsOut { ended }), warnings)
+}
+
+/// The fields of the request; their names are those of `RevokeUserSessionIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, Option<UserSessionId>), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = UserId(read_required_id(&mut fields, "id", findings));
+    let session = read_integer(&mut fields, "session", findings).map(UserSessionId);
+    fields.finish(findings);
+    Ok((id, session))
+}

@@ -1,0 +1,56 @@
+//! users/uninvite: take an invitation back.
+
+use postroad_model::{AccountId, InvitationId};
+use utoipa::ToSchema;
+
+use super::user_out::UninvitedOut;
+use crate::account_params::{read_account, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which invitation.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UninviteUserIn {
+    id: i64,
+    /// Id of the account; required with the operator's key.
+    account: Option<i64>,
+}
+
+/// Take an invitation back
+///
+/// Its link stops working at once.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/uninvite",
+    tag = "users",
+    operation_id = "uninviteUser",
+    request_body = UninviteUserIn,
+    responses((status = 200, body = Answer<UninvitedOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<UninvitedOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, id) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.uninvite_user(&call.caller, account, id).await.map_err(Failure::from);
+    Success::with_warnings(done.map(|()| UninvitedOut { id: id.0 }), warnings)
+}
+
+/// The fields of the request; their names are those of `UninviteUserIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, InvitationId), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = InvitationId(read_required_id(&mut fields, "id", findings));
+    let account = read_account(&mut fields, findings);
+    fields.finish(findings);
+    Ok((account, id))
+}

@@ -1,0 +1,62 @@
+//! users/update: change a person's name, role or rights.
+
+use postroad_app::users::PersonChangeRequest;
+use postroad_model::UserId;
+use utoipa::ToSchema;
+
+use super::user_out::{UserOut, read_role};
+use crate::account_params::{read_integer, read_required_id};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which person, and what changes.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 12, "role": "admin"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateUserIn {
+    id: i64,
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
+    name: Option<String>,
+    /// `owner`, `admin`, `member` or `read-only`.
+    role: Option<String>,
+    /// Also does what only the operator may; set by the operator.
+    operator: Option<bool>,
+}
+
+/// Change a person
+///
+/// Fields that are left out stay. The last owner of an account stays one.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/update",
+    tag = "users",
+    operation_id = "updateUser",
+    request_body = UpdateUserIn,
+    responses((status = 200, body = Answer<UserOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, given) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = call.app.update_user(&call.caller, id, given).await.map_err(Failure::from);
+    Success::with_warnings(done.map(UserOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateUserIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, PersonChangeRequest), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = UserId(read_required_id(&mut fields, "id", findings));
+    let if_version = read_integer(&mut fields, "if_version", findings);
+    let name = fields.text("name", findings).map(std::borrow::Cow::into_owned);
+    let role = read_role(&mut fields, findings);
+    let operator = fields.flag("operator", findings);
+    fields.finish(findings);
+    Ok((id, PersonChangeRequest { if_version, name, role, operator }))
+}

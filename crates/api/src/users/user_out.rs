@@ -1,0 +1,137 @@
+//! JSON forms of people, invitations and sessions.
+
+use postroad_app::users::Invited;
+use postroad_model::{Timestamp, UserRole};
+use postroad_store::{Invitation, User, UserSession};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::fields::{Fields, Findings};
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserOut {
+    id: i64,
+    /// Id of the account.
+    account: i64,
+    email: String,
+    name: String,
+    /// `owner`, `admin`, `member` or `read-only`.
+    role: String,
+    /// Also does what only the operator may.
+    operator: bool,
+    /// Signs in with a code of an authenticator app.
+    two_factor: bool,
+    last_sign_in_at: Option<String>,
+    /// Counted up by every change.
+    version: i64,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InvitationOut {
+    id: i64,
+    /// Id of the account.
+    account: i64,
+    email: String,
+    /// `owner`, `admin`, `member` or `read-only`.
+    role: String,
+    /// Will also do what only the operator may.
+    operator: bool,
+    created_at: String,
+    expires_at: String,
+}
+
+/// A new invitation. Its link is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InvitedOut {
+    #[serde(flatten)]
+    invitation: InvitationOut,
+    /// Opens the page where the person chooses a password.
+    link: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UninvitedOut {
+    pub(crate) id: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionOut {
+    id: i64,
+    /// Address that it began from; of IPv6 its network.
+    address: Option<String>,
+    user_agent: String,
+    created_at: String,
+    last_seen_at: String,
+    /// Its latest end; one that is not used ends earlier.
+    expires_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EndedSessionsOut {
+    /// Number of sessions that ended.
+    pub(crate) ended: u64,
+}
+
+impl From<User> for UserOut {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id.0,
+            account: user.account_id.0,
+            email: user.email,
+            name: user.name,
+            role: user.role.to_string(),
+            operator: user.operator,
+            two_factor: user.totp_seed.is_some(),
+            last_sign_in_at: user.last_sign_in_at.map(Timestamp::to_rfc3339),
+            version: user.version,
+            created_at: user.created_at.to_rfc3339(),
+            updated_at: user.updated_at.to_rfc3339(),
+        }
+    }
+}
+
+impl From<Invitation> for InvitationOut {
+    fn from(invitation: Invitation) -> Self {
+        Self {
+            id: invitation.id.0,
+            account: invitation.account_id.0,
+            email: invitation.email,
+            role: invitation.role.to_string(),
+            operator: invitation.operator,
+            created_at: invitation.created_at.to_rfc3339(),
+            expires_at: invitation.expires_at.to_rfc3339(),
+        }
+    }
+}
+
+impl From<Invited> for InvitedOut {
+    fn from(invited: Invited) -> Self {
+        Self { invitation: invited.invitation.into(), link: invited.link }
+    }
+}
+
+impl From<UserSession> for SessionOut {
+    fn from(session: UserSession) -> Self {
+        Self {
+            id: session.id.0,
+            address: session.address,
+            user_agent: session.user_agent,
+            created_at: session.created_at.to_rfc3339(),
+            last_seen_at: session.last_seen_at.to_rfc3339(),
+            expires_at: session.expires_at.to_rfc3339(),
+        }
+    }
+}
+
+/// `role`; another text is recorded as a problem.
+pub(crate) fn read_role(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<UserRole> {
+    let text = fields.text("role", findings)?;
+    let role = UserRole::parse(&text);
+    if role.is_none() {
+        findings
+            .problem(fields.pointer("role"), "`role` should be `owner`, `admin`, `member` or `read-only`");
+    }
+    role
+}

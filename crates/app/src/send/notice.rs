@@ -1,0 +1,91 @@
+//! Mail of the service itself to people who use the portal, such as a link to set a password.
+
+use std::collections::BTreeMap;
+
+use postroad_mail::Composition;
+use postroad_model::{Direction, EmailAddress, Mailbox, Protocol, SendId};
+use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
+use uuid::Uuid;
+
+use super::accept::recipients;
+use crate::{App, FieldProblem, Refusal};
+
+const SENDER_NAME: &str = "Postroad";
+
+impl App {
+    /// When this returns `Ok`, the message and its queue entry are on stable storage. It goes the way of every other
+    /// message, under the server of the installation.
+    pub(crate) async fn send_notice(
+        &self,
+        to: EmailAddress,
+        subject: &str,
+        text: &str,
+    ) -> Result<(), Refusal> {
+        let inner = &self.inner;
+        let from = self.notice_sender()?;
+        let server_id = self.operator_server().await?;
+        let (ids, now) = (inner.store.ids()?, inner.clock.now());
+        let message_id = format!("{}@rp.{}", Uuid::new_v4(), inner.hostname);
+        let bytes = postroad_mail::compose(&Composition {
+            from: &from,
+            sender: None,
+            reply_to: &[],
+            to: &[Mailbox { name: None, address: to.clone() }],
+            cc: &[],
+            subject,
+            date: &now.to_rfc2822(),
+            message_id: &message_id,
+            plain_body: Some(text),
+            html_body: None,
+            attachments: &[],
+            headers: &[("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
+        });
+        let size = bytes.len() as u64;
+        let info = SendInfo {
+            server_id,
+            id: SendId(ids.next()),
+            credential_id: None,
+            message_id,
+            mail_from: from.address.as_str().to_owned(),
+            from_domain: from.address.domain().as_str().to_owned(),
+            subject: subject.to_owned(),
+            tag: None,
+            metadata: BTreeMap::new(),
+            options: SendOptions {
+                host: Some(inner.hostname.clone()),
+                protocol: Protocol::Http,
+                ..SendOptions::default()
+            },
+            size,
+            direction: Direction::Outgoing,
+            bounce: false,
+            received_with_ssl: true,
+            test: false,
+            created_at: now,
+        };
+        let send = NewSend {
+            info,
+            body: StoredBody::compress(bytes)?,
+            recipients: recipients(&[to], &ids, &inner.simulator_domain),
+            state: InitialState::Pending,
+            idempotency: None,
+            hourly_limit: None,
+            batch_id: None,
+        };
+        inner.store.accept(send).await?;
+        tracing::info!(server.id = %server_id, "notice to a person queued");
+        Ok(())
+    }
+
+    /// The configured sender, or one of the installation's own name.
+    fn notice_sender(&self) -> Result<Mailbox, Refusal> {
+        let name = Some(SENDER_NAME.to_owned());
+        if let Some(address) = &self.inner.notices_from {
+            return Ok(Mailbox { name, address: address.clone() });
+        }
+        let text = format!("postroad@{}", self.inner.hostname);
+        let address = EmailAddress::parse(&text)
+            .map_err(|problem| Refusal::Validation(vec![FieldProblem::new("/from", problem.to_string())]))?;
+        Ok(Mailbox { name, address })
+    }
+}

@@ -1,0 +1,96 @@
+//! Limits on attempts to sign in: by address, by person, and by both. Attempts of strangers do not lock a person out at
+//! addresses where that person signed in before.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use postroad_model::{Timestamp, UserId, client_network};
+use postroad_store::KeyHash;
+
+use super::UserRefusal;
+use crate::App;
+
+pub(crate) const WINDOW: Duration = Duration::from_mins(15);
+/// For one person from one address.
+const OF_BOTH_MAX: u32 = 10;
+/// For anybody from one address, which may be a whole office.
+const OF_ADDRESS_MAX: u32 = 100;
+/// For one person from addresses that are not known.
+const OF_PERSON_MAX: u32 = 50;
+/// Mails with a link to set a new password, for one person.
+const RESETS_MAX: u32 = 5;
+/// Likewise, asked for from one address.
+const RESETS_OF_ADDRESS_MAX: u32 = 50;
+
+/// One attempt that was counted.
+#[derive(Debug, Clone)]
+pub(super) struct Attempt {
+    of_both: KeyHash,
+    of_address: KeyHash,
+    of_person: KeyHash,
+}
+
+impl App {
+    /// Counts an attempt before anything is compared, so that many at once do not pass.
+    pub(super) async fn count_sign_in(
+        &self,
+        email: &str,
+        user_id: Option<UserId>,
+        address: IpAddr,
+    ) -> Result<Attempt, UserRefusal> {
+        let network = client_network(address).to_string();
+        let attempt = Attempt {
+            of_both: key(&["both", email, &network]),
+            of_address: key(&["address", &network]),
+            of_person: key(&["person", email]),
+        };
+        let keys = vec![attempt.of_both, attempt.of_address, attempt.of_person];
+        let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
+        let &[of_both, of_address, of_person] = counts.as_slice() else {
+            return Err(UserRefusal::Busy);
+        };
+        self.check_count(of_both, OF_BOTH_MAX)?;
+        self.check_count(of_address, OF_ADDRESS_MAX)?;
+        if self.check_count(of_person, OF_PERSON_MAX).is_err() {
+            // Asked also for a person who does not exist, so that both cost the same.
+            let id = user_id.unwrap_or(UserId(0));
+            if !self.inner.store.is_known_address(id, network).await? {
+                self.check_count(of_person, OF_PERSON_MAX)?;
+            }
+        }
+        Ok(attempt)
+    }
+
+    /// It was the right person.
+    pub(super) async fn forgive_sign_in(&self, attempt: Attempt) -> Result<(), UserRefusal> {
+        let Attempt { of_both, of_address, of_person } = attempt;
+        Ok(self.inner.store.forgive_attempt(vec![of_both, of_address, of_person]).await?)
+    }
+
+    /// Counts a request for a link; `false` if there were too many, and none is sent.
+    pub(super) async fn count_reset(&self, email: &str, address: IpAddr) -> Result<bool, UserRefusal> {
+        let network = client_network(address).to_string();
+        let keys = vec![key(&["reset", email]), key(&["reset address", &network])];
+        let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
+        let most = [RESETS_MAX, RESETS_OF_ADDRESS_MAX];
+        Ok(counts.iter().zip(most).all(|((count, _), most)| *count <= most))
+    }
+
+    pub(crate) fn window_start(&self) -> Timestamp {
+        self.inner.clock.now().minus(WINDOW)
+    }
+
+    fn check_count(&self, (count, since): (u32, Timestamp), most: u32) -> Result<(), UserRefusal> {
+        if count <= most {
+            return Ok(());
+        }
+        let retry_after = since.plus(WINDOW).since(self.inner.clock.now());
+        Err(UserRefusal::TooManyAttempts { retry_after })
+    }
+}
+
+fn key(parts: &[&str]) -> KeyHash {
+    let hash = digest(&SHA256, parts.join("\n").as_bytes());
+    KeyHash(hash.as_ref().try_into().expect("SHA-256 gives 32 bytes"))
+}

@@ -1,0 +1,105 @@
+//! The first person: of an installation without people by a set-up link, of `postroad dev` by a link that signs in.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, UserRole};
+use postroad_store::{AuditSubject, FirstUser, NewUser, StoreError, UserTokenKind};
+
+use super::sign_in::Visitor;
+use super::{NewSession, UserRefusal, read_email, read_name};
+use crate::access::Operation;
+use crate::accounts::{AccountRefusal, Requester};
+use crate::secrets::{hash, new_key};
+use crate::{App, names};
+
+/// A set-up link works for this long; every start without people makes a new one.
+const SET_UP_TIME: Duration = Duration::from_hours(24);
+const DEV_LINK_TIME: Duration = Duration::from_hours(30 * 24);
+
+#[boxed_futures]
+impl App {
+    /// A link to create the first person; `None` if there are people.
+    pub async fn set_up_url(&self) -> Result<Option<String>, UserRefusal> {
+        if self.inner.store.has_users().await? {
+            return Ok(None);
+        }
+        let token = new_key();
+        self.keep_token(UserTokenKind::SetUp, None, &token, SET_UP_TIME).await?;
+        Ok(Some(self.set_up_link(&token)))
+    }
+
+    /// Whether a set-up link still works.
+    pub async fn check_set_up_link(&self, token: &str) -> Result<(), UserRefusal> {
+        let found = self.inner.store.find_user_token(UserTokenKind::SetUp, hash(token)).await?;
+        if found.is_some() { Ok(()) } else { Err(UserRefusal::LinkInvalid) }
+    }
+
+    /// Creates the first person, an owner of the account who is also the operator, and signs in.
+    pub async fn set_up(
+        &self,
+        token: &str,
+        account_name: &str,
+        email: &str,
+        password: &str,
+        visitor: &Visitor,
+    ) -> Result<NewSession, UserRefusal> {
+        self.check_set_up_link(token).await?;
+        if let Some(problem) = names::find_problem(account_name) {
+            return Err(AccountRefusal::problem("account", problem).into());
+        }
+        let email = read_email(email)?;
+        let password_hash = self.hash_new_password(password, email.as_str()).await?;
+        let subject = AuditSubject::NewUser(email.as_str().to_owned());
+        let by = Requester { address: Some(visitor.address), ..Requester::command_line() };
+        let first = FirstUser {
+            account_name: account_name.trim().to_owned(),
+            email: email.as_str().to_owned(),
+            name: String::new(),
+            password_hash,
+        };
+        let store = self.recording(&by, Operation::UsersCreate, subject);
+        let user = match store.create_first_user(hash(token), first).await {
+            Err(StoreError::NotFound) => return Err(UserRefusal::LinkInvalid),
+            created => created?,
+        };
+        self.begin_session(user, visitor).await
+    }
+
+    /// A link that signs in to the account of `postroad dev`, and its person if there is none yet.
+    pub(crate) async fn dev_sign_in_url(
+        &self,
+        account_id: AccountId,
+        email: &str,
+        replaces: bool,
+    ) -> Result<String, UserRefusal> {
+        let store = &self.inner.store;
+        let email = read_email(email)?.as_str().to_owned();
+        let user = match store.find_user_by_email(email.clone()).await? {
+            Some(user) => user,
+            None => {
+                let new = NewUser {
+                    account_id,
+                    email: email.clone(),
+                    name: read_name("dev")?,
+                    role: UserRole::Owner,
+                    operator: true,
+                    password_hash: None,
+                };
+                match store.create_user(new).await {
+                    // Another process on the same database was faster.
+                    Err(StoreError::Conflict) => {
+                        store.find_user_by_email(email).await?.ok_or(StoreError::NotFound)?
+                    }
+                    created => created?,
+                }
+            }
+        };
+        if replaces {
+            store.remove_user_tokens(UserTokenKind::SignIn, user.id).await?;
+        }
+        let token = new_key();
+        self.keep_token(UserTokenKind::SignIn, Some(&user), &token, DEV_LINK_TIME).await?;
+        Ok(self.sign_in_link(&token))
+    }
+}

@@ -1,0 +1,157 @@
+//! Invitations to an account, by mail and as a link.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, InvitationId, UserRole};
+use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
+
+use super::sign_in::Visitor;
+use super::{NewSession, UserRefusal, read_email, read_name};
+use crate::App;
+use crate::access::{Actor, Operation};
+use crate::accounts::{AccountRefusal, Requester, Thing, page};
+use crate::secrets::{hash, new_key};
+
+/// An invitation can be accepted for this long.
+const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
+/// People and open invitations of one account.
+pub(super) const PEOPLE_MAX: usize = 1_000;
+
+#[derive(Debug, Clone)]
+pub struct InvitationRequest {
+    /// Required with the operator's key.
+    pub account: Option<AccountId>,
+    pub email: String,
+    pub role: UserRole,
+    /// Only the operator invites operators.
+    pub operator: bool,
+    /// Whether the link is mailed; else the caller passes it on.
+    pub mail: bool,
+}
+
+/// An invitation with its link, which is shown this once.
+#[derive(Clone)]
+pub struct Invited {
+    pub invitation: Invitation,
+    pub link: String,
+}
+
+impl std::fmt::Debug for Invited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invited").field("invitation", &self.invitation.id).finish_non_exhaustive()
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// A second invitation of the same address replaces the first.
+    pub async fn invite_user(
+        &self,
+        by: &Requester,
+        given: InvitationRequest,
+    ) -> Result<Invited, AccountRefusal> {
+        let operation = Operation::UsersInvite;
+        let account_id = self.account_of(by, operation, given.account).await?;
+        let email = read_email(&given.email)?;
+        check_role(by, given.role, given.operator)?;
+        let store = &self.inner.store;
+        let open = store.list_invitations(account_id, None, PEOPLE_MAX).await?.len();
+        if store.count_users(account_id, PEOPLE_MAX).await? + open >= PEOPLE_MAX {
+            return Err(AccountRefusal::problem("account", "has the maximum number of people"));
+        }
+        let token = new_key();
+        let new = NewInvitation {
+            account_id,
+            email: email.as_str().to_owned(),
+            role: given.role,
+            operator: given.operator,
+            token_hash: hash(&token),
+            expires_at: self.inner.clock.now().plus(INVITATION_TIME),
+        };
+        let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
+        let created = self.recording(by, operation, subject).create_invitation(new).await;
+        let invitation = created.map_err(AccountRefusal::store(Thing::User))?;
+        let link = self.invitation_link(&token);
+        if given.mail {
+            let text = format!(
+                "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
+                invitation.account_name, invitation.role
+            );
+            self.send_notice(email, "Invitation", &text).await?;
+        }
+        Ok(Invited { invitation, link })
+    }
+
+    /// Open invitations in the order they were made, and whether there are more.
+    pub async fn list_invitations(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        after: Option<InvitationId>,
+        limit: usize,
+    ) -> Result<(Vec<Invitation>, bool), AccountRefusal> {
+        let account_id = self.account_of(by, Operation::UsersInvitations, account).await?;
+        Ok(page(self.inner.store.list_invitations(account_id, after, limit + 1).await?, limit))
+    }
+
+    /// Takes an invitation back: its link stops working.
+    pub async fn uninvite_user(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        id: InvitationId,
+    ) -> Result<(), AccountRefusal> {
+        let operation = Operation::UsersUninvite;
+        let account_id = self.account_of(by, operation, account).await?;
+        let store = self.recording(by, operation, AuditSubject::Invitation(id));
+        store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(Thing::Invitation))
+    }
+
+    /// The invitation of a link, for the page that accepts it.
+    pub async fn find_invitation(&self, token: &str) -> Result<Invitation, UserRefusal> {
+        self.inner.store.find_invitation(hash(token)).await?.ok_or(UserRefusal::LinkInvalid)
+    }
+
+    /// Creates the person and signs in.
+    pub async fn accept_invitation(
+        &self,
+        token: &str,
+        name: &str,
+        password: &str,
+        visitor: &Visitor,
+    ) -> Result<NewSession, UserRefusal> {
+        let invitation = self.find_invitation(token).await?;
+        let name = read_name(name)?;
+        let password_hash = self.hash_new_password(password, &invitation.email).await?;
+        // The person has no id yet; the entry's subject has it.
+        let actor = Actor::User {
+            id: postroad_model::UserId(0),
+            account_id: invitation.account_id,
+            role: invitation.role,
+            operator: false,
+        };
+        let by = Requester { actor, address: Some(visitor.address) };
+        let subject = AuditSubject::NewUser(invitation.email);
+        let store = self.recording(&by, Operation::PersonAcceptInvitation, subject);
+        let user = match store.accept_invitation(hash(token), name, password_hash).await {
+            Err(StoreError::NotFound) => return Err(UserRefusal::LinkInvalid),
+            Err(StoreError::Conflict) => return Err(UserRefusal::EmailTaken),
+            created => created?,
+        };
+        self.begin_session(user, visitor).await
+    }
+}
+
+/// Nobody gives more than they have: only owners, keys and the operator make owners, only the operator makes operators.
+pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
+    if operator && !by.actor.is_operator() {
+        return Err(AccountRefusal::problem("operator", "is set by the operator"));
+    }
+    match &by.actor {
+        Actor::User { role: own, operator: false, .. } if !own.covers(role) => {
+            Err(AccountRefusal::problem("role", "should not be higher than your own"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,47 @@
+//! People: signing in, sessions, second factor, passwords, invitations, and the first person of an installation. The
+//! portal, the HTTP API and the command line call these functions.
+
+mod attempts;
+mod first;
+mod invitations;
+mod links;
+mod own;
+mod password;
+mod people;
+mod refusal;
+mod reset;
+mod second_factor;
+mod session;
+mod sign_in;
+mod totp;
+
+use postroad_model::EmailAddress;
+
+pub use invitations::{InvitationRequest, Invited};
+pub use people::{NewPersonRequest, PersonChangeRequest};
+pub use refusal::UserRefusal;
+pub use second_factor::ProposedTotp;
+pub use session::{NewSession, SignedIn};
+pub use sign_in::{SignIn, SignInRequest, Visitor};
+
+pub(crate) use password::PasswordHasher;
+
+use crate::accounts::AccountRefusal;
+
+const NAME_CHARS_MAX: usize = 100;
+
+/// The form of an address that people are known by: without case.
+fn read_email(email: &str) -> Result<EmailAddress, AccountRefusal> {
+    let wrong = || AccountRefusal::problem("email", "should be an e-mail address such as anna@example.com");
+    let address = EmailAddress::parse(email.trim()).map_err(|_| wrong())?;
+    EmailAddress::parse(&address.mailbox_key()).map_err(|_| wrong())
+}
+
+/// A name without surrounding blanks; may be empty.
+fn read_name(name: &str) -> Result<String, AccountRefusal> {
+    let name = name.trim();
+    if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        return Err(AccountRefusal::problem("name", "should have at most 100 characters"));
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,86 @@
+//! A signed-in person's own name, password and sessions.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::UserSessionId;
+use postroad_store::{AuditSubject, StoreError, User, UserChange, UserChanged, UserSession};
+
+use super::password::{self, BYTES_MAX, normalise};
+use super::{SignedIn, UserRefusal, read_name};
+use crate::App;
+use crate::access::{Operation, Subject, permit};
+use crate::accounts::{AccountRefusal, Requester, Thing};
+
+#[boxed_futures]
+impl App {
+    pub async fn rename_self(&self, person: &SignedIn, name: &str) -> Result<User, UserRefusal> {
+        let by = self.own_requester(person, Operation::PersonUpdate)?;
+        let change = UserChange { name: Some(read_name(name)?), ..UserChange::default() };
+        let store = self.recording(&by, Operation::PersonUpdate, AuditSubject::User(person.user.id));
+        match store.update_user(person.user.id, None, change).await? {
+            UserChanged::Done(user) => Ok(*user),
+            UserChanged::LastOwner | UserChanged::OtherVersion(_) => Err(UserRefusal::Busy),
+        }
+    }
+
+    /// Needs the old password, unless the person has none. Ends the person's other sessions.
+    pub async fn change_password(
+        &self,
+        person: &SignedIn,
+        old: &str,
+        new: &str,
+    ) -> Result<User, UserRefusal> {
+        let by = self.own_requester(person, Operation::PersonChangePassword)?;
+        let user = &person.user;
+        if user.password_hash.is_some() {
+            let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
+            let address = address.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+            let attempt = self.count_sign_in(&user.email, Some(user.id), address).await?;
+            let is_long = old.len() > BYTES_MAX;
+            let old = if is_long { String::new() } else { normalise(old) };
+            if !self.inner.passwords.verify(old, user.password_hash.clone()).await? {
+                return Err(UserRefusal::WrongCredentials);
+            }
+            self.forgive_sign_in(attempt).await?;
+        }
+        let password_hash = self.hash_new_password(new, &user.email).await?;
+        let store = self.recording(&by, Operation::PersonChangePassword, AuditSubject::User(user.id));
+        Ok(store.set_user_password(user.id, password_hash, Some(person.session.id)).await?)
+    }
+
+    /// Newest first.
+    pub async fn list_own_sessions(&self, person: &SignedIn) -> Result<Vec<UserSession>, UserRefusal> {
+        self.own_requester(person, Operation::PersonSessions)?;
+        Ok(self.inner.store.list_user_sessions(person.user.id, self.seen_since()).await?)
+    }
+
+    pub async fn revoke_own_session(&self, person: &SignedIn, id: UserSessionId) -> Result<(), UserRefusal> {
+        self.own_requester(person, Operation::PersonRevokeSession)?;
+        match self.inner.store.end_user_session(person.user.id, id).await {
+            Err(StoreError::NotFound) => Err(AccountRefusal::NotFound(Thing::Session).into()),
+            ended => Ok(ended?),
+        }
+    }
+
+    /// Ends all sessions of the person but this one; returns their number.
+    pub async fn revoke_other_sessions(&self, person: &SignedIn) -> Result<u64, UserRefusal> {
+        self.own_requester(person, Operation::PersonRevokeSession)?;
+        Ok(self.inner.store.end_user_sessions(person.user.id, Some(person.session.id)).await?)
+    }
+
+    /// Checks a chosen password and hashes it.
+    pub(super) async fn hash_new_password(&self, password: &str, email: &str) -> Result<String, UserRefusal> {
+        let checked = password::check(password, email).map_err(UserRefusal::Password)?;
+        self.inner.passwords.hash(checked).await
+    }
+
+    pub(super) fn own_requester(
+        &self,
+        person: &SignedIn,
+        operation: Operation,
+    ) -> Result<Requester, UserRefusal> {
+        let actor = person.actor();
+        permit(&actor, operation, Subject::Account(person.user.account_id))?;
+        let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
+        Ok(Requester { actor, address })
+    }
+}

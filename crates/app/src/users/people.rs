@@ -1,0 +1,190 @@
+//! The people of an account, from above: list, change, remove, their sessions; and what the operator does at the command
+//! line.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, UserId, UserRole, UserSessionId};
+use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserSession};
+
+use super::invitations::{PEOPLE_MAX, check_role};
+use super::{UserRefusal, read_email, read_name};
+use crate::App;
+use crate::access::{Actor, Operation, Subject, permit, permit_any};
+use crate::accounts::{AccountRefusal, Requester, Thing, page};
+
+/// A person to be, with a password or a link to set one.
+#[derive(Clone)]
+pub struct NewPersonRequest {
+    pub account: AccountId,
+    pub email: String,
+    pub name: String,
+    pub role: UserRole,
+    pub operator: bool,
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for NewPersonRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewPersonRequest").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+/// What to change of a person; `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct PersonChangeRequest {
+    /// The version that the caller has seen.
+    pub if_version: Option<i64>,
+    pub name: Option<String>,
+    pub role: Option<UserRole>,
+    pub operator: Option<bool>,
+}
+
+#[boxed_futures]
+impl App {
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_users(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        after: Option<UserId>,
+        limit: usize,
+    ) -> Result<(Vec<User>, bool), AccountRefusal> {
+        let account_id = self.listed_account(by, Operation::UsersList, account).await?;
+        Ok(page(self.inner.store.list_users(account_id, after, limit + 1).await?, limit))
+    }
+
+    pub async fn update_user(
+        &self,
+        by: &Requester,
+        id: UserId,
+        given: PersonChangeRequest,
+    ) -> Result<User, AccountRefusal> {
+        let operation = Operation::UsersUpdate;
+        let user = self.user_below(by, operation, id).await?;
+        check_role(by, given.role.unwrap_or(user.role), given.operator.unwrap_or(false))?;
+        if given.operator.is_some() && !by.actor.is_operator() {
+            return Err(AccountRefusal::problem("operator", "is set by the operator"));
+        }
+        let name = given.name.as_deref().map(read_name).transpose()?;
+        let change = UserChange { name, role: given.role, operator: given.operator };
+        let store = self.recording(by, operation, AuditSubject::User(id));
+        let changed = store.update_user(id, given.if_version, change).await;
+        done(changed.map_err(AccountRefusal::store(Thing::User))?)
+    }
+
+    /// Ends all sessions of the person at once. Only the operator removes the last owner.
+    pub async fn remove_user(&self, by: &Requester, id: UserId) -> Result<User, AccountRefusal> {
+        let operation = Operation::UsersRemove;
+        self.user_below(by, operation, id).await?;
+        let store = self.recording(by, operation, AuditSubject::User(id));
+        let removed = store.remove_user(id, by.actor.is_operator()).await;
+        done(removed.map_err(AccountRefusal::store(Thing::User))?)
+    }
+
+    /// Newest first.
+    pub async fn list_sessions_of(
+        &self,
+        by: &Requester,
+        id: UserId,
+    ) -> Result<Vec<UserSession>, AccountRefusal> {
+        self.user_of(by, Operation::UsersSessions, id).await?;
+        Ok(self.inner.store.list_user_sessions(id, self.seen_since()).await?)
+    }
+
+    /// Ends one session of the person, or all of them.
+    pub async fn revoke_sessions_of(
+        &self,
+        by: &Requester,
+        id: UserId,
+        session: Option<UserSessionId>,
+    ) -> Result<u64, AccountRefusal> {
+        self.user_below(by, Operation::UsersRevokeSession, id).await?;
+        let store = &self.inner.store;
+        match session {
+            Some(session) => {
+                let ended = store.end_user_session(id, session).await;
+                ended.map_err(AccountRefusal::store(Thing::Session)).map(|()| 1)
+            }
+            None => Ok(store.end_user_sessions(id, None).await?),
+        }
+    }
+
+    /// By the operator. A person without a password sets one by the link that `reset_link_of` makes.
+    pub async fn create_user(&self, by: &Requester, given: NewPersonRequest) -> Result<User, UserRefusal> {
+        let operation = Operation::UsersCreate;
+        permit(&by.actor, operation, Subject::Account(given.account))?;
+        let email = read_email(&given.email)?.as_str().to_owned();
+        if self.inner.store.count_users(given.account, PEOPLE_MAX).await? >= PEOPLE_MAX {
+            return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
+        }
+        let password_hash = match &given.password {
+            Some(password) => Some(self.hash_new_password(password, &email).await?),
+            None => None,
+        };
+        let new = NewUser {
+            account_id: given.account,
+            email: email.clone(),
+            name: read_name(&given.name)?,
+            role: given.role,
+            operator: given.operator,
+            password_hash,
+        };
+        let store = self.recording(by, operation, AuditSubject::NewUser(email));
+        Ok(store.create_user(new).await.map_err(AccountRefusal::store(Thing::User))?)
+    }
+
+    /// A link by which the person sets a password; the operator passes it on.
+    pub async fn reset_link_of(&self, by: &Requester, id: UserId) -> Result<String, UserRefusal> {
+        let user = self.user_of(by, Operation::UsersResetPassword, id).await?;
+        self.new_reset_link(&user).await
+    }
+
+    /// For a person who lost the authenticator app and the recovery codes.
+    pub async fn disable_totp_of(&self, by: &Requester, id: UserId) -> Result<(), UserRefusal> {
+        let operation = Operation::UsersDisableTotp;
+        self.user_of(by, operation, id).await?;
+        match self.recording(by, operation, AuditSubject::User(id)).disable_totp(id).await {
+            Err(postroad_store::StoreError::NotFound) => Err(UserRefusal::TotpDisabled),
+            done => Ok(done?),
+        }
+    }
+
+    async fn user_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: UserId,
+    ) -> Result<User, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let found = self.inner.store.find_user(id).await?;
+        let subject = found.as_ref().map_or(Subject::Absent, |user| Subject::Account(user.account_id));
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::User))?;
+        found.ok_or(AccountRefusal::NotFound(Thing::User))
+    }
+
+    /// A person whom the actor may change: admins change no owners, and only the operator changes operators.
+    async fn user_below(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: UserId,
+    ) -> Result<User, AccountRefusal> {
+        let user = self.user_of(by, operation, id).await?;
+        let is_self = matches!(by.actor, Actor::User { id: own, .. } if own == id);
+        let is_above = match by.actor {
+            Actor::User { role, operator: false, .. } => !role.covers(user.role),
+            _ => false,
+        };
+        if (is_above || (user.operator && !by.actor.is_operator())) && !is_self {
+            return Err(AccountRefusal::problem("id", "is a person with more rights than the one who asks"));
+        }
+        Ok(user)
+    }
+}
+
+fn done(changed: UserChanged) -> Result<User, AccountRefusal> {
+    match changed {
+        UserChanged::Done(user) => Ok(*user),
+        UserChanged::LastOwner => Err(AccountRefusal::LastOwner),
+        UserChanged::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+    }
+}

@@ -1,0 +1,91 @@
+//! A new password by a link that is mailed.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::EmailAddress;
+use postroad_store::{AuditSubject, StoreError, User, UserTokenKind};
+
+use super::sign_in::Visitor;
+use super::{NewSession, UserRefusal, read_email};
+use crate::App;
+use crate::access::{Actor, Operation};
+use crate::accounts::Requester;
+use crate::secrets::{hash, new_key};
+
+/// The link works for this long.
+pub(super) const LINK_TIME: Duration = Duration::from_hours(1);
+
+#[boxed_futures]
+impl App {
+    /// Mails a link if there is such a person. The answer is the same, and as fast, if there is not.
+    pub async fn request_password_reset(&self, email: &str, visitor: &Visitor) -> Result<(), UserRefusal> {
+        let Ok(email) = read_email(email) else { return Ok(()) };
+        if !self.count_reset(email.as_str(), visitor.address).await? {
+            return Ok(());
+        }
+        let permit = self.inner.notices.clone().try_acquire_owned().map_err(|_| UserRefusal::Busy)?;
+        let app = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = app.mail_reset_link(email).await {
+                tracing::error!(%error, "password reset not mailed; the person has to ask again");
+            }
+            drop(permit);
+        });
+        Ok(())
+    }
+
+    /// Whether a link still works, before the person types a password.
+    pub async fn check_reset_link(&self, token: &str) -> Result<(), UserRefusal> {
+        self.user_of_token(UserTokenKind::PasswordReset, token).await.map(drop)
+    }
+
+    /// Sets the password; ends all sessions, and begins one unless the person uses an authenticator app.
+    pub async fn reset_password(
+        &self,
+        token: &str,
+        password: &str,
+        visitor: &Visitor,
+    ) -> Result<Option<NewSession>, UserRefusal> {
+        let user = self.user_of_token(UserTokenKind::PasswordReset, token).await?;
+        let password_hash = self.hash_new_password(password, &user.email).await?;
+        let actor = actor(&user);
+        let by = Requester { actor, address: Some(visitor.address) };
+        let store = self.recording(&by, Operation::PersonChangePassword, AuditSubject::User(user.id));
+        let user = match store.reset_user_password(user.id, hash(token), password_hash).await {
+            Err(StoreError::NotFound) => return Err(UserRefusal::LinkInvalid),
+            reset => reset?,
+        };
+        if user.totp_seed.is_some() {
+            return Ok(None);
+        }
+        self.begin_session(user, visitor).await.map(Some)
+    }
+
+    async fn mail_reset_link(&self, email: EmailAddress) -> Result<(), UserRefusal> {
+        let Some(user) = self.inner.store.find_user_by_email(email.as_str().to_owned()).await? else {
+            return Ok(());
+        };
+        if user.suspended_reason.is_some() {
+            return Ok(());
+        }
+        let link = self.new_reset_link(&user).await?;
+        let text = format!(
+            "Somebody asked to set a new password for {email}.\n\n\
+             To set it, open this link within an hour:\n\n{link}\n\n\
+             If it was not you, ignore this mail: your password stays as it is.\n"
+        );
+        Ok(self.send_notice(email, "Set a new password", &text).await?)
+    }
+
+    pub(super) async fn new_reset_link(&self, user: &User) -> Result<String, UserRefusal> {
+        let token = new_key();
+        self.keep_token(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME).await?;
+        Ok(self.reset_link(&token))
+    }
+}
+
+pub(super) fn actor(user: &User) -> Actor {
+    let User { id, account_id, role, operator, .. } = *user;
+    Actor::User { id, account_id, role, operator }
+}

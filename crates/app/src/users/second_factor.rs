@@ -1,0 +1,105 @@
+//! The second factor: an authenticator app, with recovery codes for the day it is lost.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::token::random_text;
+use postroad_store::{AuditSubject, User};
+use rand::RngCore as _;
+
+use super::{SignedIn, UserRefusal, totp};
+use crate::App;
+use crate::access::Operation;
+use crate::secrets::hash;
+
+const RECOVERY_CODES: usize = 10;
+const RECOVERY_CODE_LENGTH: usize = 12;
+const ISSUER: &str = "Postroad";
+
+/// A seed for an authenticator app, not in force yet.
+#[derive(Clone)]
+pub struct ProposedTotp {
+    /// For people who type it in.
+    pub secret: String,
+    /// `otpauth://` URL, to be shown as a QR code.
+    pub url: String,
+}
+
+impl std::fmt::Debug for ProposedTotp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProposedTotp").finish_non_exhaustive()
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// Makes a seed for the person's app; `enable_totp` puts it in force.
+    pub async fn propose_totp(&self, person: &SignedIn) -> Result<ProposedTotp, UserRefusal> {
+        if person.user.totp_seed.is_some() {
+            return Err(UserRefusal::TotpEnabled);
+        }
+        let mut seed = [0; totp::SEED_BYTES];
+        rand::rng().fill_bytes(&mut seed);
+        let sealed = self.inner.sealing_key.seal(&place(&person.user), &seed);
+        self.inner.store.propose_totp(person.user.id, sealed).await?;
+        let secret = totp::base32(&seed);
+        let label = person.user.email.replace('@', "%40").replace('+', "%2B");
+        let url = format!("otpauth://totp/{ISSUER}:{label}?secret={secret}&issuer={ISSUER}");
+        Ok(ProposedTotp { secret, url })
+    }
+
+    /// Puts the proposed seed in force once a code proves that the app has it. Returns the recovery codes, which are shown
+    /// this once.
+    pub async fn enable_totp(&self, person: &SignedIn, code: &str) -> Result<Vec<String>, UserRefusal> {
+        let by = self.own_requester(person, Operation::PersonEnableTotp)?;
+        let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
+        let Some(sealed) = &user.totp_pending else { return Err(UserRefusal::TotpDisabled) };
+        let seed = self.inner.sealing_key.open(&place(&user), sealed).map_err(UserRefusal::Sealed)?;
+        let step = totp::find_step(&seed, code, self.inner.clock.now()).ok_or(UserRefusal::WrongCode)?;
+        let codes = new_recovery_codes();
+        let hashes = codes.iter().map(|code| hash(code)).collect();
+        let store = self.recording(&by, Operation::PersonEnableTotp, AuditSubject::User(user.id));
+        store.enable_totp(user.id, step, hashes).await?;
+        Ok(codes)
+    }
+
+    /// Needs a code: whoever finds an open browser cannot switch it off.
+    pub async fn disable_totp(&self, person: &SignedIn, code: &str) -> Result<(), UserRefusal> {
+        let by = self.own_requester(person, Operation::PersonDisableTotp)?;
+        let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
+        if user.totp_seed.is_none() {
+            return Err(UserRefusal::TotpDisabled);
+        }
+        self.take_code(&user, code).await?;
+        let store = self.recording(&by, Operation::PersonDisableTotp, AuditSubject::User(user.id));
+        Ok(store.disable_totp(user.id).await?)
+    }
+
+    /// Recovery codes that the person has left.
+    pub async fn count_recovery_codes(&self, person: &SignedIn) -> Result<usize, UserRefusal> {
+        Ok(self.inner.store.count_recovery_codes(person.user.id).await?)
+    }
+
+    /// Uses up a code of the app or a recovery code.
+    pub(super) async fn take_code(&self, user: &User, code: &str) -> Result<(), UserRefusal> {
+        let Some(sealed) = &user.totp_seed else { return Err(UserRefusal::TotpDisabled) };
+        let store = &self.inner.store;
+        let recovery: String =
+            code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        if recovery.len() == RECOVERY_CODE_LENGTH {
+            let is_taken = store.take_recovery_code(user.id, hash(&recovery)).await?;
+            return if is_taken { Ok(()) } else { Err(UserRefusal::WrongCode) };
+        }
+        let seed = self.inner.sealing_key.open(&place(user), sealed).map_err(UserRefusal::Sealed)?;
+        let step = totp::find_step(&seed, code, self.inner.clock.now()).ok_or(UserRefusal::WrongCode)?;
+        if store.take_totp_step(user.id, step).await? { Ok(()) } else { Err(UserRefusal::WrongCode) }
+    }
+}
+
+fn new_recovery_codes() -> Vec<String> {
+    let mut rng = rand::rng();
+    (0..RECOVERY_CODES).map(|_| random_text(&mut rng, RECOVERY_CODE_LENGTH).to_ascii_lowercase()).collect()
+}
+
+/// A seed is sealed for one person: copied to another's row it does not open.
+fn place(user: &User) -> String {
+    format!("totp:{}", user.id)
+}

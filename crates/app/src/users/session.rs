@@ -1,0 +1,112 @@
+//! Sessions: begun by signing in, known by a token that only the person's browser has.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{Timestamp, client_network};
+use postroad_store::{NewUserSession, User, UserSession};
+
+use super::UserRefusal;
+use super::sign_in::Visitor;
+use crate::App;
+use crate::access::Actor;
+use crate::accounts::Requester;
+use crate::secrets::{hash, new_key};
+
+/// A session that is not used ends after this long.
+const IDLE_MAX: Duration = Duration::from_hours(24);
+/// Every session ends after this long.
+const AGE_MAX: Duration = Duration::from_hours(14 * 24);
+/// The last use is stored this exactly.
+const SEEN_EVERY: Duration = Duration::from_mins(1);
+const USER_AGENT_CHARS_MAX: usize = 300;
+
+/// A session that has just begun. The token goes into the browser's cookie and is not stored here.
+#[derive(Clone)]
+pub struct NewSession {
+    pub token: String,
+    pub expires_at: Timestamp,
+    pub user: User,
+}
+
+impl std::fmt::Debug for NewSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewSession").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// A person with a session.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    pub session: UserSession,
+    pub user: User,
+}
+
+impl SignedIn {
+    pub fn actor(&self) -> Actor {
+        let User { id, account_id, role, operator, .. } = self.user;
+        Actor::User { id, account_id, role, operator }
+    }
+
+    /// Whoever asks for an operation, for the functions of `App` above a server's own data.
+    pub fn requester(&self, address: IpAddr) -> Requester {
+        Requester { actor: self.actor(), address: Some(address) }
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// The person of a session token; `None` if the session has ended, or its account is suspended.
+    pub async fn find_session(&self, token: &str) -> Result<Option<SignedIn>, UserRefusal> {
+        let now = self.inner.clock.now();
+        let found = self.inner.store.find_user_session(hash(token), self.seen_since()).await?;
+        let Some((session, user)) = found.filter(|(_, user)| user.suspended_reason.is_none()) else {
+            return Ok(None);
+        };
+        if now.since(session.last_seen_at) >= SEEN_EVERY {
+            self.inner.used_sessions.note(session.id, now);
+        }
+        Ok(Some(SignedIn { session, user }))
+    }
+
+    /// Ends a session; no error if it has ended already.
+    pub async fn sign_out(&self, token: &str) -> Result<(), UserRefusal> {
+        if let Some(signed_in) = self.find_session(token).await? {
+            let (user_id, id) = (signed_in.user.id, signed_in.session.id);
+            match self.inner.store.end_user_session(user_id, id).await {
+                Ok(()) | Err(postroad_store::StoreError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a session with a new token, and ends the one that the browser had.
+    pub(super) async fn begin_session(
+        &self,
+        user: User,
+        visitor: &Visitor,
+    ) -> Result<NewSession, UserRefusal> {
+        if let Some(previous) = &visitor.previous_token {
+            self.sign_out(previous).await?;
+        }
+        let token = new_key();
+        let expires_at = self.inner.clock.now().plus(AGE_MAX);
+        let printable = visitor.user_agent.chars().filter(|c| !c.is_control());
+        let new = NewUserSession {
+            user_id: user.id,
+            token_hash: hash(&token),
+            address: Some(client_network(visitor.address).to_string()),
+            user_agent: printable.take(USER_AGENT_CHARS_MAX).collect(),
+            expires_at,
+        };
+        self.inner.store.create_user_session(new).await?;
+        tracing::info!(user.id = %user.id, "signed in");
+        Ok(NewSession { token, expires_at, user })
+    }
+
+    pub(super) fn seen_since(&self) -> Timestamp {
+        self.inner.clock.now().minus(IDLE_MAX)
+    }
+}

@@ -1,0 +1,123 @@
+//! Signing in: by password, with a code if the person uses an authenticator app, or by the link of `postroad dev`.
+
+use std::net::IpAddr;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_store::{User, UserToken, UserTokenKind};
+
+use super::password::{BYTES_MAX, normalise};
+use super::{NewSession, UserRefusal, read_email};
+use crate::App;
+use crate::secrets::{hash, new_key};
+
+/// Time for the code after the password.
+const CODE_TIME: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// The browser of a person who is not signed in yet.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    pub address: IpAddr,
+    pub user_agent: String,
+    /// Token of the session that the browser has, which ends.
+    pub previous_token: Option<String>,
+}
+
+#[derive(Clone)]
+pub struct SignInRequest {
+    pub email: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for SignInRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignInRequest").finish_non_exhaustive()
+    }
+}
+
+/// Result of a right password.
+#[derive(Debug, Clone)]
+pub enum SignIn {
+    Done(Box<NewSession>),
+    /// The code of the authenticator app is missing; `token` is for `sign_in_with_code`.
+    NeedsCode {
+        token: String,
+    },
+}
+
+#[boxed_futures]
+impl App {
+    /// An unknown address costs the same time as a wrong password.
+    pub async fn sign_in(&self, given: SignInRequest, visitor: &Visitor) -> Result<SignIn, UserRefusal> {
+        let Ok(email) = read_email(&given.email) else { return Err(UserRefusal::WrongCredentials) };
+        if given.password.len() > BYTES_MAX {
+            return Err(UserRefusal::WrongCredentials);
+        }
+        let email = email.as_str();
+        let user = self.inner.store.find_user_by_email(email.to_owned()).await?;
+        let attempt = self.count_sign_in(email, user.as_ref().map(|user| user.id), visitor.address).await?;
+        let stored = user.as_ref().and_then(|user| user.password_hash.clone());
+        let is_right = self.inner.passwords.verify(normalise(&given.password), stored).await?;
+        let Some(user) = user.filter(|_| is_right) else { return Err(UserRefusal::WrongCredentials) };
+        check_account(&user)?;
+        if user.totp_seed.is_some() {
+            let token = new_key();
+            self.keep_token(UserTokenKind::SecondFactor, Some(&user), &token, CODE_TIME).await?;
+            return Ok(SignIn::NeedsCode { token });
+        }
+        self.forgive_sign_in(attempt).await?;
+        Ok(SignIn::Done(Box::new(self.begin_session(user, visitor).await?)))
+    }
+
+    /// The second step: a code of the authenticator app, or a recovery code. Each code works once.
+    pub async fn sign_in_with_code(
+        &self,
+        token: &str,
+        code: &str,
+        visitor: &Visitor,
+    ) -> Result<NewSession, UserRefusal> {
+        let user = self.user_of_token(UserTokenKind::SecondFactor, token).await?;
+        let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
+        self.take_code(&user, code).await?;
+        self.take_token(UserTokenKind::SecondFactor, token).await?;
+        self.forgive_sign_in(attempt).await?;
+        self.begin_session(user, visitor).await
+    }
+
+    /// By the link of `postroad dev`, which works as long as it runs.
+    pub async fn sign_in_by_link(&self, token: &str, visitor: &Visitor) -> Result<NewSession, UserRefusal> {
+        let user = self.user_of_token(UserTokenKind::SignIn, token).await?;
+        self.begin_session(user, visitor).await
+    }
+
+    pub(super) async fn keep_token(
+        &self,
+        kind: UserTokenKind,
+        user: Option<&User>,
+        token: &str,
+        lasts: std::time::Duration,
+    ) -> Result<(), UserRefusal> {
+        let expires_at = self.inner.clock.now().plus(lasts);
+        let new = UserToken { token_hash: hash(token), kind, user_id: user.map(|user| user.id), expires_at };
+        Ok(self.inner.store.create_user_token(new).await?)
+    }
+
+    pub(super) async fn user_of_token(&self, kind: UserTokenKind, token: &str) -> Result<User, UserRefusal> {
+        let store = &self.inner.store;
+        let found = store.find_user_token(kind, hash(token)).await?.flatten();
+        let Some(id) = found else { return Err(UserRefusal::LinkInvalid) };
+        let user = store.find_user(id).await?.ok_or(UserRefusal::LinkInvalid)?;
+        check_account(&user)?;
+        Ok(user)
+    }
+
+    pub(super) async fn take_token(&self, kind: UserTokenKind, token: &str) -> Result<(), UserRefusal> {
+        match self.inner.store.take_user_token(kind, hash(token)).await {
+            Err(postroad_store::StoreError::NotFound) => Err(UserRefusal::LinkInvalid),
+            taken => Ok(taken?),
+        }
+    }
+}
+
+pub(super) fn check_account(user: &User) -> Result<(), UserRefusal> {
+    if user.suspended_reason.is_some() { Err(UserRefusal::AccountSuspended) } else { Ok(()) }
+}

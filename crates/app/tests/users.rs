@@ -1,0 +1,477 @@
+//! People: signing in, sessions, second factor, links by mail, invitations, on both engines with a clock that the test moves.
+
+#![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use postroad_app::access::Actor;
+use postroad_app::accounts::{AccountRefusal, Requester};
+use postroad_app::users::{
+    InvitationRequest, NewPersonRequest, NewSession, PersonChangeRequest, SignIn, SignInRequest, SignedIn,
+    UserRefusal, Visitor,
+};
+use postroad_app::{App, Settings as AppSettings};
+use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
+use postroad_store::{Database, QueueFilter, Role, Settings, Store, User};
+use postroad_testkit::MovedClock;
+use tempfile::TempDir;
+
+const PASSWORD: &str = "correct horse battery";
+const ANNA: &str = "anna@example.com";
+
+struct Fixture {
+    app: App,
+    store: Store,
+    clock: MovedClock,
+    account: AccountId,
+    _folder: TempDir,
+    _database: Option<postroad_testkit::Database>,
+}
+
+impl Fixture {
+    async fn new(is_postgres: bool) -> Self {
+        let folder = TempDir::new().unwrap();
+        let database = is_postgres.then(postroad_testkit::Database::create);
+        let place = match &database {
+            Some(database) => Database::Postgres(database.url().to_owned()),
+            None => Database::Sqlite(folder.path().join("postroad.db")),
+        };
+        let settings = Settings {
+            database: place,
+            disk_reserve_bytes: 0,
+            reader_threads: 2,
+            postgres_connections: 4,
+            postgres_ca_file: None,
+        };
+        let clock = MovedClock::default();
+        let role = Role::Node { identity: "the node of the test".to_owned() };
+        let store = Store::open(settings, role, Arc::new(clock.clone())).await.unwrap();
+        let account = store.create_account("Acme".into()).await.unwrap().id;
+        let settings = AppSettings::of(DomainName::parse("mail.example.com").unwrap());
+        let app = App::with_settings(store.clone(), Arc::new(clock.clone()), settings);
+        Self { app, store, clock, account, _folder: folder, _database: database }
+    }
+
+    async fn person(&self, email: &str, role: UserRole) -> User {
+        let new = NewPersonRequest {
+            account: self.account,
+            email: email.to_owned(),
+            name: "Anna".to_owned(),
+            role,
+            operator: false,
+            password: Some(PASSWORD.to_owned()),
+        };
+        self.app.create_user(&Requester::command_line(), new).await.unwrap()
+    }
+
+    async fn sign_in(&self, email: &str, password: &str, from: &str) -> Result<SignIn, UserRefusal> {
+        let given = SignInRequest { email: email.to_owned(), password: password.to_owned() };
+        self.app.sign_in(given, &visitor(from)).await
+    }
+
+    async fn session(&self, email: &str, password: &str) -> NewSession {
+        match self.sign_in(email, password, "192.0.2.1").await.unwrap() {
+            SignIn::Done(session) => *session,
+            SignIn::NeedsCode { .. } => panic!("no code is expected"),
+        }
+    }
+
+    async fn signed_in(&self, email: &str) -> SignedIn {
+        let session = self.session(email, PASSWORD).await;
+        self.app.find_session(&session.token).await.unwrap().unwrap()
+    }
+
+    /// Text of the newest mail of the service itself to `to`, once it is queued.
+    async fn mail_to(&self, to: &str) -> String {
+        loop {
+            let all = self.store.list_queue(QueueFilter::default(), None, 100).await.unwrap();
+            if let Some(entry) =
+                all.iter().filter(|entry| entry.rcpt_to == to).max_by_key(|entry| entry.message_id)
+            {
+                let message =
+                    self.store.find_message(entry.server_id, entry.message_id).await.unwrap().unwrap();
+                let send = &message.send;
+                let body = self.store.read_body(entry.server_id, send.id, send.size).await.unwrap();
+                return String::from_utf8(body).unwrap().replace("=\r\n", "").replace("=3D", "=");
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn entries(&self) -> Vec<String> {
+        let all = self.store.list_audit(self.account, Default::default(), None, 100).await.unwrap();
+        all.iter().rev().map(|entry| entry.operation.clone()).collect()
+    }
+}
+
+macro_rules! both_engines {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$name(super::Fixture::new(false).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$name(super::Fixture::new(true).await).await;
+            }
+        }
+    )+};
+}
+
+both_engines! {
+    a_session_begins_with_the_password_and_ends_when_it_should,
+    attempts_are_limited_where_they_come_from,
+    codes_of_an_app_work_once_and_so_do_recovery_codes,
+    a_link_by_mail_sets_a_new_password_once,
+    an_invitation_makes_a_person_of_its_role,
+    nobody_gives_more_than_they_have,
+    the_first_person_comes_by_the_set_up_link,
+}
+
+fn visitor(from: &str) -> Visitor {
+    let address: IpAddr = from.parse().unwrap();
+    Visitor { address, user_agent: "Firefox\n".to_owned(), previous_token: None }
+}
+
+fn token_in(text: &str) -> String {
+    let (_, rest) = text.split_once("?token=").unwrap_or_else(|| panic!("a link: {text}"));
+    rest.chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
+/// RFC 6238 beside the service's own.
+fn code(secret: &str, seconds: i64) -> String {
+    let mut bits = 0_u32;
+    let (mut value, mut seed) = (0_u64, Vec::new());
+    for c in secret.bytes() {
+        let digit = if c.is_ascii_uppercase() { c - b'A' } else { c - b'2' + 26 };
+        value = (value << 5 | u64::from(digit)) & 0xffff;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            seed.push((value >> bits) as u8);
+        }
+    }
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &seed);
+    let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
+    let at = usize::from(tag.as_ref()[19] & 15);
+    let word = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
+    format!("{:06}", word % 1_000_000)
+}
+
+async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person("Anna@Example.com", UserRole::Member).await;
+    for (email, password) in
+        [(ANNA, "wrong"), (ANNA, ""), ("nobody@example.com", PASSWORD), ("no address", PASSWORD)]
+    {
+        let refused = fixture.sign_in(email, password, "192.0.2.1").await;
+        assert!(matches!(refused, Err(UserRefusal::WrongCredentials)), "{email}: {refused:?}");
+    }
+    let first = fixture.session("ANNA@example.COM", PASSWORD).await;
+    let found = app.find_session(&first.token).await.unwrap().unwrap();
+    assert_eq!(found.user.email, ANNA);
+    assert_eq!(found.session.user_agent, "Firefox");
+    assert!(matches!(found.actor(), Actor::User { role: UserRole::Member, operator: false, .. }));
+    assert!(app.find_session("made up").await.unwrap().is_none());
+
+    // Signing in again in the same browser ends the session before.
+    let again = Visitor { previous_token: Some(first.token.clone()), ..visitor("192.0.2.1") };
+    let given = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
+    let SignIn::Done(second) = app.sign_in(given, &again).await.unwrap() else { panic!("no code") };
+    assert!(app.find_session(&first.token).await.unwrap().is_none());
+    assert_ne!(first.token, second.token);
+
+    // Sessions are listed, and ended one by one or all but this one.
+    let third = fixture.session(ANNA, PASSWORD).await;
+    let second_person = app.find_session(&second.token).await.unwrap().unwrap();
+    assert_eq!(app.list_own_sessions(&second_person).await.unwrap().len(), 2);
+    assert_eq!(app.revoke_other_sessions(&second_person).await.unwrap(), 1);
+    assert!(app.find_session(&third.token).await.unwrap().is_none());
+    app.sign_out(&second.token).await.unwrap();
+    app.sign_out(&second.token).await.unwrap();
+    assert!(app.find_session(&second.token).await.unwrap().is_none());
+
+    // Unused for a day, or fourteen days old.
+    let idle = fixture.session(ANNA, PASSWORD).await;
+    fixture.clock.advance(Duration::from_hours(24));
+    assert!(app.find_session(&idle.token).await.unwrap().is_none());
+    let busy = fixture.session(ANNA, PASSWORD).await;
+    for hours in 0..15 * 2 {
+        let found = app.find_session(&busy.token).await.unwrap();
+        assert_eq!(found.is_some(), hours < 14 * 2, "{hours}");
+        if let Some(found) = found {
+            fixture.store.touch_user_sessions(vec![(found.session.id, fixture.clock.now())]).await.unwrap();
+        }
+        fixture.clock.advance(Duration::from_hours(12));
+    }
+
+    // A suspended account keeps its people out, also those who are in.
+    let last = fixture.session(ANNA, PASSWORD).await;
+    fixture.store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
+    assert!(app.find_session(&last.token).await.unwrap().is_none());
+    assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::AccountSuspended)));
+}
+
+async fn attempts_are_limited_where_they_come_from(fixture: Fixture) {
+    fixture.person(ANNA, UserRole::Member).await;
+    fixture.person("bob@example.com", UserRole::Member).await;
+    fixture.session(ANNA, PASSWORD).await;
+    let (attacker, home) = ("203.0.113.9", "192.0.2.1");
+    for _ in 0..10 {
+        let refused = fixture.sign_in(ANNA, "a wrong password", attacker).await;
+        assert!(matches!(refused, Err(UserRefusal::WrongCredentials)));
+    }
+    // From there not even with the right password; at home, as ever; and others may from there.
+    let Err(UserRefusal::TooManyAttempts { retry_after }) = fixture.sign_in(ANNA, PASSWORD, attacker).await
+    else {
+        panic!("the eleventh is refused");
+    };
+    assert!(
+        retry_after <= Duration::from_mins(15) && retry_after > Duration::from_mins(14),
+        "{retry_after:?}"
+    );
+    assert!(fixture.sign_in(ANNA, PASSWORD, home).await.is_ok());
+    assert!(fixture.sign_in("bob@example.com", PASSWORD, attacker).await.is_ok());
+
+    // Many addresses at once keep strangers out, and Anna in where she has been before.
+    for number in 10..55 {
+        let _ = fixture.sign_in(ANNA, "a wrong password", &format!("198.51.100.{number}")).await;
+    }
+    let new_place = fixture.sign_in(ANNA, PASSWORD, "198.51.100.200").await;
+    assert!(matches!(new_place, Err(UserRefusal::TooManyAttempts { .. })), "{new_place:?}");
+    assert!(fixture.sign_in(ANNA, PASSWORD, home).await.is_ok());
+    fixture.clock.advance(Duration::from_mins(16));
+    assert!(fixture.sign_in(ANNA, PASSWORD, "198.51.100.200").await.is_ok());
+    assert!(fixture.sign_in(ANNA, PASSWORD, attacker).await.is_ok());
+}
+
+async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person(ANNA, UserRole::Member).await;
+    let person = fixture.signed_in(ANNA).await;
+    let now = || fixture.clock.now().as_micros() / 1_000_000;
+    let proposed = app.propose_totp(&person).await.unwrap();
+    assert!(proposed.url.starts_with("otpauth://totp/Postroad:anna%40example.com?secret="));
+    assert!(matches!(app.enable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
+    assert!(
+        matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))),
+        "not in force yet"
+    );
+    let first_code = code(&proposed.secret, now());
+    let recovery = app.enable_totp(&person, &first_code).await.unwrap();
+    assert_eq!(recovery.len(), 10);
+    let stored = fixture.store.find_user(person.user.id).await.unwrap().unwrap();
+    assert!(stored.totp_seed.is_some_and(|seed| seed.len() > 20), "sealed");
+
+    let step = async |code: &str| {
+        let Ok(SignIn::NeedsCode { token }) = fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await else {
+            panic!("a code is needed");
+        };
+        app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await.map(|session| (session, token))
+    };
+    assert!(matches!(step(&first_code).await, Err(UserRefusal::WrongCode)), "used when it was set up");
+    fixture.clock.advance(Duration::from_secs(30));
+    let next = code(&proposed.secret, now());
+    let (session, token) = step(&next).await.unwrap();
+    assert!(app.find_session(&session.token).await.unwrap().is_some());
+    assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
+    let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
+    assert!(matches!(again, Err(UserRefusal::LinkInvalid)), "and so is the step");
+    let spaced = format!("{} {}", &recovery[0][..6], &recovery[0][6..].to_uppercase());
+    step(&spaced).await.unwrap();
+    assert!(matches!(step(&recovery[0]).await, Err(UserRefusal::WrongCode)));
+    assert_eq!(app.count_recovery_codes(&person).await.unwrap(), 9);
+
+    // Wrong codes count as attempts.
+    for _ in 0..10 {
+        let _ = step_or_limit(&fixture, "123456").await;
+    }
+    assert!(matches!(step_or_limit(&fixture, "123456").await, Err(UserRefusal::TooManyAttempts { .. })));
+    fixture.clock.advance(Duration::from_mins(16));
+
+    assert!(matches!(app.propose_totp(&fixture_person(&fixture).await).await, Err(UserRefusal::TotpEnabled)));
+    assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
+    app.disable_totp(&person, &recovery[1]).await.unwrap();
+    assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))));
+    let kinds = ["users/create", "person/enable_totp", "person/disable_totp"];
+    assert_eq!(fixture.entries().await, kinds);
+}
+
+async fn step_or_limit(fixture: &Fixture, code: &str) -> Result<NewSession, UserRefusal> {
+    match fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await? {
+        SignIn::NeedsCode { token } => {
+            fixture.app.sign_in_with_code(&token, code, &visitor("192.0.2.1")).await
+        }
+        SignIn::Done(session) => Ok(*session),
+    }
+}
+
+/// Anna as the store has her now.
+async fn fixture_person(fixture: &Fixture) -> SignedIn {
+    let user = fixture.store.find_user_by_email(ANNA.to_owned()).await.unwrap().unwrap();
+    let since = fixture.clock.now().minus(Duration::from_hours(24));
+    let session = fixture.store.list_user_sessions(user.id, since).await.unwrap().remove(0);
+    SignedIn { session, user }
+}
+
+async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person(ANNA, UserRole::Member).await;
+    let before = fixture.session(ANNA, PASSWORD).await;
+    let home = visitor("192.0.2.1");
+    // Nobody learns who exists.
+    app.request_password_reset("nobody@example.com", &home).await.unwrap();
+    app.request_password_reset("no address", &home).await.unwrap();
+    app.request_password_reset("Anna@example.com", &home).await.unwrap();
+    let mail = fixture.mail_to(ANNA).await;
+    assert!(
+        mail.contains("From: Postroad <postroad@mail.example.com>")
+            || mail.contains("From: \"Postroad\" <postroad@mail.example.com>"),
+        "{mail}"
+    );
+    assert!(mail.contains("https://mail.example.com/reset_password?token="), "{mail}");
+    let token = token_in(&mail);
+    app.check_reset_link(&token).await.unwrap();
+    for weak in ["short", "password123"] {
+        assert!(matches!(app.reset_password(&token, weak, &home).await, Err(UserRefusal::Password(_))));
+    }
+    fixture.clock.advance(Duration::from_secs(1));
+    let session = app.reset_password(&token, "another long password", &home).await.unwrap().unwrap();
+    assert!(app.find_session(&session.token).await.unwrap().is_some());
+    assert!(app.find_session(&before.token).await.unwrap().is_none(), "all others ended");
+    assert!(matches!(
+        app.reset_password(&token, "a third long password", &home).await,
+        Err(UserRefusal::LinkInvalid)
+    ));
+    assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::WrongCredentials)));
+    fixture.session(ANNA, "another long password").await;
+    let queued = fixture.store.list_queue(QueueFilter::default(), None, 100).await.unwrap();
+    assert_eq!(queued.len(), 1, "none to nobody");
+
+    // An old link does not work, and one that the operator made does.
+    let id = session.user.id;
+    let link = app.reset_link_of(&Requester::command_line(), id).await.unwrap();
+    fixture.clock.advance(Duration::from_mins(61));
+    assert!(matches!(app.check_reset_link(&token_in(&link)).await, Err(UserRefusal::LinkInvalid)));
+    let person = fixture_person(&fixture).await;
+    assert!(matches!(
+        app.change_password(&person, "wrong", "yet another password").await,
+        Err(UserRefusal::WrongCredentials)
+    ));
+    app.change_password(&person, "another long password", "yet another password").await.unwrap();
+    assert!(app.find_session(&session.token).await.unwrap().is_none(), "all but the one that changed it");
+    assert_eq!(fixture.entries().await, ["users/create", "person/change_password", "person/change_password"]);
+}
+
+async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person(ANNA, UserRole::Owner).await;
+    let owner = fixture.signed_in(ANNA).await;
+    let by = owner.requester("192.0.2.1".parse().unwrap());
+    let invite = |email: &str, role| InvitationRequest {
+        account: None,
+        email: email.to_owned(),
+        role,
+        operator: false,
+        mail: true,
+    };
+    let first = app.invite_user(&by, invite("Bob@example.com", UserRole::ReadOnly)).await.unwrap();
+    let mail = fixture.mail_to("bob@example.com").await;
+    assert!(mail.contains(&first.link), "{mail}");
+    let second = app.invite_user(&by, invite("bob@example.com", UserRole::Admin)).await.unwrap();
+    assert_eq!(app.list_invitations(&by, None, None, 10).await.unwrap().0.len(), 1);
+    let home = visitor("192.0.2.7");
+    let old = app.accept_invitation(&token_in(&first.link), "Bob", PASSWORD, &home).await;
+    assert!(matches!(old, Err(UserRefusal::LinkInvalid)), "replaced");
+    let token = token_in(&second.link);
+    assert_eq!(app.find_invitation(&token).await.unwrap().account_name, "Acme");
+    let session = app.accept_invitation(&token, " Bob ", PASSWORD, &home).await.unwrap();
+    assert_eq!((session.user.role, session.user.name.as_str()), (UserRole::Admin, "Bob"));
+    assert!(matches!(app.find_invitation(&token).await, Err(UserRefusal::LinkInvalid)), "works once");
+    let taken = app.invite_user(&by, invite("bob@example.com", UserRole::Member)).await;
+    assert!(matches!(taken, Err(AccountRefusal::Exists(_))));
+
+    // Of a person in another account, inviting tells nothing.
+    let other = fixture.store.create_account("Other".into()).await.unwrap().id;
+    let elsewhere = InvitationRequest { account: Some(other), mail: false, ..invite(ANNA, UserRole::Member) };
+    let invited = app.invite_user(&Requester::command_line(), elsewhere).await.unwrap();
+    let accepted = app.accept_invitation(&token_in(&invited.link), "Anna", PASSWORD, &home).await;
+    assert!(matches!(accepted, Err(UserRefusal::EmailTaken)));
+
+    let late = app.invite_user(&by, invite("carl@example.com", UserRole::Member)).await.unwrap();
+    app.uninvite_user(&by, None, late.invitation.id).await.unwrap();
+    assert!(matches!(app.find_invitation(&token_in(&late.link)).await, Err(UserRefusal::LinkInvalid)));
+    let late = app.invite_user(&by, invite("carl@example.com", UserRole::Member)).await.unwrap();
+    fixture.clock.advance(Duration::from_hours(7 * 24));
+    assert!(matches!(app.find_invitation(&token_in(&late.link)).await, Err(UserRefusal::LinkInvalid)));
+}
+
+async fn nobody_gives_more_than_they_have(fixture: Fixture) {
+    let app = &fixture.app;
+    let owner = fixture.person(ANNA, UserRole::Owner).await;
+    fixture.person("admin@example.com", UserRole::Admin).await;
+    let member = fixture.person("member@example.com", UserRole::Member).await;
+    let from = "192.0.2.1".parse().unwrap();
+    let admin = fixture.signed_in("admin@example.com").await.requester(from);
+    let reader = fixture.signed_in("member@example.com").await.requester(from);
+    let anna = fixture.signed_in(ANNA).await.requester(from);
+    let role = |role| PersonChangeRequest { role: Some(role), ..PersonChangeRequest::default() };
+    let operator = PersonChangeRequest { operator: Some(true), ..PersonChangeRequest::default() };
+    let refused = |done: Result<User, AccountRefusal>| matches!(done, Err(AccountRefusal::Refused(_)));
+    assert!(refused(app.update_user(&admin, member.id, role(UserRole::Owner)).await));
+    assert!(refused(app.update_user(&admin, owner.id, role(UserRole::Member)).await));
+    assert!(refused(app.remove_user(&admin, owner.id).await));
+    assert!(refused(app.update_user(&anna, member.id, operator.clone()).await));
+    let denied = app.update_user(&reader, member.id, role(UserRole::Admin)).await;
+    assert!(matches!(denied, Err(AccountRefusal::Denied(_))), "{denied:?}");
+    assert!(app.list_users(&reader, None, None, 10).await.unwrap().0.len() == 3);
+    // The last owner stays one.
+    assert!(matches!(
+        app.update_user(&anna, owner.id, role(UserRole::Admin)).await,
+        Err(AccountRefusal::LastOwner)
+    ));
+    assert!(matches!(app.remove_user(&anna, owner.id).await, Err(AccountRefusal::LastOwner)));
+    app.update_user(&anna, member.id, role(UserRole::Owner)).await.unwrap();
+    app.remove_user(&anna, owner.id).await.unwrap();
+    // Another account's person is an unknown one.
+    let other = fixture.store.create_account("Other".into()).await.unwrap().id;
+    let new = NewPersonRequest {
+        account: other,
+        email: "x@example.com".to_owned(),
+        name: String::new(),
+        role: UserRole::Member,
+        operator: false,
+        password: None,
+    };
+    let stranger = app.create_user(&Requester::command_line(), new).await.unwrap();
+    let foreign = app.remove_user(&admin, stranger.id).await;
+    assert!(matches!(foreign, Err(AccountRefusal::NotFound(_))), "{foreign:?}");
+    // The operator does all of it, for all.
+    app.update_user(&Requester::command_line(), stranger.id, operator).await.unwrap();
+    let entries = ["users/create", "users/create", "users/create", "users/update", "users/remove"];
+    assert_eq!(fixture.entries().await, entries);
+}
+
+async fn the_first_person_comes_by_the_set_up_link(fixture: Fixture) {
+    let app = &fixture.app;
+    let home = visitor("192.0.2.1");
+    let (one, other) = (app.set_up_url().await.unwrap().unwrap(), app.set_up_url().await.unwrap().unwrap());
+    assert!(one.starts_with("https://mail.example.com/set_up?token="));
+    let (one, other) = (token_in(&one), token_in(&other));
+    assert!(matches!(
+        app.set_up("made up", "New", ANNA, PASSWORD, &home).await,
+        Err(UserRefusal::LinkInvalid)
+    ));
+    assert!(matches!(app.set_up(&one, "New", ANNA, "short", &home).await, Err(UserRefusal::Password(_))));
+    let session = app.set_up(&one, "New", ANNA, PASSWORD, &home).await.unwrap();
+    assert_eq!((session.user.role, session.user.operator), (UserRole::Owner, true));
+    assert_eq!(session.user.account_name, "New");
+    let again = app.set_up(&other, "New", "b@example.com", PASSWORD, &home).await;
+    assert!(matches!(again, Err(UserRefusal::LinkInvalid)));
+    assert!(app.set_up_url().await.unwrap().is_none());
+}

@@ -1,0 +1,96 @@
+//! `postroad admin user`: people who sign in to the portal.
+
+use clap::Subcommand;
+use postroad_app::App;
+use postroad_app::admin::AdminError;
+use postroad_app::users::PersonChangeRequest;
+use postroad_model::UserRole;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
+pub(crate) enum UserCommand {
+    /// Create a person; the answer has a link to choose a password
+    Create {
+        /// E-mail address, by which the person signs in
+        email: String,
+        /// Name or id of the account
+        #[arg(long)]
+        account: String,
+        /// owner, admin, member or read-only
+        #[arg(long, default_value = "member", value_parser = parse_role)]
+        role: UserRole,
+        /// Full name
+        #[arg(long, default_value = "")]
+        name: String,
+        /// Also does what only the operator may, for all accounts
+        #[arg(long)]
+        operator: bool,
+    },
+    /// List the people of an account, or of all
+    List {
+        /// Name or id of the account
+        #[arg(long)]
+        account: Option<String>,
+    },
+    /// Change a person's role or rights
+    Update {
+        /// E-mail address
+        email: String,
+        /// owner, admin, member or read-only
+        #[arg(long, value_parser = parse_role)]
+        role: Option<UserRole>,
+        /// Full name
+        #[arg(long)]
+        name: Option<String>,
+        /// Whether the person does what only the operator may
+        #[arg(long, value_name = "true|false")]
+        operator: Option<bool>,
+    },
+    /// Make a link by which a person chooses a new password; it works for an hour
+    ResetPassword {
+        /// E-mail address
+        email: String,
+    },
+    /// Switch off the authenticator app of a person who lost it
+    DisableTotp {
+        /// E-mail address
+        email: String,
+    },
+    /// End all sessions of a person
+    SignOut {
+        /// E-mail address
+        email: String,
+    },
+    /// Remove a person, also the last owner of an account
+    Remove {
+        /// E-mail address
+        email: String,
+    },
+    /// Make a link to create the first person of an installation
+    SetUpLink,
+}
+
+impl UserCommand {
+    pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Create { email, account, role, name, operator } => {
+                app.add_user(email, &account, role, name, operator).await
+            }
+            Self::List { account } => app.show_users(account.as_deref()).await,
+            Self::Update { email, role, name, operator } => {
+                let given = PersonChangeRequest { role, name, operator, ..PersonChangeRequest::default() };
+                app.change_user(&email, given).await
+            }
+            Self::ResetPassword { email } => app.give_reset_link(&email).await,
+            Self::DisableTotp { email } => app.end_totp_of(&email).await,
+            Self::SignOut { email } => app.end_sessions_of(&email).await,
+            Self::Remove { email } => app.delete_user(&email).await,
+            Self::SetUpLink => app.give_set_up_link().await,
+        }
+    }
+}
+
+fn parse_role(text: &str) -> Result<UserRole, String> {
+    UserRole::parse(text).ok_or_else(|| "use owner, admin, member or read-only".to_owned())
+}

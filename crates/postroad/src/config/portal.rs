@@ -1,0 +1,26 @@
+//! Sections `[portal]` and `[secrets]`.
+
+use std::path::PathBuf;
+
+use postroad_model::EmailAddress;
+
+use super::Config;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Portal {
+    /// Without a trailing slash. `None` for the default.
+    pub(crate) base_url: Option<String>,
+    pub(crate) mail_from: Option<EmailAddress>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secrets {
+    /// `None` for the file in the data directory.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl Config {
+    pub(crate) fn portal_base(&self) -> String {
+        self.portal.base_url.clone().unwrap_or_else(|| format!("https://{}", self.hostname))
+    }
+}

@@ -1,0 +1,16 @@
+//! People who sign in to the portal: who they are, their sessions, links that work once, invitations, and counted
+//! attempts to sign in.
+
+mod attempts;
+mod invitations;
+mod second_factor;
+mod sessions;
+mod tokens;
+mod user;
+mod user_changes;
+
+pub use invitations::{Invitation, NewInvitation};
+pub use sessions::{NewUserSession, UserSession};
+pub use tokens::{FirstUser, UserToken, UserTokenKind};
+pub use user::{NewUser, User};
+pub use user_changes::{UserChange, UserChanged};

@@ -1,0 +1,142 @@
+//! Changes of a person: name, role, password, removal.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, Timestamp, UserId, UserRole, UserSessionId};
+
+use super::user::{self, User};
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// What to change; `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserChange {
+    pub name: Option<String>,
+    pub role: Option<UserRole>,
+    pub operator: Option<bool>,
+}
+
+/// Result of a change of a person.
+#[derive(Debug, Clone)]
+pub enum UserChanged {
+    Done(Box<User>),
+    /// Nothing was changed: the account would be left without an owner.
+    LastOwner,
+    /// Nothing was changed: the person has this version.
+    OtherVersion(i64),
+}
+
+#[boxed_futures]
+impl Store {
+    pub async fn update_user(
+        &self,
+        id: UserId,
+        if_version: Option<i64>,
+        change: UserChange,
+    ) -> Result<UserChanged> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(update(sql, id, if_version, change, now))).await
+    }
+
+    /// Removes a person with all sessions. `may_be_last` lets the last owner go.
+    pub async fn remove_user(&self, id: UserId, may_be_last: bool) -> Result<UserChanged> {
+        self.write(move |sql| Box::pin(remove(sql, id, may_be_last))).await
+    }
+
+    /// Ends all sessions but `kept`, and all links that were sent.
+    pub async fn set_user_password(
+        &self,
+        id: UserId,
+        password_hash: String,
+        kept: Option<UserSessionId>,
+    ) -> Result<User> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(set_password(sql, id, password_hash, kept, now))).await
+    }
+}
+
+async fn update(
+    sql: &Sql<'_>,
+    id: UserId,
+    if_version: Option<i64>,
+    change: UserChange,
+    now: Timestamp,
+) -> Result<UserChanged, StoreError> {
+    let found = lock(sql, id).await?;
+    if if_version.is_some_and(|version| version != found.version) {
+        return Ok(UserChanged::OtherVersion(found.version));
+    }
+    let steps_down = found.role == UserRole::Owner && change.role.is_some_and(|role| role != UserRole::Owner);
+    if steps_down && !has_other_owner(sql, found.account_id, id).await? {
+        return Ok(UserChanged::LastOwner);
+    }
+    sql.change(
+        "UPDATE users SET name = coalesce($2, name), role = coalesce($3, role), operator = coalesce($4, operator),
+             version = version + 1, updated_at = $5
+         WHERE id = $1",
+        &[
+            id.0.into(),
+            change.name.into(),
+            change.role.map(UserRole::as_str).into(),
+            change.operator.into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    let changed = user::find(sql, id).await?.ok_or(StoreError::NotFound)?;
+    Ok(UserChanged::Done(Box::new(changed)))
+}
+
+async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChanged, StoreError> {
+    let found = lock(sql, id).await?;
+    let is_owner = found.role == UserRole::Owner;
+    if is_owner && !may_be_last && !has_other_owner(sql, found.account_id, id).await? {
+        return Ok(UserChanged::LastOwner);
+    }
+    for text in [
+        "DELETE FROM user_sessions WHERE user_id = $1",
+        "DELETE FROM user_tokens WHERE user_id = $1",
+        "DELETE FROM user_recovery_codes WHERE user_id = $1",
+        "DELETE FROM user_addresses WHERE user_id = $1",
+        "DELETE FROM users WHERE id = $1",
+    ] {
+        sql.execute(text, &[id.0.into()]).await?;
+    }
+    Ok(UserChanged::Done(Box::new(found)))
+}
+
+pub(super) async fn set_password(
+    sql: &Sql<'_>,
+    id: UserId,
+    password_hash: String,
+    kept: Option<UserSessionId>,
+    now: Timestamp,
+) -> Result<User, StoreError> {
+    sql.change(
+        "UPDATE users SET password_hash = $2, password_changed_at = $3, version = version + 1, updated_at = $3
+         WHERE id = $1",
+        &[id.0.into(), password_hash.into(), now.into()],
+    )
+    .await?;
+    let kept = kept.map_or(0, |id| id.0);
+    let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
+    sql.execute(text, &[id.0.into(), kept.into()]).await?;
+    sql.execute("DELETE FROM user_tokens WHERE user_id = $1", &[id.0.into()]).await?;
+    user::find(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+/// The person, while nobody else changes the people of the account.
+async fn lock(sql: &Sql<'_>, id: UserId) -> Result<User, StoreError> {
+    sql.change(
+        "UPDATE accounts SET updated_at = updated_at WHERE id = (SELECT account_id FROM users WHERE id = $1)",
+        &[id.0.into()],
+    )
+    .await?;
+    user::find(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+async fn has_other_owner(sql: &Sql<'_>, account_id: AccountId, id: UserId) -> Result<bool, StoreError> {
+    let text =
+        "SELECT id FROM users WHERE account_id = $1 AND role = 'owner' AND id <> $2 ORDER BY id LIMIT 1";
+    Ok(sql.query_opt(text, &[account_id.0.into(), id.0.into()]).await?.is_some())
+}
