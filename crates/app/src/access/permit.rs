@@ -157,7 +157,9 @@ mod tests {
                     false
                 }
                 UserRole::Member => {
-                    reads(op) || (op.level() == Level::Server && op.name() != "server/update")
+                    reads(op)
+                        || (op.level() == Level::Server
+                            && !["server/update", "messages/erase"].contains(&op.name()))
                 }
                 UserRole::ReadOnly => reads(op),
             };

@@ -263,6 +263,21 @@ TABLE idempotency_keys
     PRIMARY KEY (server_id, key)
     CREATE INDEX idempotency_keys_by_expiry ON public.idempotency_keys USING btree (expires_at)
 
+TABLE invitations
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    account_id bigint NOT NULL
+    email text NOT NULL
+    role text NOT NULL
+    operator bigint NOT NULL
+    token_hash bytea NOT NULL
+    created_at bigint NOT NULL
+    expires_at bigint NOT NULL
+    UNIQUE (account_id, email)
+    UNIQUE (token_hash)
+    PRIMARY KEY (id)
+    FOREIGN KEY (account_id) REFERENCES accounts(id)
+    CREATE INDEX invitations_by_end ON public.invitations USING btree (expires_at)
+
 TABLE jobs
     server_id bigint NOT NULL
     id bigint NOT NULL
@@ -462,6 +477,13 @@ TABLE settings
     value text NOT NULL
     PRIMARY KEY (key)
 
+TABLE sign_in_attempts
+    key bytea NOT NULL
+    since bigint NOT NULL
+    count bigint NOT NULL
+    PRIMARY KEY (key)
+    CREATE INDEX sign_in_attempts_by_age ON public.sign_in_attempts USING btree (since)
+
 TABLE source_days
     source_id bigint NOT NULL
     day bigint NOT NULL
@@ -529,6 +551,66 @@ TABLE templates
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE UNIQUE INDEX templates_by_alias ON public.templates USING btree (server_id, alias)
     CREATE INDEX templates_by_server ON public.templates USING btree (server_id, id)
+
+TABLE user_addresses
+    user_id bigint NOT NULL
+    address text NOT NULL
+    last_sign_in_at bigint NOT NULL
+    PRIMARY KEY (user_id, address)
+    FOREIGN KEY (user_id) REFERENCES users(id)
+
+TABLE user_recovery_codes
+    user_id bigint NOT NULL
+    code_hash bytea NOT NULL
+    PRIMARY KEY (user_id, code_hash)
+    FOREIGN KEY (user_id) REFERENCES users(id)
+
+TABLE user_sessions
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    user_id bigint NOT NULL
+    token_hash bytea NOT NULL
+    address text
+    user_agent text NOT NULL
+    created_at bigint NOT NULL
+    last_seen_at bigint NOT NULL
+    expires_at bigint NOT NULL
+    UNIQUE (token_hash)
+    PRIMARY KEY (id)
+    FOREIGN KEY (user_id) REFERENCES users(id)
+    CREATE INDEX user_sessions_by_end ON public.user_sessions USING btree (expires_at)
+    CREATE INDEX user_sessions_by_user ON public.user_sessions USING btree (user_id, id)
+
+TABLE user_tokens
+    token_hash bytea NOT NULL
+    kind text NOT NULL
+    user_id bigint
+    created_at bigint NOT NULL
+    expires_at bigint NOT NULL
+    PRIMARY KEY (token_hash)
+    FOREIGN KEY (user_id) REFERENCES users(id)
+    CREATE INDEX user_tokens_by_end ON public.user_tokens USING btree (expires_at)
+    CREATE INDEX user_tokens_by_user ON public.user_tokens USING btree (user_id, kind)
+
+TABLE users
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    account_id bigint NOT NULL
+    email text NOT NULL
+    name text NOT NULL
+    role text NOT NULL
+    operator bigint NOT NULL
+    password_hash text
+    password_changed_at bigint
+    totp_seed bytea
+    totp_pending bytea
+    totp_step bigint NOT NULL DEFAULT 0
+    last_sign_in_at bigint
+    version bigint NOT NULL DEFAULT 1
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (email)
+    PRIMARY KEY (id)
+    FOREIGN KEY (account_id) REFERENCES accounts(id)
+    CREATE INDEX users_by_account ON public.users USING btree (account_id, id)
 
 TABLE webhook_attempts
     server_id bigint NOT NULL
