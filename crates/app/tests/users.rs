@@ -15,7 +15,7 @@ use postroad_app::users::{
 };
 use postroad_app::{App, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
-use postroad_store::{Database, QueueFilter, Role, Settings, Store, User};
+use postroad_store::{AuditFilter, Database, QueueFilter, Role, Settings, Store, User};
 use postroad_testkit::MovedClock;
 use tempfile::TempDir;
 
@@ -102,7 +102,7 @@ impl Fixture {
     }
 
     async fn entries(&self) -> Vec<String> {
-        let all = self.store.list_audit(self.account, Default::default(), None, 100).await.unwrap();
+        let all = self.store.list_audit(self.account, AuditFilter::default(), None, 100).await.unwrap();
         all.iter().rev().map(|entry| entry.operation.clone()).collect()
     }
 }
@@ -149,7 +149,7 @@ fn code(secret: &str, seconds: i64) -> String {
     let (mut value, mut seed) = (0_u64, Vec::new());
     for c in secret.bytes() {
         let digit = if c.is_ascii_uppercase() { c - b'A' } else { c - b'2' + 26 };
-        value = (value << 5 | u64::from(digit)) & 0xffff;
+        value = ((value << 5) | u64::from(digit)) & 0xffff;
         bits += 5;
         if bits >= 8 {
             bits -= 8;

@@ -75,24 +75,23 @@ impl App {
     ) -> Result<String, UserRefusal> {
         let store = &self.inner.store;
         let email = read_email(email)?.as_str().to_owned();
-        let user = match store.find_user_by_email(email.clone()).await? {
-            Some(user) => user,
-            None => {
-                let new = NewUser {
-                    account_id,
-                    email: email.clone(),
-                    name: read_name("dev")?,
-                    role: UserRole::Owner,
-                    operator: true,
-                    password_hash: None,
-                };
-                match store.create_user(new).await {
-                    // Another process on the same database was faster.
-                    Err(StoreError::Conflict) => {
-                        store.find_user_by_email(email).await?.ok_or(StoreError::NotFound)?
-                    }
-                    created => created?,
+        let user = if let Some(user) = store.find_user_by_email(email.clone()).await? {
+            user
+        } else {
+            let new = NewUser {
+                account_id,
+                email: email.clone(),
+                name: read_name("dev")?,
+                role: UserRole::Owner,
+                operator: true,
+                password_hash: None,
+            };
+            match store.create_user(new).await {
+                // Another process on the same database was faster.
+                Err(StoreError::Conflict) => {
+                    store.find_user_by_email(email).await?.ok_or(StoreError::NotFound)?
                 }
+                created => created?,
             }
         };
         if replaces {

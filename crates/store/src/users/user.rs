@@ -95,16 +95,12 @@ impl Store {
     ) -> Result<Vec<User>> {
         let (after, limit) = (after.map_or(0, |id| id.0).into(), (limit as i64).into());
         // Two texts, so that the people of one account are found by index.
-        match account_id {
-            Some(id) => {
-                let text = users_where!("u.account_id = $1 AND u.id > $2 ORDER BY u.id LIMIT $3");
-                self.fetch_all(text, vec![id.0.into(), after, limit], read).await
-            }
-            None => {
-                let text = users_where!("u.id > $1 ORDER BY u.id LIMIT $2");
-                self.fetch_all(text, vec![after, limit], read).await
-            }
+        if let Some(id) = account_id {
+            let text = users_where!("u.account_id = $1 AND u.id > $2 ORDER BY u.id LIMIT $3");
+            return self.fetch_all(text, vec![id.0.into(), after, limit], read).await;
         }
+        let text = users_where!("u.id > $1 ORDER BY u.id LIMIT $2");
+        self.fetch_all(text, vec![after, limit], read).await
     }
 
     /// How many people an account has, counted up to `most`.
