@@ -26,9 +26,9 @@ const RESETS_OF_ADDRESS_MAX: u32 = 50;
 /// One attempt that was counted.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    of_both: KeyHash,
-    of_address: KeyHash,
-    of_person: KeyHash,
+    both: KeyHash,
+    address: KeyHash,
+    person: KeyHash,
 }
 
 impl App {
@@ -41,11 +41,11 @@ impl App {
     ) -> Result<Attempt, UserRefusal> {
         let network = client_network(address).to_string();
         let attempt = Attempt {
-            of_both: key(&["both", email, &network]),
-            of_address: key(&["address", &network]),
-            of_person: key(&["person", email]),
+            both: key(&["both", email, &network]),
+            address: key(&["address", &network]),
+            person: key(&["person", email]),
         };
-        let keys = vec![attempt.of_both, attempt.of_address, attempt.of_person];
+        let keys = vec![attempt.both, attempt.address, attempt.person];
         let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
         let &[of_both, of_address, of_person] = counts.as_slice() else {
             return Err(UserRefusal::Busy);
@@ -64,8 +64,8 @@ impl App {
 
     /// It was the right person.
     pub(super) async fn forgive_sign_in(&self, attempt: Attempt) -> Result<(), UserRefusal> {
-        let Attempt { of_both, of_address, of_person } = attempt;
-        Ok(self.inner.store.forgive_attempt(vec![of_both, of_address, of_person]).await?)
+        let Attempt { both, address, person } = attempt;
+        Ok(self.inner.store.forgive_attempt(vec![both, address, person]).await?)
     }
 
     /// Counts a request for a link; `false` if there were too many, and none is sent.

@@ -13,7 +13,7 @@ use crate::accounts::{AccountRefusal, Requester, Thing};
 #[boxed_futures]
 impl App {
     pub async fn rename_self(&self, person: &SignedIn, name: &str) -> Result<User, UserRefusal> {
-        let by = self.own_requester(person, Operation::PersonUpdate)?;
+        let by = own_requester(person, Operation::PersonUpdate)?;
         let change = UserChange { name: Some(read_name(name)?), ..UserChange::default() };
         let store = self.recording(&by, Operation::PersonUpdate, AuditSubject::User(person.user.id));
         match store.update_user(person.user.id, None, change).await? {
@@ -29,7 +29,7 @@ impl App {
         old: &str,
         new: &str,
     ) -> Result<User, UserRefusal> {
-        let by = self.own_requester(person, Operation::PersonChangePassword)?;
+        let by = own_requester(person, Operation::PersonChangePassword)?;
         let user = &person.user;
         if user.password_hash.is_some() {
             let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
@@ -49,12 +49,12 @@ impl App {
 
     /// Newest first.
     pub async fn list_own_sessions(&self, person: &SignedIn) -> Result<Vec<UserSession>, UserRefusal> {
-        self.own_requester(person, Operation::PersonSessions)?;
+        own_requester(person, Operation::PersonSessions)?;
         Ok(self.inner.store.list_user_sessions(person.user.id, self.seen_since()).await?)
     }
 
     pub async fn revoke_own_session(&self, person: &SignedIn, id: UserSessionId) -> Result<(), UserRefusal> {
-        self.own_requester(person, Operation::PersonRevokeSession)?;
+        own_requester(person, Operation::PersonRevokeSession)?;
         match self.inner.store.end_user_session(person.user.id, id).await {
             Err(StoreError::NotFound) => Err(AccountRefusal::NotFound(Thing::Session).into()),
             ended => Ok(ended?),
@@ -63,7 +63,7 @@ impl App {
 
     /// Ends all sessions of the person but this one; returns their number.
     pub async fn revoke_other_sessions(&self, person: &SignedIn) -> Result<u64, UserRefusal> {
-        self.own_requester(person, Operation::PersonRevokeSession)?;
+        own_requester(person, Operation::PersonRevokeSession)?;
         Ok(self.inner.store.end_user_sessions(person.user.id, Some(person.session.id)).await?)
     }
 
@@ -72,15 +72,12 @@ impl App {
         let checked = password::check(password, email).map_err(UserRefusal::Password)?;
         self.inner.passwords.hash(checked).await
     }
+}
 
-    pub(super) fn own_requester(
-        &self,
-        person: &SignedIn,
-        operation: Operation,
-    ) -> Result<Requester, UserRefusal> {
-        let actor = person.actor();
-        permit(&actor, operation, Subject::Account(person.user.account_id))?;
-        let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
-        Ok(Requester { actor, address })
-    }
+/// The person as the one who asks.
+pub(super) fn own_requester(person: &SignedIn, operation: Operation) -> Result<Requester, UserRefusal> {
+    let actor = person.actor();
+    permit(&actor, operation, Subject::Account(person.user.account_id))?;
+    let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
+    Ok(Requester { actor, address })
 }

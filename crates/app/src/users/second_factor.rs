@@ -5,6 +5,7 @@ use postroad_model::token::random_text;
 use postroad_store::{AuditSubject, User};
 use rand::RngCore as _;
 
+use super::own::own_requester;
 use super::{SignedIn, UserRefusal, totp};
 use crate::App;
 use crate::access::Operation;
@@ -49,7 +50,7 @@ impl App {
     /// Puts the proposed seed in force once a code proves that the app has it. Returns the recovery codes, which are shown
     /// this once.
     pub async fn enable_totp(&self, person: &SignedIn, code: &str) -> Result<Vec<String>, UserRefusal> {
-        let by = self.own_requester(person, Operation::PersonEnableTotp)?;
+        let by = own_requester(person, Operation::PersonEnableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
         let Some(sealed) = &user.totp_pending else { return Err(UserRefusal::TotpDisabled) };
         let seed = self.inner.sealing_key.open(&place(&user), sealed).map_err(UserRefusal::Sealed)?;
@@ -63,7 +64,7 @@ impl App {
 
     /// Needs a code: whoever finds an open browser cannot switch it off.
     pub async fn disable_totp(&self, person: &SignedIn, code: &str) -> Result<(), UserRefusal> {
-        let by = self.own_requester(person, Operation::PersonDisableTotp)?;
+        let by = own_requester(person, Operation::PersonDisableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
         if user.totp_seed.is_none() {
             return Err(UserRefusal::TotpDisabled);
