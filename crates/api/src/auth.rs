@@ -66,7 +66,7 @@ impl Admit for Caller {
     fn logged(&self) -> LoggedCaller {
         LoggedCaller {
             server: Some(self.server_id),
-            credential: Some(self.credential_id),
+            credential: self.credential_id,
             ..LoggedCaller::default()
         }
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CredentialId, Scope, ServerId, ServerMode};
+use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
 use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
@@ -22,13 +22,14 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// Authenticated caller.
+/// Authenticated caller of an operation on one server: its key, or a person.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub server_id: ServerId,
     pub account_id: AccountId,
-    pub credential_id: CredentialId,
-    pub scope: Scope,
+    /// `None` for a person.
+    pub credential_id: Option<CredentialId>,
+    pub actor: Actor,
     pub mode: ServerMode,
     /// The credential holds everything that is sent with it.
     pub hold: bool,
@@ -61,17 +62,8 @@ pub enum AuthFailure {
 }
 
 impl Caller {
-    pub fn actor(&self) -> Actor {
-        Actor::ServerKey {
-            id: self.credential_id,
-            server_id: self.server_id,
-            scope: self.scope,
-            test: self.test,
-        }
-    }
-
     pub(crate) fn requester(&self) -> Requester {
-        Requester { actor: self.actor(), address: Some(self.peer.address) }
+        Requester { actor: self.actor.clone(), address: Some(self.peer.address) }
     }
 }
 
@@ -116,8 +108,8 @@ impl App {
         Ok(Caller {
             server_id,
             account_id,
-            credential_id: credential.id,
-            scope,
+            credential_id: Some(credential.id),
+            actor,
             mode: access.mode,
             hold: credential.hold,
             test: credential.test,

@@ -101,6 +101,11 @@ impl App {
         self.inner.waiting.stop.send_replace(true);
     }
 
+    /// Whether waiting calls end at once.
+    pub fn is_stopping(&self) -> bool {
+        *self.inner.waiting.stop.borrow()
+    }
+
     pub async fn list_events(
         &self,
         server_id: ServerId,

@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod accounts;
+mod act_on_server;
 pub mod admin;
 pub mod analytics;
 mod authenticate;

@@ -171,7 +171,7 @@ impl App {
     }
 
     /// A server that the actor may do `operation` to and that is not deleted.
-    pub(super) async fn server_of(
+    pub(crate) async fn server_of(
         &self,
         by: &Requester,
         operation: Operation,

@@ -191,7 +191,7 @@ impl App {
         let info = SendInfo {
             server_id: context.caller.server_id,
             id: SendId(ids.next()),
-            credential_id: Some(context.caller.credential_id),
+            credential_id: context.caller.credential_id,
             message_id: checked.message_id,
             mail_from: checked.mail_from,
             from_domain: checked.from_domain,
@@ -212,8 +212,8 @@ impl App {
     }
 }
 
-fn log_accepted(server_id: i64, credential_id: CredentialId, send_id: SendId, messages: usize) {
-    tracing::debug!(server.id = server_id, credential.id = %credential_id, send.id = %send_id, messages, "accepted");
+fn log_accepted(server_id: i64, credential_id: Option<CredentialId>, send_id: SendId, messages: usize) {
+    tracing::debug!(server.id = server_id, credential.id = credential_id.map(|id| id.0), send.id = %send_id, messages, "accepted");
 }
 
 fn initial_state(

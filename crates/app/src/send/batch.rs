@@ -186,7 +186,7 @@ impl Batch {
             (context.caller.server_id, context.caller.credential_id, sends.len());
         match app.inner.store.accept_batch(sends).await? {
             Accepted::Stored => {
-                tracing::debug!(server.id = server_id.0, credential.id = %credential_id, batch.id = %batch_id, messages, "batch accepted");
+                tracing::debug!(server.id = server_id.0, credential.id = credential_id.map(|id| id.0), batch.id = %batch_id, messages, "batch accepted");
                 Ok(answer)
             }
             Accepted::Repeated(stored) => {

@@ -1,0 +1,38 @@
+//! A person who works on one server: the same operations as the server's own key, by role.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::ServerId;
+
+use crate::access::{Effect, Operation};
+use crate::accounts::{AccountRefusal, Requester};
+use crate::{App, Caller, FieldProblem, Peer, Refusal};
+
+#[boxed_futures]
+impl App {
+    /// Lets `by` do `operation` to a server. A suspended server can be read and changed, and sends nothing.
+    pub async fn act_on_server(
+        &self,
+        by: &Requester,
+        peer: Peer,
+        id: ServerId,
+        operation: Operation,
+    ) -> Result<Caller, AccountRefusal> {
+        let server = self.server_of(by, operation, id).await?;
+        if server.suspended_reason.is_some() && operation.effect() == Effect::Send {
+            let text = "The server is suspended: it sends nothing until it is resumed";
+            return Err(Refusal::Validation(vec![FieldProblem::new("/server", text)]).into());
+        }
+        Ok(Caller {
+            server_id: id,
+            account_id: server.account_id,
+            credential_id: None,
+            actor: by.actor.clone(),
+            mode: server.mode,
+            hold: false,
+            test: false,
+            hourly_limit: server.hourly_limit,
+            tracking: server.tracking,
+            peer,
+        })
+    }
+}

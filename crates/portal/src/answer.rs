@@ -1,0 +1,66 @@
+//! Answers: pages, redirects, downloads.
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+
+use crate::problem::Problem;
+
+pub(crate) type Answer = Result<Response, Problem>;
+
+pub(crate) fn page(template: &impl Template) -> Answer {
+    page_with(StatusCode::OK, template)
+}
+
+/// 422 for a form that is shown again with what is wrong in it.
+pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer {
+    let text = template.render().map_err(|error| Problem::Internal(error.to_string()))?;
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    Ok(response)
+}
+
+/// 303: the browser loads the page with GET, so that reloading it repeats nothing.
+pub(crate) fn see_other(path: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    // Paths are made of ids and encoded texts.
+    let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+/// A file to save, never to show: its content is a stranger's.
+pub(crate) fn download(content_type: &'static str, file_name: &str, content: impl Into<Body>) -> Response {
+    let mut response = Response::new(content.into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let disposition = format!("attachment; filename=\"{}\"", plain_name(file_name));
+    let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
+    headers.insert(CONTENT_DISPOSITION, disposition);
+    response
+}
+
+/// Letters, digits, dots, hyphens and underscores of a name, at most a hundred.
+fn plain_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(100).collect();
+    let plain = plain.trim_matches('.');
+    if plain.is_empty() { "file".to_owned() } else { plain.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_of_strangers_become_plain() {
+        assert_eq!(plain_name("bill 1.pdf"), "bill_1.pdf");
+        assert_eq!(plain_name("../../etc/\"x\r\ny"), "_.._etc__x__y");
+        assert_eq!(plain_name(".."), "file");
+        assert_eq!(plain_name(&"a".repeat(500)).len(), 100);
+    }
+}

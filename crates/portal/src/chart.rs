@@ -1,0 +1,120 @@
+//! Stacked bars as SVG: axes, lines for values, a title on every bar. Colours come from classes, so charts follow light and
+//! dark.
+
+use std::fmt::Write as _;
+
+use crate::shown::count;
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 8.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 26.0;
+/// Labels below the bars, at most.
+const LABELS_MAX: usize = 12;
+
+/// One part of every bar.
+pub(crate) struct Part {
+    /// Class with its colour: `c1` to `c4`.
+    pub(crate) class: &'static str,
+    pub(crate) name: &'static str,
+}
+
+pub(crate) struct Bar {
+    /// Below the axis.
+    pub(crate) label: String,
+    /// One for each part, from below.
+    pub(crate) values: Vec<u64>,
+}
+
+/// The chart as SVG. All texts are ours: numbers, times and the names of the parts.
+pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
+    let most = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
+    let step = step(most);
+    let top = most.div_ceil(step).max(1) * step;
+    let (inner_width, inner_height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+    let y = |value: u64| TOP + inner_height * (1.0 - value as f64 / top as f64);
+    let mut svg = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{description}\">"
+    );
+    let mut value = 0;
+    while value <= top {
+        let at = y(value);
+        // Writing into a String cannot fail.
+        let _ = write!(
+            svg,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            at + 4.0,
+            count(value)
+        );
+        value += step;
+    }
+    let slot = inner_width / bars.len().max(1) as f64;
+    let every = bars.len().div_ceil(LABELS_MAX).max(1);
+    for (at, bar) in bars.iter().enumerate() {
+        let x = LEFT + slot * at as f64;
+        let mut below = 0;
+        let words: Vec<String> = parts
+            .iter()
+            .zip(&bar.values)
+            .map(|(part, value)| format!("{} {}", count(*value), part.name))
+            .collect();
+        let _ = write!(svg, "<g><title>{}: {}</title>", bar.label, words.join(", "));
+        for (part, value) in parts.iter().zip(&bar.values).filter(|(_, value)| **value > 0) {
+            let (from, to) = (y(below), y(below + value));
+            let _ = write!(
+                svg,
+                "<rect class=\"{}\" x=\"{:.1}\" y=\"{to:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                part.class,
+                x + slot * 0.1,
+                slot * 0.8,
+                from - to
+            );
+            below += value;
+        }
+        svg.push_str("</g>");
+        if at % every == 0 {
+            let _ = write!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                x + slot / 2.0,
+                HEIGHT - 8.0,
+                bar.label
+            );
+        }
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Distance of the lines: 1, 2 or 5 times a power of ten, for about four of them.
+fn step(most: u64) -> u64 {
+    let mut power = 1;
+    loop {
+        for factor in [1, 2, 5] {
+            if power * factor * 4 >= most {
+                return power * factor;
+            }
+        }
+        power *= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_titles_labels_and_lines_at_round_values() {
+        assert_eq!((step(0), step(4), step(7), step(900), step(1_234_567)), (1, 1, 2, 500, 500_000));
+        let parts = [Part { class: "c1", name: "delivered" }, Part { class: "c3", name: "bounced" }];
+        let svg = bars(&parts, &[Bar { label: "Mon".to_owned(), values: vec![1_500, 0] }], "Messages");
+        assert!(svg.contains("<title>Mon: 1\u{202f}500 delivered, 0 bounced</title>"), "{svg}");
+        assert_eq!(svg.matches("<rect").count(), 1);
+        assert!(svg.starts_with("<svg class=\"chart\"") && svg.ends_with("</svg>"));
+        assert!(bars(&parts, &[], "none").contains("</svg>"));
+    }
+}

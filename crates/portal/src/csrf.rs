@@ -1,0 +1,32 @@
+//! Token in every form of a signed-in person, made from his session: a page of another site does not know it.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
+
+/// Name of the hidden field.
+pub(crate) const FIELD: &str = "csrf";
+
+/// The token of a session. It does not reveal the session.
+pub(crate) fn token(session: &str) -> String {
+    let mut context = Context::new(&SHA256);
+    context.update(b"postroad form token\0");
+    context.update(session.as_bytes());
+    URL_SAFE_NO_PAD.encode(context.finish())
+}
+
+pub(crate) fn is_valid(session: &str, given: &str) -> bool {
+    token(session).as_bytes().ct_eq(given.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_of_one_session() {
+        assert!(is_valid("a", &token("a")));
+        assert!(!is_valid("a", &token("b")) && !is_valid("a", "") && !token("secret").contains("secret"));
+    }
+}

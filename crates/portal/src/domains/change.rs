@@ -1,0 +1,26 @@
+//! Checks a domain now, gives it a new key, or removes it.
+
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_app::domains::ImportedDkimKey;
+
+use crate::answer::{Answer, see_other};
+use crate::visit::Form;
+
+pub(super) async fn verify(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::DomainsVerify).await?;
+    let view = form.visit.app().verify_domain(&caller, &name).await?;
+    Ok(see_other(&format!("/servers/{server}/domains/{}?done=checked", view.domain.name)))
+}
+
+pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::DomainsRotateDkim).await?;
+    let view = form.visit.app().rotate_dkim(&caller, &name, ImportedDkimKey::default()).await?;
+    Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
+}
+
+pub(super) async fn delete(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::DomainsDelete).await?;
+    form.visit.app().delete_domain(&caller, &name).await?;
+    Ok(see_other(&format!("/servers/{server}/domains?done=removed")))
+}

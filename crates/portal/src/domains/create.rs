@@ -1,0 +1,29 @@
+//! Adds a domain and shows its records.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_app::domains::{DomainRefusal, ImportedDkimKey};
+
+use super::list::list;
+use crate::answer::{Answer, see_other};
+use crate::problem::Problem;
+use crate::visit::Form;
+
+pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::DomainsCreate).await?;
+    let name = fields.text("name");
+    match visit.app().create_domain(&caller, name, ImportedDkimKey::default()).await {
+        Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name))),
+        // Sent twice, or forgotten that it is there: either way its page is wanted.
+        Err(DomainRefusal::Exists) => {
+            let view = visit.app().find_domain(&caller, name).await?;
+            Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name)))
+        }
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Domains of a server: their DNS records, and what was found of them.
+
+mod change;
+mod create;
+mod list;
+mod one;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/domains", get(list::show).post(create::submit))
+        .route("/servers/{server}/domains/{name}", get(one::show))
+        .route("/servers/{server}/domains/{name}/zone", get(one::zone))
+        .route("/servers/{server}/domains/{name}/verify", post(change::verify))
+        .route("/servers/{server}/domains/{name}/rotate_dkim", post(change::rotate_dkim))
+        .route("/servers/{server}/domains/{name}/delete", post(change::delete))
+}

@@ -1,0 +1,91 @@
+//! Fields of forms and queries.
+
+use axum::body::{Body, to_bytes};
+
+use crate::problem::Problem;
+
+/// Largest form: a template's texts.
+const FORM_BYTES_MAX: usize = 2 << 20;
+/// Fields of one form.
+const FIELDS_MAX: usize = 2_000;
+
+/// Names and values in the order of the form; a name may be there several times.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        Self(
+            form_urlencoded::parse(text)
+                .take(FIELDS_MAX)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn of_query(query: Option<&str>) -> Self {
+        Self::parse(query.unwrap_or_default().as_bytes())
+    }
+
+    pub(crate) async fn of_body(body: Body) -> Result<Self, Problem> {
+        let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| {
+            Problem::Invalid("The form is larger than 2 MiB, or the connection broke.".to_owned())
+        })?;
+        Ok(Self::parse(&bytes))
+    }
+
+    /// The first value without surrounding spaces; empty if absent.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.raw(name).trim()
+    }
+
+    /// The first value as it was typed, with line ends as in the source of a mail.
+    pub(crate) fn raw(&self, name: &str) -> &str {
+        self.0.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
+    }
+
+    /// `None` if it is absent or blank.
+    pub(crate) fn filled(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        self.text(name).parse().ok()
+    }
+
+    /// Whether a check box is ticked.
+    pub(crate) fn is_ticked(&self, name: &str) -> bool {
+        !self.text(name).is_empty()
+    }
+}
+
+/// A query string of the pairs whose value is not empty, with its question mark.
+pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
+    let mut text = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+        text.append_pair(name, value);
+    }
+    let text = text.finish();
+    if text.is_empty() { text } else { format!("?{text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_by_name_and_queries_written() {
+        let fields = Fields::parse(b"a=+x+&id=1&id=2&box=on&empty=");
+        assert_eq!(fields.text("a"), "x");
+        assert_eq!(fields.raw("a"), " x ");
+        assert_eq!(fields.all("id").collect::<Vec<_>>(), ["1", "2"]);
+        assert!(fields.is_ticked("box") && !fields.is_ticked("empty") && !fields.is_ticked("other"));
+        assert_eq!((fields.filled("empty"), fields.number("id")), (None, Some(1)));
+        assert_eq!(query(&[("q", "a b&c"), ("none", "")]), "?q=a+b%26c");
+        assert_eq!(query(&[]), "");
+    }
+}

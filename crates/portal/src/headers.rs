@@ -1,0 +1,41 @@
+//! Security headers of every answer.
+
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use postroad_app::Peer;
+
+/// Nothing from elsewhere, nothing inline: text that slips through escaping still runs nothing.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
+/// A year.
+const HSTS: &str = "max-age=31536000";
+
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    // A page may be stricter: the preview of a message has a policy of its own.
+    default(headers, CONTENT_SECURITY_POLICY, POLICY);
+    default(headers, X_FRAME_OPTIONS, "DENY");
+    default(headers, CACHE_CONTROL, "no-store");
+    default(headers, REFERRER_POLICY, "same-origin");
+    default(headers, HeaderName::from_static("permissions-policy"), PERMISSIONS);
+    default(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    default(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    default(headers, HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
+    if is_tls {
+        default(headers, STRICT_TRANSPORT_SECURITY, HSTS);
+    }
+    response
+}
+
+fn default(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.entry(name).or_insert(HeaderValue::from_static(value));
+}

@@ -1,0 +1,61 @@
+//! Creates a key and shows it, this once.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::accounts::{CreationKey, NewCredentialRequest};
+use postroad_model::{Scope, ServerId, Timestamp};
+
+use super::list::list;
+use super::shown_once;
+use crate::answer::Answer;
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::visit::Form;
+
+pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let created = match request(server, &fields) {
+        Ok(request) => visit.app().create_credential(&visit.by, request).await.map_err(Problem::from),
+        Err(text) => Err(Problem::Invalid(text)),
+    };
+    match created {
+        Ok(created) => shown_once::show(&visit, server, created.value).await,
+        Err(problem) => {
+            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+        }
+    }
+}
+
+fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
+    let words = fields.text("allow").split([',', ' ', '\n', '\r']).filter(|word| !word.is_empty());
+    let allow = words
+        .map(|word| {
+            let network = word.parse().or_else(|_| word.parse::<std::net::IpAddr>().map(Into::into));
+            network.map_err(|_| format!("“{word}” is no network such as 192.0.2.0/24."))
+        })
+        .collect::<Result<_, _>>()?;
+    let expires_at = match fields.filled("expires_at") {
+        None => None,
+        Some(day) => Some(
+            Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"))
+                .ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())?,
+        ),
+    };
+    // The form has a random field: sent twice, it creates one key.
+    let key = fields.filled("once").map(|once| {
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(digest(&SHA256, once.as_bytes()).as_ref());
+        CreationKey { key: format!("portal-{once}"), fingerprint }
+    });
+    Ok(NewCredentialRequest {
+        server: ServerId(server),
+        name: fields.text("name").to_owned(),
+        scope: Scope::parse(fields.text("scope")).unwrap_or(Scope::Full),
+        test: fields.is_ticked("test"),
+        hold: fields.is_ticked("hold"),
+        allow,
+        expires_at,
+        key,
+    })
+}

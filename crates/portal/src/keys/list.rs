@@ -1,0 +1,99 @@
+//! List of keys, with the form for a new one.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use postroad_model::{CredentialId, Scope, ServerId};
+use postroad_store::{Credential, CredentialFilter};
+
+use crate::answer::{Answer, page_with};
+use crate::fields::query;
+use crate::layout::{Layout, Section};
+use crate::shown::When;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 100;
+
+struct Row {
+    id: i64,
+    name: String,
+    scope: &'static str,
+    is_test: bool,
+    is_holding: bool,
+    networks: String,
+    /// Revoked, expired or replaced: in one word.
+    ended: Option<&'static str>,
+    expires_at: Option<When>,
+    last_used_at: Option<When>,
+    created_at: When,
+}
+
+#[derive(Template)]
+#[template(path = "keys/list.html")]
+struct ListPage {
+    layout: Layout,
+    server: i64,
+    rows: Vec<Row>,
+    next: Option<String>,
+    problem: Option<String>,
+    /// Makes a form that is sent twice create one key.
+    once: String,
+    is_first: bool,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    list(&visit, server, StatusCode::OK, None).await
+}
+
+pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
+    let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
+    let after = visit.query.number("after").map(CredentialId);
+    let (keys, has_more) = visit.app().list_credentials_of(&visit.by, filter, after, PAGE_ROWS).await?;
+    let next = keys.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let now = visit.app().now();
+    let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
+    let once = new_once();
+    let is_first = rows.is_empty();
+    page_with(status, &ListPage { layout, server, rows, next, problem, once, is_first })
+}
+
+fn new_once() -> String {
+    let mut bytes = [0; 16];
+    // Without random bytes the form still works; it only cannot be told from its repetition.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn row(key: Credential, now: postroad_model::Timestamp) -> Row {
+    let ended = match &key {
+        Credential { revoked_at: Some(_), .. } => Some("Revoked"),
+        Credential { expires_at: Some(at), .. } if *at <= now => Some("Expired"),
+        Credential { replaced_by: Some(_), .. } => Some("Replaced"),
+        _ => None,
+    };
+    let networks: Vec<String> = key.allow.iter().map(ToString::to_string).collect();
+    Row {
+        id: key.id.0,
+        scope: scope_words(key.scope),
+        is_test: key.test,
+        is_holding: key.hold,
+        networks: networks.join(", "),
+        ended,
+        expires_at: key.expires_at.map(When),
+        last_used_at: key.last_used_at.map(When),
+        created_at: When(key.created_at),
+        name: key.name,
+    }
+}
+
+fn scope_words(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Full => "everything",
+        Scope::Send => "send",
+        Scope::Read => "read",
+        Scope::Address => "SMTP by address",
+    }
+}

@@ -1,0 +1,21 @@
+//! API keys of a server: shown once when they are made, with commands that send a first message.
+
+mod change;
+mod create;
+mod list;
+mod shown_once;
+mod snippets;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/keys", get(list::show).post(create::submit))
+        .route("/servers/{server}/keys/{key}/revoke", post(change::revoke))
+        .route("/servers/{server}/keys/{key}/rotate", post(change::rotate))
+}

@@ -1,0 +1,63 @@
+//! Page with a new key: the only time it is shown.
+
+use askama::Template;
+use postroad_app::access::Operation;
+use postroad_app::accounts::CreatedCredential;
+use postroad_model::Scope;
+
+use super::snippets::{Snippet, SnippetFacts, snippets};
+use crate::answer::{Answer, page};
+use crate::layout::{Layout, Section};
+use crate::messages::TimelineRow;
+use crate::servers::Arrival;
+use crate::state::SmtpAccess;
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "keys/shown_once.html")]
+struct KeyPage {
+    layout: Layout,
+    server: i64,
+    name: String,
+    /// `None` if the form was sent a second time.
+    api_key: Option<String>,
+    api_secret: String,
+    snippets: Vec<Snippet>,
+    smtp: Option<SmtpAccess>,
+    can_send: bool,
+    has_domain: bool,
+    arrival: Option<Arrival>,
+    timeline: Vec<TimelineRow>,
+}
+
+pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential) -> Answer {
+    let (_, layout) = visit.server_layout(server, "New key", Section::Keys).await?;
+    let caller = visit.caller(server, Operation::DomainsList).await?;
+    let (domains, _) = visit.app().list_domains(&caller, None, 50).await?;
+    let verified = domains.iter().find(|view| view.domain.verified_by.is_some());
+    let domain =
+        verified.map_or_else(|| "your-domain.example".to_owned(), |view| view.domain.name.to_string());
+    let smtp = visit.state.smtp().cloned();
+    let api_key = created.api_key;
+    let api_secret = created.api_secret.unwrap_or_default();
+    let facts = SnippetFacts {
+        base_url: &visit.base_url,
+        api_key: api_key.as_deref().unwrap_or("YOUR_API_KEY"),
+        api_secret: &api_secret,
+        domain: &domain,
+        smtp: smtp.as_ref(),
+    };
+    page(&KeyPage {
+        layout,
+        server,
+        name: created.credential.name,
+        snippets: snippets(&facts),
+        api_key,
+        api_secret,
+        smtp,
+        can_send: matches!(created.credential.scope, Scope::Full | Scope::Send),
+        has_domain: verified.is_some(),
+        arrival: None,
+        timeline: Vec::new(),
+    })
+}

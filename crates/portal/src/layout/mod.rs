@@ -1,0 +1,152 @@
+//! Menu, head and notices that all pages share (`templates/layout.html`).
+
+use postroad_store::{Server, User};
+
+use crate::assets;
+
+/// Page of the menu that is marked as the current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Servers,
+    Overview,
+    Messages,
+    Analytics,
+    Templates,
+    Domains,
+    Webhooks,
+    Keys,
+    Suppressions,
+    Settings,
+    People,
+    AccountKeys,
+    Audit,
+    You,
+}
+
+/// Pages about one server: section, folder, name, and the key that opens it after `g`.
+const OF_SERVER: &[(Section, &str, &str, &str)] = &[
+    (Section::Overview, "", "Overview", "o"),
+    (Section::Messages, "/messages", "Messages", "m"),
+    (Section::Analytics, "/analytics", "Analytics", "a"),
+    (Section::Templates, "/templates", "Templates", "t"),
+    (Section::Domains, "/domains", "Domains", "d"),
+    (Section::Webhooks, "/webhooks", "Webhooks", "w"),
+    (Section::Suppressions, "/suppressions", "Suppressions", "s"),
+    (Section::Keys, "/keys", "Keys", "k"),
+    (Section::Settings, "/settings", "Settings", "e"),
+];
+
+/// Pages about the account: section, path, name, key.
+const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
+    (Section::Servers, "/servers", "Servers", "v"),
+    (Section::People, "/account/people", "People", "p"),
+    (Section::AccountKeys, "/account/keys", "Account keys", "k"),
+    (Section::Audit, "/account/audit", "Audit log", "l"),
+    (Section::You, "/account/you", "You", "y"),
+];
+
+/// A link of the menu.
+pub(crate) struct MenuLink {
+    pub(crate) path: String,
+    pub(crate) name: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) is_current: bool,
+}
+
+/// A server in the menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerLink {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) is_suspended: bool,
+    pub(crate) is_development: bool,
+}
+
+impl ServerLink {
+    pub(crate) fn of(server: &Server) -> Self {
+        Self {
+            id: server.id.0,
+            name: server.name.clone(),
+            is_suspended: server.suspended_reason.is_some(),
+            is_development: server.mode == postroad_model::ServerMode::Development,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) title: String,
+    pub(crate) section: Section,
+    pub(crate) person: String,
+    pub(crate) csrf: String,
+    pub(crate) servers: Vec<ServerLink>,
+    pub(crate) server: Option<ServerLink>,
+    /// What the last form did.
+    pub(crate) notice: Option<&'static str>,
+    pub(crate) style: String,
+    pub(crate) script: String,
+    pub(crate) icon: String,
+}
+
+impl Layout {
+    pub(crate) fn new(title: &str, section: Section, person: &User, csrf: String) -> Self {
+        Self {
+            title: title.to_owned(),
+            section,
+            person: if person.name.is_empty() { person.email.clone() } else { person.name.clone() },
+            csrf,
+            servers: Vec::new(),
+            server: None,
+            notice: None,
+            style: assets::style_path(),
+            script: assets::script_path(),
+            icon: assets::icon_path(),
+        }
+    }
+
+    /// Menu of the server, or of the account on pages that are about no server.
+    pub(crate) fn links(&self) -> Vec<MenuLink> {
+        match &self.server {
+            Some(server) => self.menu(OF_SERVER, &format!("/servers/{}", server.id)),
+            None => self.menu(OF_ACCOUNT, ""),
+        }
+    }
+
+    /// Menu of the person at the top.
+    pub(crate) fn person_links(&self) -> Vec<MenuLink> {
+        self.menu(OF_ACCOUNT, "")
+    }
+
+    fn menu(&self, pages: &[(Section, &str, &'static str, &'static str)], base: &str) -> Vec<MenuLink> {
+        let link = |&(section, path, name, key): &(Section, &str, &'static str, &'static str)| MenuLink {
+            path: format!("{base}{path}"),
+            name,
+            key,
+            is_current: section == self.section,
+        };
+        pages.iter().map(link).collect()
+    }
+}
+
+/// Texts for `?done=`: a fixed table, so that a link cannot put words on the page.
+pub(crate) fn notice(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "retried" => "The message is tried again now.",
+        "released" => "Released: it is in the queue.",
+        "cancelled" => "Cancelled: it will not be sent.",
+        "changed" => "Done. The results are in the list.",
+        "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
+        "saved" => "Saved.",
+        "published" => "Published: mails are made of this version from now on.",
+        "created" => "Created.",
+        "removed" => "Removed.",
+        "revoked" => "Revoked: the key stops working at once.",
+        "checked" => "Checked.",
+        "replayed" => "The event is posted again.",
+        "suspended" => "Suspended: the server sends nothing.",
+        "resumed" => "Resumed.",
+        "ended" => "The sessions have ended.",
+        "signed-out" => "You are signed out.",
+        _ => return None,
+    })
+}

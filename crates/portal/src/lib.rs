@@ -1,0 +1,65 @@
+//! Portal: the pages for people, on the HTTP listener beside the API.
+//!
+//! A page is a handler, a template and a view made from `app`'s answers; `app` decides who may see and do what. Pages
+//! work without JavaScript; with it they update themselves. Everything that a stranger controls is escaped, and the HTML
+//! of messages is shown only in a sandboxed frame.
+
+mod account_keys;
+mod analytics;
+mod answer;
+mod assets;
+mod audit;
+mod chart;
+mod csrf;
+mod domains;
+mod fields;
+mod headers;
+mod keys;
+mod layout;
+mod live;
+mod messages;
+mod origin;
+mod own;
+mod people;
+mod problem;
+mod routes;
+mod servers;
+mod session;
+mod settings;
+mod shown;
+mod sign_in;
+mod state;
+mod suppressions;
+mod templates;
+mod visit;
+mod webhooks;
+
+use std::sync::Arc;
+
+use axum::Router;
+use postroad_app::App;
+use postroad_events::WebhookTester;
+
+pub use state::SmtpAccess;
+
+/// The pages of one service. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Portal {
+    state: Arc<state::PortalState>,
+}
+
+impl Portal {
+    pub fn new(app: App, webhooks: WebhookTester) -> Self {
+        Self { state: Arc::new(state::PortalState::new(app, webhooks)) }
+    }
+
+    /// How mail clients reach the relay, once its listeners are known.
+    pub fn set_smtp(&self, smtp: SmtpAccess) {
+        self.state.set_smtp(smtp);
+    }
+
+    /// Routes to merge with those of the API.
+    pub fn routes(&self) -> Router {
+        routes::routes(Arc::clone(&self.state))
+    }
+}

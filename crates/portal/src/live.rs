@@ -1,0 +1,84 @@
+//! Event stream of a server for open pages. It says only that something happened: the page then loads itself again, so that
+//! there is one way to show a thing.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use postroad_app::access::Operation;
+use postroad_app::{App, FeedRequest, FeedStart};
+use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::problem::Problem;
+use crate::state::PortalState;
+use crate::visit::Visit;
+
+/// A stream ends after this long; the browser opens the next, which checks the session again.
+const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
+const WAIT: Duration = Duration::from_secs(20);
+/// Events that one message of the stream stands for.
+const EVENTS_MAX: usize = 100;
+
+struct Stream {
+    app: App,
+    server_id: ServerId,
+    message_id: Option<MessageId>,
+    after: Option<EventCursor>,
+    until: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+pub(crate) async fn stream(
+    State(state): State<Arc<PortalState>>,
+    Path(server): Path<i64>,
+    visit: Visit,
+) -> Result<Response, Problem> {
+    let caller = visit.caller(server, Operation::EventsList).await?;
+    let permit = Arc::clone(&state.live).try_acquire_owned();
+    let permit = permit.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
+    let stream = Stream {
+        app: state.app.clone(),
+        server_id: caller.server_id,
+        message_id: visit.query.number("message").map(MessageId),
+        after: None,
+        until: Instant::now() + STREAM_TIME_MAX,
+        _permit: permit,
+    };
+    let events = stream::unfold(stream, next);
+    Ok(Sse::new(events).into_response())
+}
+
+async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
+    if stream.after.is_none() {
+        // The start: whatever happens from here on is told.
+        let page = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+        stream.after = Some(page.0);
+        return Some((Ok(Event::default().event("start").data("1")), stream));
+    }
+    if stream.app.is_stopping() || Instant::now() >= stream.until {
+        return None;
+    }
+    let after = stream.after?;
+    let (cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
+    stream.after = Some(cursor);
+    // A comment keeps proxies from closing a quiet connection.
+    let event =
+        if is_changed { Event::default().event("changed").data("1") } else { Event::default().comment("") };
+    Some((Ok(event), stream))
+}
+
+impl Stream {
+    /// The position reached, and whether there were events. `None` if the store does not answer: the browser tries again.
+    async fn look(&self, start: FeedStart, wait: Duration) -> Option<(EventCursor, bool)> {
+        let request =
+            FeedRequest { start, kinds: EventSet::ALL, message_id: self.message_id, limit: EVENTS_MAX, wait };
+        let page = self.app.list_events(self.server_id, request).await.ok()?;
+        Some((page.next, !page.events.is_empty()))
+    }
+}

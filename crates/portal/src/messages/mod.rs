@@ -1,0 +1,32 @@
+//! Messages of a server: the list with its search, one message, and what can be done to them.
+
+mod act;
+mod bulk;
+mod content;
+mod files;
+mod list;
+mod one;
+mod preview;
+mod timeline;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+pub(crate) use preview::sandboxed;
+pub(crate) use timeline::{TimelineRow, rows};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/messages", get(list::show))
+        .route("/servers/{server}/messages/bulk", post(bulk::submit))
+        .route("/servers/{server}/jobs/{job}", get(bulk::show))
+        .route("/servers/{server}/messages/{message}", get(one::show))
+        .route("/servers/{server}/messages/{message}/act", post(act::submit))
+        .route("/servers/{server}/messages/{message}/preview", get(preview::show))
+        .route("/servers/{server}/messages/{message}/raw", get(files::raw))
+        .route("/servers/{server}/messages/{message}/attachments/{number}", get(files::attachment))
+}

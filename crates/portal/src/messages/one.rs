@@ -1,0 +1,150 @@
+//! One message: its timeline, content, headers, and what can be done to it.
+
+use askama::Template;
+use axum::extract::Path;
+use postroad_app::MessageView;
+use postroad_app::access::Operation;
+use postroad_model::{MessageId, Status};
+use postroad_store::Message;
+
+use super::content;
+use super::timeline::{TimelineRow, rows};
+use crate::answer::{Answer, page};
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::shown::{StatusBadge, When, beginning, bytes};
+use crate::visit::Visit;
+
+/// Longest text on a page; the whole is in the download.
+const TEXT_BYTES_MAX: usize = 200_000;
+
+const TABS: [(&str, &str); 6] = [
+    ("timeline", "Timeline"),
+    ("preview", "Preview"),
+    ("text", "Text"),
+    ("source", "HTML source"),
+    ("headers", "Headers"),
+    ("attachments", "Attachments"),
+];
+
+struct AttachmentRow {
+    number: usize,
+    name: String,
+    content_type: String,
+    size: String,
+}
+
+#[derive(Default)]
+struct Content {
+    /// Retention has removed the body.
+    is_gone: bool,
+    has_html: bool,
+    text: Option<String>,
+    is_cut: bool,
+    headers: Vec<(String, String)>,
+    attachments: Vec<AttachmentRow>,
+}
+
+#[derive(Template)]
+#[template(path = "messages/one.html")]
+struct MessagePage {
+    layout: Layout,
+    server: i64,
+    id: i64,
+    token: String,
+    status: StatusBadge,
+    subject: String,
+    to: String,
+    from: String,
+    message_id: String,
+    tag: Option<String>,
+    template: Option<String>,
+    size: String,
+    accepted_at: When,
+    next_attempt_at: Option<When>,
+    send_at: Option<When>,
+    is_test: bool,
+    metadata: Vec<(String, String)>,
+    bounce_for: Option<i64>,
+    can_retry: bool,
+    is_held: bool,
+    is_scheduled: bool,
+    tab: &'static str,
+    timeline: Vec<TimelineRow>,
+    content: Content,
+}
+
+pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::MessagesTimeline).await?;
+    let timeline = visit.app().message_timeline(caller.server_id, MessageId(id)).await?;
+    let (_, layout) = visit.server_layout(server, &timeline.message.send.subject, Section::Messages).await?;
+    let wanted = visit.query.text("view");
+    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
+    let content = if tab == "timeline" {
+        Content::default()
+    } else {
+        read(&visit, server, &timeline.message, tab).await?
+    };
+    let (message, send) = (&timeline.message, &timeline.message.send);
+    page(&MessagePage {
+        layout,
+        server,
+        id,
+        token: message.token.to_string(),
+        status: StatusBadge(message.status),
+        subject: send.subject.clone(),
+        to: message.rcpt_to.clone(),
+        from: send.mail_from.clone(),
+        message_id: send.message_id.clone(),
+        tag: send.tag.clone(),
+        template: send.options.template.clone(),
+        size: bytes(visit.app().message_size(message)),
+        accepted_at: When(send.created_at),
+        next_attempt_at: message.next_attempt_at.map(When),
+        send_at: message.send_at.filter(|_| message.status == Status::Scheduled).map(When),
+        is_test: send.test,
+        metadata: send.metadata.clone().into_iter().collect(),
+        bounce_for: Some(message.bounce_for_id).filter(|id| *id != 0),
+        can_retry: matches!(message.status, Status::Pending | Status::SoftFail),
+        is_held: message.status == Status::Held,
+        is_scheduled: message.status == Status::Scheduled,
+        tab,
+        timeline: rows(timeline.items),
+        content,
+    })
+}
+
+async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Result<Content, Problem> {
+    let Some(view) = content::view(visit, server, message).await? else {
+        return Ok(Content { is_gone: true, ..Content::default() });
+    };
+    Ok(content_of(view, tab))
+}
+
+fn content_of(view: MessageView, tab: &str) -> Content {
+    let has_html = view.html_body.is_some();
+    let whole = match tab {
+        "text" => view.plain_body,
+        "source" => view.html_body,
+        _ => None,
+    };
+    let is_cut = whole.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);
+    let text = whole.map(|text| beginning(&text, TEXT_BYTES_MAX).to_owned());
+    let headers = view.headers.into_iter().flat_map(|(name, values)| {
+        values.into_iter().map(move |value| (name.clone(), beginning(&value, TEXT_BYTES_MAX).to_owned()))
+    });
+    let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
+        number: at + 1,
+        name: file.filename,
+        content_type: file.content_type,
+        size: bytes(file.content.len() as u64),
+    });
+    Content {
+        is_gone: false,
+        has_html,
+        text,
+        is_cut,
+        headers: if tab == "headers" { headers.collect() } else { Vec::new() },
+        attachments: attachments.collect(),
+    }
+}

@@ -1,0 +1,107 @@
+//! The HTML of a message, for the sandboxed frame on its page. Its policy lets it run and load nothing; pictures that are
+//! part of the message are put into it as data.
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lol_html::{RewriteStrSettings, element, rewrite_str};
+use postroad_app::{AttachmentView, MessageView};
+
+use super::content;
+use crate::answer::Answer;
+use crate::problem::Problem;
+use crate::visit::Visit;
+
+/// `sandbox` without any permission: no scripts, no forms, no navigation of the page around it, an origin of its own.
+const POLICY: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'self'";
+/// Pictures that are put into the HTML, in total.
+const PICTURES_BYTES_MAX: usize = 4 << 20;
+
+pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
+    let record = content::record(&visit, server, id).await?;
+    let view = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
+    let prepared = tokio::task::spawn_blocking(move || with_pictures(view).map(sandboxed)).await;
+    prepared.map_err(|error| Problem::Internal(error.to_string()))?.ok_or(Problem::NotFound)
+}
+
+/// An answer with HTML of somebody else, for a frame with `sandbox`.
+pub(crate) fn sandboxed(html: String) -> Response {
+    let mut response = Response::new(Body::from(without_loaders(&html)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    response
+}
+
+/// The HTML with `cid:` addresses replaced by the pictures they name.
+fn with_pictures(view: MessageView) -> Option<String> {
+    let mut html = view.html_body?;
+    let mut left = PICTURES_BYTES_MAX;
+    for picture in view.attachments.iter().filter(|file| is_picture(file)) {
+        let Some(content_id) = &picture.content_id else { continue };
+        let address = format!("cid:{content_id}");
+        let uses = html.matches(&address).count();
+        let bytes = picture.content.len().saturating_mul(4) / 3 * uses;
+        if uses > 0 && bytes <= left {
+            left -= bytes;
+            let data = STANDARD.encode(&picture.content);
+            html = html.replace(&address, &format!("data:{};base64,{data}", picture.content_type));
+        }
+    }
+    Some(html)
+}
+
+/// The HTML without elements that load something. The policy forbids that too, but Chromium connects to the host of a
+/// frame before it asks the policy, which shows the sender that somebody looks. HTML that cannot be rewritten is shown as
+/// text.
+fn without_loaders(html: &str) -> String {
+    let loaders = "script, iframe, frame, object, embed, portal, link, base, meta[http-equiv], audio, video";
+    let remove = element!(loaders, |element| {
+        element.remove();
+        Ok(())
+    });
+    let settings = RewriteStrSettings { element_content_handlers: vec![remove], ..RewriteStrSettings::new() };
+    rewrite_str(html, settings).unwrap_or_else(|_| html.replace('&', "&amp;").replace('<', "&lt;"))
+}
+
+fn is_picture(file: &AttachmentView) -> bool {
+    ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&file.content_type.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_load_are_taken_out() {
+        let html = "<p>a<iframe src=x>b</iframe><IFRAME SRC=x></iframe><meta http-equiv=refresh content=0><link href=x>c</p>";
+        assert_eq!(without_loaders(html), "<p>ac</p>");
+    }
+
+    #[test]
+    fn pictures_of_the_message_are_put_in() {
+        let picture = |content_id: &str, content_type: &str, length| AttachmentView {
+            filename: "x".to_owned(),
+            content_type: content_type.to_owned(),
+            content_id: Some(content_id.to_owned()),
+            content: vec![0; length],
+        };
+        let view = MessageView {
+            html_body: Some("<img src=\"cid:a\"><img src=\"cid:b\"><img src=\"cid:c\">".to_owned()),
+            attachments: vec![
+                picture("a", "image/png", 3),
+                picture("b", "text/html", 3),
+                picture("c", "image/png", 5 << 20),
+            ],
+            ..MessageView::default()
+        };
+        let expected = "<img src=\"data:image/png;base64,AAAA\"><img src=\"cid:b\"><img src=\"cid:c\">";
+        assert_eq!(with_pictures(view).as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,133 @@
+//! Timeline of a message as rows: what happened, why, and the SMTP conversation behind it.
+
+use postroad_app::TimelineItem;
+use serde_json::Value;
+
+use crate::shown::When;
+
+pub(crate) struct TimelineRow {
+    pub(crate) at: When,
+    /// Word for the dot's colour.
+    pub(crate) tone: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) text: String,
+    /// Name and value of what is known beside it.
+    pub(crate) facts: Vec<(&'static str, String)>,
+    /// Lines of the SMTP conversation.
+    pub(crate) transcript: Vec<String>,
+    /// What to do about a refusal.
+    pub(crate) advice: Option<&'static str>,
+}
+
+pub(crate) fn rows(items: Vec<TimelineItem>) -> Vec<TimelineRow> {
+    items.into_iter().map(row).collect()
+}
+
+fn row(item: TimelineItem) -> TimelineRow {
+    let data = &item.data;
+    let status = data["status"].as_str().unwrap_or_default();
+    let (title, tone) = title(item.kind, status);
+    let class = data["bounce_class"].as_str();
+    let is_refusal = matches!(status, "HardFail" | "SoftFail" | "Bounced");
+    TimelineRow {
+        at: When(item.at),
+        tone,
+        title,
+        facts: facts(data),
+        transcript: lines(&data["transcript"]),
+        advice: class.filter(|_| is_refusal).and_then(advice),
+        text: item.text,
+    }
+}
+
+fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
+    match (kind, status) {
+        ("accepted", _) => ("Accepted", "calm"),
+        ("dns", _) => ("DNS", "off"),
+        ("attempt", "Sent") | ("sent", _) => ("Delivered", "good"),
+        ("attempt", "HardFail") | ("failed", _) => ("Failed", "bad"),
+        ("attempt", _) | ("delayed", _) => ("Delayed", "warn"),
+        ("wait", _) => ("Waiting", "calm"),
+        ("held", _) => ("Held", "warn"),
+        ("released", _) => ("Released", "calm"),
+        ("queued", _) => ("Queued", "calm"),
+        ("bounced", _) => ("Bounced", "bad"),
+        ("cancelled", _) => ("Cancelled", "off"),
+        ("opened", _) => ("Opened", "good"),
+        ("clicked", _) => ("Clicked", "good"),
+        ("unsubscribed", _) => ("Unsubscribed", "warn"),
+        ("complained", _) => ("Complaint", "bad"),
+        ("webhook", _) => ("Webhook", "off"),
+        _ => ("Event", "off"),
+    }
+}
+
+/// Facts that are there, in the order in which people look for them.
+fn facts(data: &Value) -> Vec<(&'static str, String)> {
+    let text = |name: &str| match &data[name] {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let mut facts: Vec<(&'static str, String)> = Vec::new();
+    for (label, name) in [
+        ("Reply", "output"),
+        ("Code", "code"),
+        ("Enhanced code", "enhanced_code"),
+        ("Class", "bounce_class"),
+        ("Host", "mx"),
+        ("Address", "remote_ip"),
+        ("From address", "source_ip"),
+        ("TLS", "tls"),
+        ("Until", "until"),
+        ("User agent", "user_agent"),
+        ("Next attempt", "next_attempt_at"),
+    ] {
+        facts.extend(text(name).map(|value| (label, value)));
+    }
+    if let Some(seconds) = data["time"].as_f64() {
+        facts.push(("Took", crate::shown::duration((seconds * 1e6) as i64)));
+    }
+    if data["possible_duplicate"] == true {
+        facts.push(("Note", "an earlier attempt may have arrived: its reply was lost".to_owned()));
+    }
+    facts
+}
+
+fn lines(value: &Value) -> Vec<String> {
+    let lines = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    lines.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+/// What a sender can do about a class of refusals.
+fn advice(class: &str) -> Option<&'static str> {
+    Some(match class {
+        "bad_mailbox" => {
+            "The mailbox does not exist. Correct the address with the person; it is suppressed here meanwhile."
+        }
+        "bad_domain" => "The domain does not exist or takes no mail. Check the address for a typing mistake.",
+        "full" => "The mailbox has no space left. It is tried again by itself; only its owner can make room.",
+        "inactive" => "The mailbox was closed. Remove the address from your data.",
+        "spam_block" => {
+            "The receiver takes this message for spam. Look at its links and wording, and compare with what others get through."
+        }
+        "reputation" => {
+            "The receiver distrusts the sending address or domain. Send less for a while, and only to people who expect it."
+        }
+        "policy" => "A rule of the receiver refuses it; the reply names it.",
+        "auth_failure" => {
+            "SPF, DKIM or DMARC failed. Open Domains and mend the records that are not verified."
+        }
+        "rate_limited" => {
+            "The receiver asks to send slower. Postroad has slowed down and tries again by itself."
+        }
+        "too_large" => {
+            "The message is larger than the receiver takes. Link to the file instead of attaching it."
+        }
+        "content" => "The receiver refuses what is in the message: often the type of an attachment.",
+        "dns" => "A DNS look-up failed. It is tried again by itself.",
+        "timeout" => "The receiver did not answer in time. It is tried again by itself.",
+        "relaying_denied" => "The host does not take mail for that domain: its MX record is probably wrong.",
+        _ => return None,
+    })
+}

@@ -1,0 +1,226 @@
+//! Problems as pages: one table from problem to status, title and text. Internal causes go to the log.
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use postroad_app::access::Denial;
+use postroad_app::accounts::AccountRefusal;
+use postroad_app::domains::DomainRefusal;
+use postroad_app::templates::TemplateRefusal;
+use postroad_app::users::UserRefusal;
+use postroad_app::{FieldProblem, LookupError, Refusal, WebhookRefusal};
+use postroad_store::StoreError;
+
+use crate::answer::see_other;
+use crate::fields::query;
+use crate::{assets, csrf};
+
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// Nobody is signed in; with the path to return to.
+    SignIn {
+        next: String,
+    },
+    /// The form was sent from a page of another site.
+    ForeignOrigin,
+    /// The form belongs to another session, or to none.
+    StaleForm,
+    NotFound,
+    /// The role of the person is too low.
+    Denied(String),
+    Invalid(String),
+    /// The store does not answer, or too much is going on.
+    Unavailable(String),
+    Internal(String),
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage<'a> {
+    title: &'a str,
+    text: &'a str,
+    style: String,
+    icon: String,
+}
+
+impl Problem {
+    fn row(&self) -> (StatusCode, &'static str, &str) {
+        match self {
+            Self::SignIn { .. } => (StatusCode::SEE_OTHER, "Sign in", ""),
+            Self::ForeignOrigin => (
+                StatusCode::FORBIDDEN,
+                "This request came from another site",
+                "Nothing was changed. Open the page here and try again.",
+            ),
+            Self::StaleForm => (
+                StatusCode::FORBIDDEN,
+                "This form is out of date",
+                "You have signed in or out since it was opened. Nothing was changed: go back, load the page again and repeat it.",
+            ),
+            Self::NotFound => (
+                StatusCode::NOT_FOUND,
+                "There is nothing here",
+                "It may have been deleted, or belong to someone else.",
+            ),
+            Self::Denied(text) => (StatusCode::FORBIDDEN, "You may not do this", text),
+            Self::Invalid(text) => (StatusCode::UNPROCESSABLE_ENTITY, "That did not work", text),
+            Self::Unavailable(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Please try again in a moment",
+                "The service is busy, or its database does not answer. Mail that was accepted is safe.",
+            ),
+            Self::Internal(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong here",
+                "The log of the service has the cause; the answer's X-Request-Id names the entry.",
+            ),
+        }
+    }
+
+    /// The text for a form that is shown again; problems that no form explains stay what they are.
+    pub(crate) fn into_form_text(self) -> Result<String, Self> {
+        match self {
+            Self::Invalid(text) => Ok(text),
+            other => Err(other),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        if let Self::SignIn { next } = &self {
+            let next = if next == "/" { "" } else { next };
+            return see_other(&format!("/sign_in{}", query(&[("next", next)])));
+        }
+        if let Self::Internal(cause) | Self::Unavailable(cause) = &self {
+            tracing::error!(%cause, "portal: a page failed");
+        }
+        let (status, title, text) = self.row();
+        let page = ProblemPage { title, text, style: assets::style_path(), icon: assets::icon_path() };
+        let mut response = Response::new(Body::from(page.render().unwrap_or_else(|_| title.to_owned())));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        response
+    }
+}
+
+/// All problems of a form in one text, without the field names of the API.
+pub(crate) fn sentences(problems: &[FieldProblem]) -> String {
+    let texts: Vec<String> =
+        problems.iter().map(|problem| format!("{}.", problem.message.trim_end_matches('.'))).collect();
+    texts.join(" ")
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Self::NotFound,
+            StoreError::Conflict => Self::Invalid("Something of this name exists already.".to_owned()),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match &refusal {
+            Refusal::Validation(problems) | Refusal::CeilingExceeded(problems) => {
+                Self::Invalid(sentences(problems))
+            }
+            Refusal::Unavailable(cause) => Self::Unavailable(cause.clone()),
+            Refusal::Internal(cause) => Self::Internal(cause.clone()),
+            other => Self::Invalid(format!("{}.", other.message())),
+        }
+    }
+}
+
+impl From<AccountRefusal> for Problem {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::Refused(refusal) => refusal.into(),
+            AccountRefusal::Denied(Denial::NotFound) | AccountRefusal::NotFound(_) => Self::NotFound,
+            AccountRefusal::Denied(Denial::Role { needed }) => Self::Denied(format!(
+                "It needs the role {needed} or a higher one. Ask an owner of the account."
+            )),
+            AccountRefusal::Denied(_) => {
+                Self::Denied("Only the operator of the service does this.".to_owned())
+            }
+            AccountRefusal::Store(error) => error.into(),
+            other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
+        }
+    }
+}
+
+impl From<UserRefusal> for Problem {
+    fn from(refusal: UserRefusal) -> Self {
+        match refusal {
+            UserRefusal::Account(refusal) => refusal.into(),
+            UserRefusal::Store(error) => error.into(),
+            UserRefusal::Sealed(error) => Self::Internal(error.to_string()),
+            other => Self::Invalid(format!("{other}.")),
+        }
+    }
+}
+
+impl From<DomainRefusal> for Problem {
+    fn from(refusal: DomainRefusal) -> Self {
+        match refusal {
+            DomainRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
+            DomainRefusal::NotFound => Self::NotFound,
+            DomainRefusal::Store(error) => error.into(),
+            other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
+        }
+    }
+}
+
+impl From<TemplateRefusal> for Problem {
+    fn from(refusal: TemplateRefusal) -> Self {
+        let text = match refusal {
+            TemplateRefusal::Validation(problems) => sentences(&problems),
+            TemplateRefusal::Invalid(problems) => {
+                problems.first().map_or_else(String::new, |problem| format!("{}.", problem.message))
+            }
+            TemplateRefusal::NotFound | TemplateRefusal::VersionNotFound => return Self::NotFound,
+            TemplateRefusal::NotPublished => "No version is published yet.".to_owned(),
+            TemplateRefusal::NothingToRollBackTo => "No version was published before.".to_owned(),
+            TemplateRefusal::AliasTaken => "Another template has this alias.".to_owned(),
+            TemplateRefusal::InUse => "Other templates use this layout.".to_owned(),
+            TemplateRefusal::TooMany => "The server has as many templates as it may have.".to_owned(),
+            TemplateRefusal::Render(failure) => format!("{}.", failure.message()),
+            TemplateRefusal::Store(refusal) => return refusal.into(),
+        };
+        Self::Invalid(text)
+    }
+}
+
+impl From<WebhookRefusal> for Problem {
+    fn from(refusal: WebhookRefusal) -> Self {
+        match refusal {
+            WebhookRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
+            WebhookRefusal::NotFound => Self::NotFound,
+            WebhookRefusal::Store(error) => error.into(),
+            other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
+        }
+    }
+}
+
+impl From<LookupError> for Problem {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::NotFound => Self::NotFound,
+            LookupError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The hidden field that every form of a signed-in person has.
+pub(crate) fn check_token(session: &str, given: &str) -> Result<(), Problem> {
+    if csrf::is_valid(session, given) { Ok(()) } else { Err(Problem::StaleForm) }
+}

@@ -1,0 +1,39 @@
+//! Table of all routes, by subject. Every answer gets the security headers, and every request that changes something is
+//! checked for its origin.
+
+use std::sync::Arc;
+
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use axum::{Router, middleware};
+
+use crate::problem::Problem;
+use crate::state::PortalState;
+use crate::{
+    account_keys, analytics, assets, audit, domains, headers, keys, live, messages, origin, own, people,
+    servers, settings, sign_in, suppressions, templates, webhooks,
+};
+
+pub(crate) fn routes(state: Arc<PortalState>) -> Router {
+    Router::new()
+        .merge(sign_in::routes())
+        .merge(servers::routes())
+        .merge(messages::routes())
+        .merge(analytics::routes())
+        .merge(templates::routes())
+        .merge(domains::routes())
+        .merge(webhooks::routes())
+        .merge(keys::routes())
+        .merge(suppressions::routes())
+        .merge(settings::routes())
+        .merge(people::routes())
+        .merge(own::routes())
+        .merge(account_keys::routes())
+        .merge(audit::routes())
+        .route("/servers/{server}/live", get(live::stream))
+        .route(assets::PATH, get(assets::serve))
+        .method_not_allowed_fallback(async || Problem::NotFound.into_response())
+        .layer(middleware::from_fn(origin::check))
+        .layer(middleware::from_fn(headers::guard))
+        .with_state(state)
+}

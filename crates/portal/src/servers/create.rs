@@ -1,0 +1,24 @@
+//! Creates a server and goes on to its first key.
+
+use axum::http::StatusCode;
+use postroad_app::accounts::NewServerRequest;
+use postroad_model::ServerMode;
+
+use super::list::list;
+use crate::answer::{Answer, see_other};
+use crate::problem::Problem;
+use crate::visit::Form;
+
+pub(super) async fn submit(form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let name = fields.text("name").to_owned();
+    let mode = ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live);
+    let request = NewServerRequest { account: None, name: name.clone(), mode, key: None };
+    match visit.app().create_server_of(&visit.by, request).await {
+        Ok(created) => Ok(see_other(&format!("/servers/{}/keys?first=1", created.value.id))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), &name).await
+        }
+    }
+}

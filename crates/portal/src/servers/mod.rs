@@ -1,0 +1,24 @@
+//! Servers of the account: list, creation, and the overview of one.
+
+mod create;
+mod first_message;
+mod list;
+mod overview;
+mod start;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+pub(crate) use first_message::Arrival;
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/", get(start::show))
+        .route("/servers", get(list::show).post(create::submit))
+        .route("/servers/{server}", get(overview::show))
+        .route("/servers/{server}/first_message", get(first_message::show))
+}

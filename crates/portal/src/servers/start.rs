@@ -1,0 +1,11 @@
+//! The start page: the only or first server, or the list when there is none yet.
+
+use crate::answer::{Answer, see_other};
+use crate::visit::Visit;
+
+pub(super) async fn show(visit: Visit) -> Answer {
+    let (servers, _) = visit.app().list_servers_of(&visit.by, visit.own_servers(), None, 1).await?;
+    let path =
+        servers.first().map_or_else(|| "/servers".to_owned(), |server| format!("/servers/{}", server.id));
+    Ok(see_other(&path))
+}

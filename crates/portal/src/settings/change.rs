@@ -1,0 +1,70 @@
+//! Saves settings; suspends, resumes and deletes a server.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::ServerChangeRequest;
+use postroad_app::access::Operation;
+use postroad_model::{Change, ServerId};
+
+use super::show::form;
+use crate::answer::{Answer, see_other};
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::visit::Form;
+
+pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
+    let Form { visit, fields } = sent;
+    let caller = visit.caller(server, Operation::ServerUpdate).await?;
+    let changed = match read(&fields) {
+        Ok(request) => visit.app().update_own_server(&caller, request).await.map_err(Problem::from),
+        Err(text) => Err(Problem::Invalid(text)),
+    };
+    match changed {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
+        Err(problem) => {
+            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+        }
+    }
+}
+
+fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
+    let number = |name: &str, words: &str| match fields.filled(name) {
+        None => Ok(Change::Clear),
+        Some(text) => {
+            text.parse().map(Change::Set).map_err(|_| format!("{words} should be a number, or empty."))
+        }
+    };
+    let hosts = fields.raw("excluded_hosts").split_whitespace().map(ToOwned::to_owned).collect();
+    Ok(ServerChangeRequest {
+        name: Some(fields.text("name").to_owned()),
+        mode: Some(fields.text("mode").to_owned()),
+        send_rate: fields.filled("send_rate").map_or(Change::Clear, |rate| Change::Set(rate.to_owned())),
+        hourly_limit: number("hourly_limit", "Messages an hour")?,
+        track_opens: Some(fields.is_ticked("track_opens")),
+        track_clicks: Some(fields.is_ticked("track_clicks")),
+        track_excluded_hosts: Some(hosts),
+        bodies_days: number("bodies_days", "Days that content is kept")?,
+        messages_days: number("messages_days", "Days that messages are kept")?,
+    })
+}
+
+pub(super) async fn suspend(Path(server): Path<i64>, sent: Form) -> Answer {
+    let reason = Some(sent.fields.text("reason").to_owned());
+    sent.visit.app().suspend_server_of(&sent.visit.by, ServerId(server), reason).await?;
+    Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
+}
+
+pub(super) async fn resume(Path(server): Path<i64>, sent: Form) -> Answer {
+    sent.visit.app().suspend_server_of(&sent.visit.by, ServerId(server), None).await?;
+    Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
+}
+
+pub(super) async fn delete(Path(server): Path<i64>, sent: Form) -> Answer {
+    let record = sent.visit.app().find_server_of(&sent.visit.by, ServerId(server)).await?;
+    if sent.fields.text("name") != record.name {
+        let text = "Type the name of the server to delete it. Nothing was changed.";
+        return Err(Problem::Invalid(text.to_owned()));
+    }
+    sent.visit.app().delete_server(&sent.visit.by, ServerId(server)).await?;
+    Ok(see_other("/servers?done=removed"))
+}

@@ -1,0 +1,19 @@
+//! Settings of a server: name, mode, limits, tracking, retention; suspend and delete.
+
+mod change;
+mod show;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/settings", get(show::show).post(change::update))
+        .route("/servers/{server}/suspend", post(change::suspend))
+        .route("/servers/{server}/resume", post(change::resume))
+        .route("/servers/{server}/delete", post(change::delete))
+}

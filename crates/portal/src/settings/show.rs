@@ -1,0 +1,71 @@
+//! The form with a server's settings.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_model::ServerMode;
+
+use crate::answer::{Answer, page_with};
+use crate::layout::{Layout, Section};
+use crate::shown::When;
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "settings/show.html")]
+struct SettingsPage {
+    layout: Layout,
+    server: i64,
+    name: String,
+    is_live: bool,
+    suspended: Option<String>,
+    send_rate: String,
+    hourly_limit: String,
+    tracks_opens: bool,
+    tracks_clicks: bool,
+    excluded_hosts: String,
+    bodies_days: String,
+    messages_days: String,
+    /// Highest values that the operator allows, in words.
+    ceilings: Vec<String>,
+    created_at: When,
+    problem: Option<String>,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    form(&visit, server, StatusCode::OK, None).await
+}
+
+pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    let caller = visit.caller(server, Operation::ServerGet).await?;
+    let (_, layout) = visit.server_layout(server, "Settings", Section::Settings).await?;
+    let record = visit.app().find_own_server(caller.server_id).await?;
+    let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let ceilings = &record.ceilings;
+    let mut words = Vec::new();
+    words.extend(ceilings.mode.map(|mode| format!("mode {mode}")));
+    words.extend(ceilings.send_rate.map(|rate| format!("send rate {rate}")));
+    words.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
+    words.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
+    words.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
+    page_with(
+        status,
+        &SettingsPage {
+            layout,
+            server,
+            is_live: record.mode == ServerMode::Live,
+            send_rate: record.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            hourly_limit: number(record.hourly_limit),
+            tracks_opens: record.tracking.opens,
+            tracks_clicks: record.tracking.clicks,
+            excluded_hosts: record.tracking.excluded_hosts.join("\n"),
+            bodies_days: number(record.retention.bodies_days),
+            messages_days: number(record.retention.messages_days),
+            ceilings: words,
+            created_at: When(record.created_at),
+            suspended: record.suspended_reason,
+            name: record.name,
+            problem,
+        },
+    )
+}

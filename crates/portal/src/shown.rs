@@ -1,0 +1,115 @@
+//! Values as pages show them: times, sizes, statuses. Texts of strangers are not among them: templates escape those.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+use postroad_model::{Status, Timestamp};
+
+/// A time in UTC, which the script turns into the reader's time zone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct When(pub(crate) Timestamp);
+
+impl HtmlSafe for When {}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let iso = self.0.to_rfc3339_millis();
+        let (day, time) = iso.split_once('T').unwrap_or((&iso, ""));
+        let second = time.get(..8).unwrap_or(time);
+        write!(f, r#"<time datetime="{iso}" title="{iso}">{day} {second} UTC</time>"#)
+    }
+}
+
+/// A status in words and colour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatusBadge(pub(crate) Status);
+
+impl HtmlSafe for StatusBadge {}
+
+impl fmt::Display for StatusBadge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tone = match self.0 {
+            Status::Sent => "good",
+            Status::Pending | Status::Scheduled => "calm",
+            Status::Held | Status::SoftFail => "warn",
+            Status::HardFail | Status::Bounced => "bad",
+            Status::HoldCancelled | Status::Cancelled => "off",
+        };
+        write!(f, r#"<span class="badge {tone}">{}</span>"#, status_words(self.0))
+    }
+}
+
+pub(crate) fn status_words(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "Queued",
+        Status::Scheduled => "Scheduled",
+        Status::Held => "Held",
+        Status::SoftFail => "Delayed",
+        Status::Sent => "Delivered",
+        Status::HardFail => "Failed",
+        Status::Bounced => "Bounced",
+        Status::HoldCancelled => "Hold cancelled",
+        Status::Cancelled => "Cancelled",
+    }
+}
+
+/// A number of bytes with its unit.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
+        _ => format!("{:.1} MB", count as f64 / 1e6),
+    }
+}
+
+/// A duration with the unit that fits.
+pub(crate) fn duration(micros: i64) -> String {
+    match micros {
+        ..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{} ms", micros / 1_000),
+        1_000_000..120_000_000 => format!("{:.1} s", micros as f64 / 1e6),
+        _ => format!("{} min", micros / 60_000_000),
+    }
+}
+
+/// A number with thin spaces between its thousands.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 * 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The beginning of a text.
+pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_units() {
+        assert_eq!(
+            (bytes(999), bytes(1_500), bytes(2_500_000)),
+            ("999 B".into(), "1.5 kB".into(), "2.5 MB".into())
+        );
+        assert_eq!(
+            (duration(900), duration(1_500), duration(2_500_000)),
+            ("900 µs".into(), "1 ms".into(), "2.5 s".into())
+        );
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(12), "12");
+        let when = When(Timestamp::from_micros(1_794_711_600_250_000));
+        assert_eq!(
+            when.to_string(),
+            r#"<time datetime="2026-11-15T03:00:00.250Z" title="2026-11-15T03:00:00.250Z">2026-11-15 03:00:00 UTC</time>"#
+        );
+    }
+}

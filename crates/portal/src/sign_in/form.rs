@@ -1,0 +1,127 @@
+//! A request of somebody who is not signed in.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::http::header::USER_AGENT;
+use axum::response::Response;
+use postroad_app::users::{NewSession, Visitor};
+use postroad_app::{App, Peer};
+
+use crate::answer::{Answer, page_with, see_other};
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::state::PortalState;
+use crate::visit::peer;
+use crate::{assets, session};
+
+/// Request with its query and, if it is a form, its fields.
+pub(super) struct OpenRequest {
+    pub(super) state: Arc<PortalState>,
+    pub(super) query: Fields,
+    pub(super) fields: Fields,
+    pub(super) visitor: Visitor,
+    peer: Peer,
+}
+
+impl FromRequest<Arc<PortalState>> for OpenRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<PortalState>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let peer = peer(&parts)?;
+        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let visitor = Visitor {
+            address: peer.address,
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            previous_token: session::token(&parts.headers, peer),
+        };
+        let fields = if parts.method.is_safe() { Fields::default() } else { Fields::of_body(body).await? };
+        Ok(Self {
+            state: Arc::clone(state),
+            query: Fields::of_query(parts.uri.query()),
+            fields,
+            visitor,
+            peer,
+        })
+    }
+}
+
+impl OpenRequest {
+    pub(super) fn app(&self) -> &App {
+        &self.state.app
+    }
+
+    /// Gives the session to the browser and goes on to `next`.
+    pub(super) fn signed_in(&self, session: &NewSession, next: &str) -> Response {
+        let mut response = see_other(own_path(next));
+        session::begin(&mut response, self.peer, session, self.app().now());
+        response
+    }
+}
+
+/// A path of this site; anything else is the start page.
+fn own_path(next: &str) -> &str {
+    let is_path = next.starts_with('/') && !next.starts_with("//");
+    let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    if is_path && is_plain { next } else { "/" }
+}
+
+/// One field of a page for people who are not signed in.
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) value: String,
+    pub(super) autocomplete: &'static str,
+    pub(super) hint: &'static str,
+}
+
+/// A page with one form.
+#[derive(Template)]
+#[template(path = "sign_in/form.html")]
+pub(super) struct FormPage {
+    pub(super) title: &'static str,
+    pub(super) text: String,
+    pub(super) action: &'static str,
+    pub(super) fields: Vec<Field>,
+    /// Name and value of hidden fields.
+    pub(super) hidden: Vec<(&'static str, String)>,
+    pub(super) button: &'static str,
+    pub(super) problem: Option<String>,
+    pub(super) notice: Option<&'static str>,
+    /// Path and words of a link below the form.
+    pub(super) link: Option<(&'static str, &'static str)>,
+}
+
+impl FormPage {
+    pub(super) fn show(&self) -> Answer {
+        let status = if self.problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+        page_with(status, self)
+    }
+
+    fn style(&self) -> String {
+        assets::style_path()
+    }
+
+    fn icon(&self) -> String {
+        assets::icon_path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_path;
+
+    #[test]
+    fn only_paths_of_this_site_are_followed() {
+        assert_eq!(own_path("/servers/1?q=a%20b"), "/servers/1?q=a%20b");
+        for foreign in
+            ["", "//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nb", "servers", "/a b"]
+        {
+            assert_eq!(own_path(foreign), "/", "{foreign:?}");
+        }
+    }
+}

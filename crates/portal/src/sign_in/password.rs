@@ -1,0 +1,62 @@
+//! Signing in with e-mail address and password, or by the link that `postroad dev` prints.
+
+use postroad_app::users::{SignIn, SignInRequest};
+
+use super::code;
+use super::form::{Field, FormPage, OpenRequest};
+use crate::answer::Answer;
+use crate::layout::notice;
+use crate::problem::Problem;
+
+pub(super) async fn show(request: OpenRequest) -> Answer {
+    let token = request.query.text("token");
+    if token.is_empty() {
+        return form(&request, "", request.query.text("next"), None);
+    }
+    match request.app().sign_in_by_link(token, &request.visitor).await {
+        Ok(session) => Ok(request.signed_in(&session, "/")),
+        Err(refusal) => form(&request, "", "", Some(Problem::from(refusal).into_form_text()?)),
+    }
+}
+
+pub(super) async fn submit(request: OpenRequest) -> Answer {
+    let (email, next) = (request.fields.text("email"), request.fields.text("next"));
+    let given =
+        SignInRequest { email: email.to_owned(), password: request.fields.raw("password").to_owned() };
+    match request.app().sign_in(given, &request.visitor).await {
+        Ok(SignIn::Done(session)) => Ok(request.signed_in(&session, next)),
+        Ok(SignIn::NeedsCode { token }) => code::form(&token, next, None),
+        Err(refusal) => form(&request, email, next, Some(Problem::from(refusal).into_form_text()?)),
+    }
+}
+
+fn form(request: &OpenRequest, email: &str, next: &str, problem: Option<String>) -> Answer {
+    let email = Field {
+        name: "email",
+        label: "E-mail address",
+        kind: "email",
+        value: email.to_owned(),
+        autocomplete: "username",
+        hint: "",
+    };
+    let password = Field {
+        name: "password",
+        label: "Password",
+        kind: "password",
+        value: String::new(),
+        autocomplete: "current-password",
+        hint: "",
+    };
+    let page = FormPage {
+        title: "Sign in",
+        text: String::new(),
+        action: "/sign_in",
+        fields: vec![email, password],
+        hidden: vec![("next", next.to_owned())],
+        button: "Sign in",
+        problem,
+        notice: notice(request.query.text("done")),
+        link: Some(("/reset_password", "Forgot the password?")),
+    };
+    page.show()
+}

@@ -1,0 +1,74 @@
+//! A forgotten password: a link by mail, and the form it leads to.
+
+use super::form::{Field, FormPage, OpenRequest};
+use super::set_up::new_password;
+use crate::answer::{Answer, see_other};
+use crate::problem::Problem;
+
+pub(super) async fn show(request: OpenRequest) -> Answer {
+    let token = request.query.text("token");
+    if token.is_empty() {
+        return ask(None, request.query.text("done") == "sent");
+    }
+    request.app().check_reset_link(token).await?;
+    choose(token, None)
+}
+
+pub(super) async fn submit(request: OpenRequest) -> Answer {
+    let token = request.fields.text("token");
+    if token.is_empty() {
+        // The answer is the same whether there is such a person or not.
+        return match request
+            .app()
+            .request_password_reset(request.fields.text("email"), &request.visitor)
+            .await
+        {
+            Ok(()) => Ok(see_other("/reset_password?done=sent")),
+            Err(refusal) => ask(Some(Problem::from(refusal).into_form_text()?), false),
+        };
+    }
+    match request.app().reset_password(token, request.fields.raw("password"), &request.visitor).await {
+        Ok(Some(session)) => Ok(request.signed_in(&session, "/")),
+        // A person with an authenticator app signs in with a code.
+        Ok(None) => Ok(see_other("/sign_in?done=saved")),
+        Err(refusal) => choose(token, Some(Problem::from(refusal).into_form_text()?)),
+    }
+}
+
+fn ask(problem: Option<String>, is_sent: bool) -> Answer {
+    let email = Field {
+        name: "email",
+        label: "E-mail address",
+        kind: "email",
+        value: String::new(),
+        autocomplete: "username",
+        hint: "",
+    };
+    let page = FormPage {
+        title: "New password",
+        text: "A link comes by mail if somebody with this address signs in here.".to_owned(),
+        action: "/reset_password",
+        fields: vec![email],
+        hidden: Vec::new(),
+        button: "Send link",
+        problem,
+        notice: is_sent.then_some("If somebody with this address signs in here, a link is on its way."),
+        link: Some(("/sign_in", "Back to signing in")),
+    };
+    page.show()
+}
+
+fn choose(token: &str, problem: Option<String>) -> Answer {
+    let page = FormPage {
+        title: "Choose a new password",
+        text: "Your other sessions end.".to_owned(),
+        action: "/reset_password",
+        fields: vec![new_password()],
+        hidden: vec![("token", token.to_owned())],
+        button: "Save and sign in",
+        problem,
+        notice: None,
+        link: Some(("/sign_in", "Back to signing in")),
+    };
+    page.show()
+}

@@ -1,0 +1,62 @@
+//! The first person of an installation, by the link that `postroad serve` prints.
+
+use super::form::{Field, FormPage, OpenRequest};
+use crate::answer::Answer;
+use crate::problem::Problem;
+
+pub(super) async fn show(request: OpenRequest) -> Answer {
+    let token = request.query.text("token");
+    request.app().check_set_up_link(token).await?;
+    form(token, "", "", None)
+}
+
+pub(super) async fn submit(request: OpenRequest) -> Answer {
+    let fields = &request.fields;
+    let (token, account, email) = (fields.text("token"), fields.text("account"), fields.text("email"));
+    match request.app().set_up(token, account, email, fields.raw("password"), &request.visitor).await {
+        Ok(session) => Ok(request.signed_in(&session, "/servers")),
+        Err(refusal) => form(token, account, email, Some(Problem::from(refusal).into_form_text()?)),
+    }
+}
+
+fn form(token: &str, account: &str, email: &str, problem: Option<String>) -> Answer {
+    let account = Field {
+        name: "account",
+        label: "Organisation",
+        kind: "text",
+        value: account.to_owned(),
+        autocomplete: "organization",
+        hint: "The account that owns your servers and domains.",
+    };
+    let email = Field {
+        name: "email",
+        label: "Your e-mail address",
+        kind: "email",
+        value: email.to_owned(),
+        autocomplete: "username",
+        hint: "",
+    };
+    let page = FormPage {
+        title: "Set up Postroad",
+        text: "You become the owner of the first account and the operator of this installation.".to_owned(),
+        action: "/set_up",
+        fields: vec![account, email, new_password()],
+        hidden: vec![("token", token.to_owned())],
+        button: "Create account",
+        problem,
+        notice: None,
+        link: None,
+    };
+    page.show()
+}
+
+pub(super) fn new_password() -> Field {
+    Field {
+        name: "password",
+        label: "Password",
+        kind: "password",
+        value: String::new(),
+        autocomplete: "new-password",
+        hint: "A few words that belong together only for you are best.",
+    }
+}

@@ -1,0 +1,51 @@
+//! What changes in the mail between two versions.
+
+use askama::Template;
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_model::TemplateId;
+use postroad_store::TemplateRef;
+
+use crate::answer::{Answer, page};
+use crate::layout::{Layout, Section};
+use crate::visit::Visit;
+
+struct Line {
+    class: &'static str,
+    text: String,
+}
+
+struct Part {
+    name: &'static str,
+    lines: Vec<Line>,
+}
+
+#[derive(Template)]
+#[template(path = "templates/compare.html")]
+struct ComparePage {
+    layout: Layout,
+    server: i64,
+    id: i64,
+    from: i64,
+    to: i64,
+    parts: Vec<Part>,
+}
+
+pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::TemplatesDiff).await?;
+    let (_, layout) = visit.server_layout(server, "Compare versions", Section::Templates).await?;
+    let versions = (visit.query.number("from"), visit.query.number("to"));
+    let template = TemplateRef::Id(TemplateId(id));
+    let diff = visit.app().diff_template(&caller, template, versions, None, None).await?;
+    let line = |text: &str| Line {
+        class: match text.as_bytes().first() {
+            Some(b'+') => "added",
+            Some(b'-') => "removed",
+            _ => "",
+        },
+        text: text.to_owned(),
+    };
+    let parts =
+        diff.parts.iter().map(|part| Part { name: part.part, lines: part.diff.lines().map(line).collect() });
+    page(&ComparePage { layout, server, id, from: diff.from, to: diff.to, parts: parts.collect() })
+}

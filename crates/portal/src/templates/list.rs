@@ -1,0 +1,55 @@
+//! List of templates.
+
+use askama::Template;
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_model::TemplateId;
+use postroad_store::TemplateKind;
+
+use crate::answer::{Answer, page};
+use crate::fields::query;
+use crate::layout::{Layout, Section};
+use crate::shown::When;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 100;
+
+struct Row {
+    id: i64,
+    name: String,
+    alias: Option<String>,
+    is_layout: bool,
+    latest: i64,
+    published: Option<i64>,
+    /// The newest version is not the published one.
+    has_draft: bool,
+    updated_at: When,
+}
+
+#[derive(Template)]
+#[template(path = "templates/list.html")]
+struct ListPage {
+    layout: Layout,
+    server: i64,
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::TemplatesList).await?;
+    let (_, layout) = visit.server_layout(server, "Templates", Section::Templates).await?;
+    let after = visit.query.number("after").map(TemplateId);
+    let (found, has_more) = visit.app().list_templates(&caller, after, PAGE_ROWS).await?;
+    let next = found.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let row = |template: postroad_store::Template| Row {
+        id: template.id.0,
+        name: template.name,
+        alias: template.alias,
+        is_layout: template.kind == TemplateKind::Layout,
+        latest: template.latest,
+        published: template.published,
+        has_draft: template.published != Some(template.latest),
+        updated_at: When(template.updated_at),
+    };
+    page(&ListPage { layout, server, rows: found.into_iter().map(row).collect(), next })
+}

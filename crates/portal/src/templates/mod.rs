@@ -1,0 +1,28 @@
+//! Templates of a server: editor, preview, versions with their differences, and a test message.
+
+mod change;
+mod compare;
+mod editor;
+mod list;
+mod preview;
+mod save;
+mod send_test;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/templates", get(list::show))
+        .route("/servers/{server}/templates/new", get(editor::show_new).post(save::create))
+        .route("/servers/{server}/templates/{template}", get(editor::show).post(save::update))
+        .route("/servers/{server}/templates/{template}/preview", get(preview::show))
+        .route("/servers/{server}/templates/{template}/compare", get(compare::show))
+        .route("/servers/{server}/templates/{template}/publish", post(change::publish))
+        .route("/servers/{server}/templates/{template}/delete", post(change::delete))
+        .route("/servers/{server}/templates/{template}/send_test", post(send_test::submit))
+}

@@ -1,0 +1,112 @@
+//! Saves a template; with mistakes the editor is shown again, with each at its line.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRefusal};
+use postroad_model::TemplateId;
+use postroad_store::TemplateRef;
+
+use super::editor::{Draft, Mistake, page_of};
+use crate::answer::{Answer, see_other};
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::visit::{Form, Visit};
+
+pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::TemplatesCreate).await?;
+    let draft = read(&fields);
+    let saved = match template_fields(&draft) {
+        Ok(given) => visit.app().create_template(&caller, given, fields.is_ticked("publish")).await,
+        Err(text) => return again(&visit, server, draft, None, Some(text), Vec::new()).await,
+    };
+    match saved {
+        Ok(found) => Ok(see_other(&format!("/servers/{server}/templates/{}?done=saved", found.template.id))),
+        Err(refusal) => refused(&visit, server, draft, None, refusal).await,
+    }
+}
+
+pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::TemplatesUpdate).await?;
+    let draft = read(&fields);
+    let template = TemplateRef::Id(TemplateId(id));
+    let saved = match template_fields(&draft) {
+        Ok(given) => visit.app().change_template(&caller, template, given, fields.is_ticked("publish")).await,
+        Err(text) => return again(&visit, server, draft, Some(id), Some(text), Vec::new()).await,
+    };
+    match saved {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/templates/{id}?done=saved"))),
+        Err(refusal) => refused(&visit, server, draft, Some(id), refusal).await,
+    }
+}
+
+fn read(fields: &Fields) -> Draft {
+    // Browsers send line ends as CRLF.
+    let text = |name: &str| fields.raw(name).replace("\r\n", "\n");
+    Draft {
+        name: fields.text("name").to_owned(),
+        alias: fields.text("alias").to_owned(),
+        subject: fields.text("subject").to_owned(),
+        html_body: text("html_body"),
+        plain_body: text("plain_body"),
+        sample_model: text("sample_model"),
+    }
+}
+
+fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
+    let filled = |text: &str| Some(text).filter(|text| !text.trim().is_empty()).map(ToOwned::to_owned);
+    let model: Option<Model> = match filled(&draft.sample_model) {
+        None => None,
+        Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
+            format!("The sample model is no JSON object: line {}, {error}.", error.line())
+        })?),
+    };
+    Ok(TemplateFields {
+        alias: Some(filled(&draft.alias)),
+        name: Some(draft.name.clone()),
+        subject: Some(filled(&draft.subject)),
+        html_body: Some(filled(&draft.html_body)),
+        plain_body: Some(filled(&draft.plain_body)),
+        sample_model: Some(model),
+        ..TemplateFields::default()
+    })
+}
+
+async fn refused(
+    visit: &Visit,
+    server: i64,
+    draft: Draft,
+    id: Option<i64>,
+    refusal: TemplateRefusal,
+) -> Answer {
+    if let TemplateRefusal::Invalid(problems) = refusal {
+        let mistakes = problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
+        return again(visit, server, draft, id, None, mistakes).await;
+    }
+    let text = Problem::from(refusal).into_form_text()?;
+    again(visit, server, draft, id, Some(text), Vec::new()).await
+}
+
+async fn again(
+    visit: &Visit,
+    server: i64,
+    draft: Draft,
+    id: Option<i64>,
+    problem: Option<String>,
+    mistakes: Vec<Mistake>,
+) -> Answer {
+    page_of(visit, server, draft, id, StatusCode::UNPROCESSABLE_ENTITY, problem, mistakes).await
+}
+
+fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
+    let (part, text) = match problem.part.as_str() {
+        "subject" => ("Subject", &draft.subject),
+        "plain_body" => ("Text", &draft.plain_body),
+        _ => ("HTML", &draft.html_body),
+    };
+    let line = problem.line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    let place = if problem.line == 0 { part.to_owned() } else { format!("{part}, line {}", problem.line) };
+    Mistake { place, text: problem.message, line: line.to_owned() }
+}

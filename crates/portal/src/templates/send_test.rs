@@ -1,0 +1,34 @@
+//! Sends one message made of the published version and its sample model.
+
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_app::send::{ListEntry, MessageDraft, SendContext, TemplateDraft};
+use postroad_model::TemplateId;
+use postroad_store::TemplateRef;
+
+use crate::answer::{Answer, see_other};
+use crate::problem::Problem;
+use crate::visit::Form;
+
+pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+    let reading = form.visit.caller(server, Operation::TemplatesGet).await?;
+    let template = TemplateRef::Id(TemplateId(id));
+    let found = form.visit.app().find_template(&reading, template, None).await?;
+    let caller = form.visit.caller(server, Operation::SendMessage).await?;
+    let draft = MessageDraft {
+        to: vec![ListEntry { pointer: "/to".to_owned(), text: form.fields.text("to").into() }],
+        from: Some(form.fields.text("from").into()),
+        tag: Some("template-test".into()),
+        template: Some(TemplateDraft {
+            name: Some(id.to_string().into()),
+            model: found.version.content.sample_model.unwrap_or_default(),
+            locale: None,
+        }),
+        ..MessageDraft::default()
+    };
+    let context = SendContext { caller, test: false, idempotency: None, warnings: Vec::new() };
+    let answer = form.visit.app().send_message(context, draft).await?;
+    let message =
+        answer.messages.first().ok_or_else(|| Problem::Internal("a send without messages".to_owned()))?;
+    Ok(see_other(&format!("/servers/{server}/messages/{}", message.id)))
+}

@@ -1,0 +1,147 @@
+//! A request of a signed-in person. Handlers take it as an argument, so that none can forget to ask who it is; those
+//! that change something take a `Form`, whose token is checked before they see it.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::HOST;
+use axum::http::request::Parts;
+use postroad_app::access::Operation;
+use postroad_app::accounts::{AccountRefusal, Requester};
+use postroad_app::users::SignedIn;
+use postroad_app::{App, Caller, Peer};
+use postroad_model::ServerId;
+use postroad_store::{Server, ServerFilter};
+
+use crate::csrf;
+use crate::fields::Fields;
+use crate::layout::{Layout, Section, ServerLink};
+use crate::problem::{Problem, check_token};
+use crate::session;
+use crate::state::PortalState;
+
+/// Servers in the menu.
+const MENU_SERVERS_MAX: usize = 50;
+
+pub(crate) struct Visit {
+    pub(crate) state: Arc<PortalState>,
+    pub(crate) person: SignedIn,
+    pub(crate) by: Requester,
+    pub(crate) peer: Peer,
+    /// Scheme and host that the browser uses, such as `https://mail.example.com`.
+    pub(crate) base_url: String,
+    /// The session's secret, from its cookie.
+    pub(crate) session: String,
+    /// Fields of the query.
+    pub(crate) query: Fields,
+}
+
+/// A form that a signed-in person sent from one of our pages.
+pub(crate) struct Form {
+    pub(crate) visit: Visit,
+    pub(crate) fields: Fields,
+}
+
+impl FromRequestParts<Arc<PortalState>> for Visit {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<PortalState>) -> Result<Self, Problem> {
+        let peer = peer(parts)?;
+        let next = parts.uri.path_and_query().filter(|_| parts.method.is_safe());
+        let next = next.map_or_else(|| "/".to_owned(), ToString::to_string);
+        let Some(session) = session::token(&parts.headers, peer) else {
+            return Err(Problem::SignIn { next });
+        };
+        let Some(person) = state.app.find_session(&session).await? else {
+            return Err(Problem::SignIn { next });
+        };
+        let by = person.requester(peer.address);
+        let query = Fields::of_query(parts.uri.query());
+        Ok(Self {
+            state: Arc::clone(state),
+            by,
+            peer,
+            base_url: base_url(parts, peer),
+            session,
+            person,
+            query,
+        })
+    }
+}
+
+impl FromRequest<Arc<PortalState>> for Form {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<PortalState>) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let visit = Visit::from_request_parts(&mut parts, state).await?;
+        let fields = Fields::of_body(body).await?;
+        check_token(&visit.session, fields.text(csrf::FIELD))?;
+        Ok(Self { visit, fields })
+    }
+}
+
+/// Address of the client and whether it uses TLS, as the listener found.
+pub(crate) fn peer(parts: &Parts) -> Result<Peer, Problem> {
+    let peer = parts.extensions.get::<Peer>().copied();
+    peer.ok_or_else(|| Problem::Internal("a request without its peer".to_owned()))
+}
+
+/// Only characters of host names: it is shown in snippets.
+pub(crate) fn base_url(parts: &Parts, peer: Peer) -> String {
+    let host = parts.uri.authority().map(|authority| authority.as_str());
+    let host = host.or_else(|| parts.headers.get(HOST)?.to_str().ok()).unwrap_or("localhost");
+    let host: String = host
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'))
+        .collect();
+    format!("{}://{host}", if peer.tls { "https" } else { "http" })
+}
+
+impl Visit {
+    pub(crate) fn app(&self) -> &App {
+        &self.state.app
+    }
+
+    /// The right to do `operation` to a server.
+    pub(crate) async fn caller(&self, server: i64, operation: Operation) -> Result<Caller, AccountRefusal> {
+        self.app().act_on_server(&self.by, self.peer, ServerId(server), operation).await
+    }
+
+    /// The servers of the person's account: the operator may see those of others too.
+    pub(crate) fn own_servers(&self) -> ServerFilter {
+        ServerFilter { account_id: Some(self.person.user.account_id), ..ServerFilter::default() }
+    }
+
+    /// Menu and head of a page that is about no server.
+    pub(crate) async fn layout(&self, title: &str, section: Section) -> Result<Layout, Problem> {
+        self.layout_of(title, section, None).await
+    }
+
+    /// Menu and head of a page about a server.
+    pub(crate) async fn server_layout(
+        &self,
+        server: i64,
+        title: &str,
+        section: Section,
+    ) -> Result<(Server, Layout), Problem> {
+        let server = self.app().find_server_of(&self.by, ServerId(server)).await?;
+        let layout = self.layout_of(title, section, Some(&server)).await?;
+        Ok((server, layout))
+    }
+
+    async fn layout_of(
+        &self,
+        title: &str,
+        section: Section,
+        server: Option<&Server>,
+    ) -> Result<Layout, Problem> {
+        let (servers, _) =
+            self.app().list_servers_of(&self.by, self.own_servers(), None, MENU_SERVERS_MAX).await?;
+        let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
+        layout.servers = servers.iter().map(ServerLink::of).collect();
+        layout.server = server.map(ServerLink::of);
+        layout.notice = crate::layout::notice(self.query.text("done"));
+        Ok(layout)
+    }
+}

@@ -1,0 +1,91 @@
+//! List of webhooks, with the form for a new one.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_app::{EventFilter, shown_events};
+use postroad_model::{EventKind, WebhookId};
+use postroad_store::Webhook;
+
+use crate::answer::{Answer, page_with};
+use crate::fields::{Fields, query};
+use crate::layout::{Layout, Section};
+use crate::shown::When;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+struct Row {
+    id: i64,
+    url: String,
+    format: &'static str,
+    events: String,
+    is_enabled: bool,
+    disabled_reason: Option<String>,
+    failing_since: Option<When>,
+    last_success_at: Option<When>,
+}
+
+#[derive(Template)]
+#[template(path = "webhooks/list.html")]
+struct ListPage {
+    layout: Layout,
+    server: i64,
+    rows: Vec<Row>,
+    next: Option<String>,
+    problem: Option<String>,
+    url: String,
+    kinds: Vec<&'static str>,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    list(&visit, server, StatusCode::OK, None, "").await
+}
+
+pub(super) async fn list(
+    visit: &Visit,
+    server: i64,
+    status: StatusCode,
+    problem: Option<String>,
+    url: &str,
+) -> Answer {
+    let caller = visit.caller(server, Operation::WebhooksList).await?;
+    let (_, layout) = visit.server_layout(server, "Webhooks", Section::Webhooks).await?;
+    let after = visit.query.number("after").map(WebhookId);
+    let (webhooks, has_more) = visit.app().list_webhooks(&caller, after, PAGE_ROWS).await?;
+    let next = webhooks.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let rows = webhooks.into_iter().map(row).collect();
+    page_with(status, &ListPage { layout, server, rows, next, problem, url: url.to_owned(), kinds: kinds() })
+}
+
+fn row(webhook: Webhook) -> Row {
+    Row {
+        id: webhook.id.0,
+        format: webhook.format.as_str(),
+        events: events(&webhook),
+        is_enabled: webhook.enabled,
+        disabled_reason: webhook.disabled_reason,
+        failing_since: webhook.failing_since.map(When),
+        last_success_at: webhook.last_success_at.map(When),
+        url: webhook.url,
+    }
+}
+
+/// The events of a webhook in one line.
+pub(super) fn events(webhook: &Webhook) -> String {
+    match shown_events(webhook.events, webhook.format) {
+        None => "all events".to_owned(),
+        Some(kinds) => kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+pub(super) fn kinds() -> Vec<&'static str> {
+    EventKind::ALL.iter().map(|kind| kind.as_str()).collect()
+}
+
+/// Events that are ticked; none means all.
+pub(super) fn read_events(fields: &Fields) -> EventFilter {
+    let named: Vec<String> = fields.all("event").map(ToOwned::to_owned).collect();
+    if named.is_empty() { EventFilter::All } else { EventFilter::Named(named) }
+}

@@ -1,0 +1,93 @@
+//! Forms that are not sent from our pages, and headers that keep others from framing and scripting them.
+
+use crate::site::{Site, form_token};
+
+#[tokio::test]
+async fn forms_of_other_sites_and_other_sessions_change_nothing() {
+    let site = Site::start();
+    let (cookie, other) = (site.cookie().await, site.cookie().await);
+    let token = form_token(&site.get("/servers", &cookie).await);
+    let others_token = form_token(&site.get("/servers", &other).await);
+    let own = site.url.clone();
+    let good = format!("csrf={token}&name=made&mode=live");
+    let same = ("sec-fetch-site", "same-origin");
+    for (headers, form, what) in [
+        (vec![("cookie", cookie.as_str())], good.clone(), "no origin"),
+        (vec![("cookie", &cookie), ("origin", "https://evil.example")], good.clone(), "foreign origin"),
+        (
+            vec![("cookie", &cookie), ("origin", &own), ("sec-fetch-site", "cross-site")],
+            good.clone(),
+            "cross-site",
+        ),
+        (vec![("cookie", &cookie), ("sec-fetch-site", "same-site")], good.clone(), "same site"),
+        (vec![("cookie", &cookie), same], "name=made&mode=live".to_owned(), "no token"),
+        (
+            vec![("cookie", &cookie), same],
+            format!("csrf={others_token}&name=made"),
+            "another session's token",
+        ),
+    ] {
+        let reply = site.post("/servers", &headers, &form).await;
+        assert_eq!(reply.status, 403, "{what}");
+    }
+    // Without a session nothing happens either.
+    assert_eq!(site.post("/servers", &[same], &good).await.status, 303);
+    let page = site.get("/servers", &cookie).await;
+    assert!(!String::from_utf8_lossy(&page.body).contains(">made<"));
+    let reply = site.post("/servers", &[("cookie", &cookie), same, ("origin", &own)], &good).await;
+    assert_eq!(reply.status, 303);
+    assert!(String::from_utf8_lossy(&site.get("/servers", &cookie).await.body).contains(">made<"));
+}
+
+#[tokio::test]
+async fn answers_forbid_framing_scripting_and_keeping() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    for path in ["/sign_in", "/servers", "/servers/1/messages", "/servers/999999999"] {
+        let reply = site.get(path, &cookie).await;
+        let policy = reply.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}");
+        assert!(!policy.contains("unsafe"), "{path}");
+        assert_eq!(reply.headers["cache-control"], "no-store", "{path}");
+        assert_eq!(reply.headers["x-frame-options"], "DENY", "{path}");
+        assert_eq!(reply.headers["x-content-type-options"], "nosniff", "{path}");
+    }
+    // The session's cookie is for no script.
+    let link = site.ready("sign_in_url");
+    let reply = site.client.get(link.strip_prefix(&site.url).unwrap()).await.unwrap();
+    let set = reply.headers["set-cookie"].to_str().unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Path=/"), "{set}");
+}
+
+#[tokio::test]
+async fn nobody_sees_a_page_without_signing_in_or_a_server_of_another() {
+    let site = Site::start();
+    for path in ["/", "/servers", "/servers/1", "/servers/1/messages", "/servers/1/live", "/servers/1/keys"] {
+        let reply = site.get(path, "postroad=wrong").await;
+        assert_eq!(reply.status, 303, "{path}");
+        assert!(reply.headers["location"].to_str().unwrap().starts_with("/sign_in"), "{path}");
+    }
+    let cookie = site.cookie().await;
+    assert_eq!(site.get("/servers/987654321", &cookie).await.status, 404);
+    assert_eq!(site.get("/servers/987654321/messages", &cookie).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_key_form_sent_twice_makes_one_key() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let start = site.get("/", &cookie).await;
+    let server = start.headers["location"].to_str().unwrap().to_owned();
+    let page = site.get(&format!("{server}/keys"), &cookie).await;
+    let token = form_token(&page);
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    let once = text.split_once("name=\"once\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    let form = format!("csrf={token}&once={once}&name=twice&scope=send");
+    let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+    let first = site.post(&format!("{server}/keys"), &headers, &form).await;
+    assert!(String::from_utf8_lossy(&first.body).contains("not shown again"));
+    let second = site.post(&format!("{server}/keys"), &headers, &form).await;
+    assert!(String::from_utf8_lossy(&second.body).contains("shown once already"));
+    let page = site.get(&format!("{server}/keys"), &cookie).await;
+    assert_eq!(String::from_utf8_lossy(&page.body).matches(">twice").count(), 1);
+}

@@ -1,0 +1,10 @@
+//! The portal in a real browser: the binary, its pages, Chromium.
+
+#![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod first_run;
+mod forms;
+mod hostile;
+mod set_up;
+mod site;
+mod tour;

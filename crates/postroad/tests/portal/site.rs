@@ -1,0 +1,140 @@
+//! A running `postroad dev`, and somebody who is signed in to it.
+
+use std::path::{Path, PathBuf};
+
+use postroad_testkit::http::Method;
+use postroad_testkit::{Browser, Client, Daemon, Database, Reply};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const DEV: [&str; 10] =
+    ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
+
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_postroad"))
+}
+
+pub(crate) struct Site {
+    daemon: Daemon,
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    _folder: TempDir,
+    _database: Option<Database>,
+}
+
+impl Site {
+    pub(crate) fn start() -> Self {
+        Self::start_with(None, &[])
+    }
+
+    /// On PostgreSQL.
+    pub(crate) fn start_on_postgres() -> Self {
+        Self::start_with(Some(Database::create()), &[])
+    }
+
+    pub(crate) fn start_with(database: Option<Database>, envs: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let data_dir = folder.path().join("data");
+        let mut envs = envs.to_vec();
+        if let Some(database) = &database {
+            envs.push(("POSTROAD_DATABASE", database.url()));
+        }
+        let data_dir = data_dir.to_str().unwrap();
+        let daemon = Daemon::start(program(), DEV.iter().copied().chain(["--data-dir", data_dir]), &envs);
+        let url = daemon.ready()["url"].as_str().unwrap().to_owned();
+        Self { client: Client::new(&url), url, daemon, _folder: folder, _database: database }
+    }
+
+    pub(crate) fn ready(&self, name: &str) -> String {
+        self.daemon.ready()[name].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// Sends by the API with the key of the ready line, or another; returns the ids of its messages.
+    pub(crate) async fn send_with(&self, key: &str, message: &Value) -> Vec<i64> {
+        let answer = self.client.post_json("/api/v1/send/message", Some(key), message).await.unwrap().json();
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"]["messages"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|message| message["id"].as_i64().unwrap())
+            .collect()
+    }
+
+    pub(crate) async fn send(&self, fields: Value) -> i64 {
+        let mut message = json!({
+            "to": ["ann@example.net"], "from": "shop@example.test", "subject": "Your order", "plain_body": "Thank you.",
+        });
+        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.send_with(&self.ready("api_key"), &message).await[0]
+    }
+
+    /// Waits for a status of a message.
+    pub(crate) async fn until(&self, id: i64, status: &str) {
+        let begun = std::time::Instant::now();
+        loop {
+            let wanted = json!({ "id": id, "_expansions": ["status"] });
+            let key = self.ready("api_key");
+            let answer =
+                self.client.post_json("/api/v1/messages/message", Some(&key), &wanted).await.unwrap().json();
+            if answer["data"]["status"]["status"] == status {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 20, "{id} is not {status}: {answer}");
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+    }
+
+    /// A browser that is signed in by the link of the ready line, on the overview of the first server.
+    pub(crate) async fn browser(&self) -> Browser {
+        let browser = Browser::start().await;
+        browser.open(&self.ready("sign_in_url")).await;
+        browser.until("nav.side").await;
+        browser
+    }
+
+    /// The session cookie of somebody who signed in without a browser.
+    pub(crate) async fn cookie(&self) -> String {
+        let link = self.ready("sign_in_url");
+        let reply = self.client.get(link.strip_prefix(&self.url).unwrap()).await.unwrap();
+        assert_eq!(reply.status, 303, "{}", String::from_utf8_lossy(&reply.body));
+        let cookie = reply.headers["set-cookie"].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    pub(crate) async fn get(&self, path: &str, cookie: &str) -> Reply {
+        self.client.request(Method::GET, path, &[("cookie", cookie)], bytes()).await.unwrap()
+    }
+
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], form: &str) -> Reply {
+        let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
+        all.extend_from_slice(headers);
+        self.client.request(Method::POST, path, &all, form.to_owned().into()).await.unwrap()
+    }
+}
+
+fn bytes() -> postroad_testkit::http::Bytes {
+    postroad_testkit::http::Bytes::new()
+}
+
+/// The token of the forms on a page.
+pub(crate) fn form_token(page: &Reply) -> String {
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    let (_, rest) = text.split_once("name=\"csrf\" value=\"").expect("the page has a form");
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// The number at the end of the first server's path.
+pub(crate) async fn server_of(browser: &Browser) -> i64 {
+    let url = browser.url().await;
+    url.rsplit_once("/servers/").unwrap().1.split(['/', '?']).next().unwrap().parse().unwrap()
+}
+
+/// Folder for pictures of pages.
+pub(crate) fn pictures() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("portal-pictures")
+}

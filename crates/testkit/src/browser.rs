@@ -1,0 +1,316 @@
+//! Real Chromium over WebDriver, for tests of pages. Chromium and chromedriver are found in PATH; `cargo xtask test` installs
+//! them.
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::http::Client;
+
+/// Time for a page to become as expected.
+const WAIT_MAX: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(25);
+/// Name of the field with an element's id (WebDriver section 11).
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// One window of a browser with a profile of its own. Closed when dropped.
+#[derive(Debug)]
+pub struct Browser {
+    driver: Child,
+    address: String,
+    client: Client,
+    session: String,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Panics if Chromium cannot be started.
+    pub async fn start() -> Self {
+        let profile = TempDir::new().expect("the temporary folder is writable");
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver starts: `cargo xtask test` installs it (Debian: chromium-driver)");
+        let port = read_port(&mut driver);
+        let address = format!("127.0.0.1:{port}");
+        let client = Client::new(&format!("http://{address}")).with_timeout(Duration::from_mins(1));
+        let folder = profile.path().display().to_string();
+        let mut browser = Self { driver, address, client, session: String::new(), _profile: profile };
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "goog:chromeOptions": { "args": [
+                "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                "--lang=en-US", "--window-size=1280,900", format!("--user-data-dir={folder}"),
+            ] },
+        } } });
+        let begun = browser.post("/session", &wanted).await;
+        browser.session = begun["sessionId"].as_str().expect("a session has an id").to_owned();
+        browser
+    }
+
+    pub async fn open(&self, url: &str) {
+        self.command("/url", &json!({ "url": url })).await;
+    }
+
+    pub async fn url(&self) -> String {
+        let answer = self.get("/url").await;
+        answer.as_str().expect("a page has a URL").to_owned()
+    }
+
+    pub async fn title(&self) -> String {
+        self.get("/title").await.as_str().unwrap_or_default().to_owned()
+    }
+
+    pub async fn reload(&self) {
+        self.command("/refresh", &json!({})).await;
+    }
+
+    pub async fn back(&self) {
+        self.command("/back", &json!({})).await;
+    }
+
+    /// Whether something on the page fits the selector.
+    pub async fn has(&self, selector: &str) -> bool {
+        !self.find_all(selector).await.is_empty()
+    }
+
+    pub async fn count(&self, selector: &str) -> usize {
+        self.find_all(selector).await.len()
+    }
+
+    /// Waits until something fits the selector.
+    pub async fn until(&self, selector: &str) {
+        let begun = Instant::now();
+        while !self.has(selector).await {
+            self.check_time(begun, &format!("nothing fits {selector}")).await;
+        }
+    }
+
+    /// Waits until the page's text contains `text`.
+    pub async fn until_text(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.page_text().await.contains(text) {
+            self.check_time(begun, &format!("the page does not say {text:?}")).await;
+        }
+    }
+
+    async fn check_time(&self, begun: Instant, what: &str) {
+        if begun.elapsed() > WAIT_MAX {
+            let (url, text) = (self.url().await, self.page_text().await);
+            panic!("{what} on {url} within {WAIT_MAX:?}; it says:\n{text}");
+        }
+        tokio::time::sleep(POLL).await;
+    }
+
+    /// What a reader sees of the page.
+    pub async fn page_text(&self) -> String {
+        match self.find_all("body").await.pop() {
+            Some(body) => self.text_of(&body).await,
+            None => String::new(),
+        }
+    }
+
+    /// What a reader sees of the first element that fits.
+    pub async fn text(&self, selector: &str) -> String {
+        let element = self.find(selector).await;
+        self.text_of(&element).await
+    }
+
+    pub async fn attribute(&self, selector: &str, name: &str) -> Option<String> {
+        let element = self.find(selector).await;
+        let value = self.get(&format!("/element/{element}/attribute/{name}")).await;
+        value.as_str().map(ToOwned::to_owned)
+    }
+
+    pub async fn click(&self, selector: &str) {
+        let element = self.find(selector).await;
+        self.command(&format!("/element/{element}/click"), &json!({})).await;
+    }
+
+    /// Replaces the content of a field.
+    pub async fn fill(&self, selector: &str, text: &str) {
+        let element = self.find(selector).await;
+        self.command(&format!("/element/{element}/clear"), &json!({})).await;
+        self.command(&format!("/element/{element}/value"), &json!({ "text": text })).await;
+    }
+
+    /// Presses keys where the focus is.
+    pub async fn press(&self, keys: &str) {
+        let actions: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| {
+                ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
+            })
+            .collect();
+        let wanted = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
+        self.command("/actions", &wanted).await;
+    }
+
+    /// Answers the page's question with yes.
+    pub async fn accept_question(&self) {
+        self.command("/alert/accept", &json!({})).await;
+    }
+
+    /// Result of a script, which ends in `return …`.
+    pub async fn run(&self, script: &str) -> Value {
+        self.command("/execute/sync", &json!({ "script": script, "args": [] })).await
+    }
+
+    /// Like `run`; the script calls its last argument with the result.
+    pub async fn run_async(&self, script: &str) -> Value {
+        self.command("/execute/async", &json!({ "script": script, "args": [] })).await
+    }
+
+    /// Messages on the console since the last call.
+    pub async fn console(&self) -> Vec<String> {
+        let entries = self.command("/se/log", &json!({ "type": "browser" })).await;
+        let entries = entries.as_array().cloned().unwrap_or_default();
+        entries.iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    pub async fn set_dark(&self, is_dark: bool) {
+        let value = if is_dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
+    }
+
+    /// Of the page, in CSS pixels.
+    pub async fn set_size(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
+    }
+
+    /// For pages that are opened from now on.
+    pub async fn set_scripts(&self, are_on: bool) {
+        self.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": !are_on })).await;
+    }
+
+    /// The whole page as PNG.
+    pub async fn screenshot(&self, file: &Path) {
+        let wanted = json!({ "format": "png", "captureBeyondViewport": true });
+        let taken = self.devtools("Page.captureScreenshot", &wanted).await;
+        let bytes = decode_base64(taken["data"].as_str().expect("a picture comes as text"));
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).expect("the folder is writable");
+        }
+        std::fs::write(file, bytes).expect("the folder is writable");
+    }
+
+    async fn devtools(&self, command: &str, params: &Value) -> Value {
+        self.command("/goog/cdp/execute", &json!({ "cmd": command, "params": params })).await
+    }
+
+    async fn find(&self, selector: &str) -> String {
+        self.until(selector).await;
+        self.find_all(selector).await.swap_remove(0)
+    }
+
+    async fn find_all(&self, selector: &str) -> Vec<String> {
+        let found = self.command("/elements", &json!({ "using": "css selector", "value": selector })).await;
+        let found = found.as_array().cloned().unwrap_or_default();
+        found.iter().filter_map(|element| element[ELEMENT].as_str().map(ToOwned::to_owned)).collect()
+    }
+
+    async fn text_of(&self, element: &str) -> String {
+        // The page may change between finding an element and reading it.
+        let path = format!("/session/{}/element/{element}/text", self.session);
+        let reply = self.client.get(&path).await.expect("chromedriver answers");
+        reply.json()["value"].as_str().unwrap_or_default().to_owned()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let reply = self.client.get(&format!("/session/{}{path}", self.session)).await;
+        answer(path, &reply.expect("chromedriver answers").json())
+    }
+
+    async fn command(&self, path: &str, body: &Value) -> Value {
+        self.post(&format!("/session/{}{path}", self.session), body).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let headers = [("content-type", "application/json")];
+        let reply = self.client.request(Method::POST, path, &headers, Bytes::from(body.to_string())).await;
+        answer(path, &reply.expect("chromedriver answers").json())
+    }
+}
+
+fn answer(path: &str, reply: &Value) -> Value {
+    let value = reply["value"].clone();
+    assert!(value.get("error").is_none(), "{path}: {}: {}", value["error"], value["message"]);
+    value
+}
+
+/// The port in the driver's greeting; the rest of its output is read so that the pipe never fills.
+fn read_port(driver: &mut Child) -> u16 {
+    let output = driver.stdout.take().expect("standard output is piped");
+    let mut lines = BufReader::new(output).lines();
+    let greeting = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    greeting.expect("chromedriver says its port")
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'=').map(value).collect();
+    let bits = |chunk: &[u8]| chunk.iter().fold(0_u32, |sum, digit| (sum << 6) | u32::from(*digit));
+    digits
+        .chunks(4)
+        .flat_map(|chunk| {
+            let whole = bits(chunk) << (6 * (4 - chunk.len()));
+            whole.to_be_bytes()[1..chunk.len()].to_vec()
+        })
+        .collect()
+}
+
+impl Drop for Browser {
+    /// Ends the session, which closes Chromium, and then its driver.
+    fn drop(&mut self) {
+        if let Ok(mut stream) = TcpStream::connect(&self.address) {
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
+            let request = format!(
+                "DELETE /session/{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                self.session, self.address
+            );
+            // Whatever the answer is, the driver ends below.
+            let _ = stream.write_all(request.as_bytes());
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_base64;
+
+    #[test]
+    fn base64_is_decoded() {
+        for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
+        {
+            assert_eq!(decode_base64(text), bytes.as_bytes());
+        }
+        assert_eq!(decode_base64("+/+/"), [0xfb, 0xff, 0xbf]);
+    }
+}
