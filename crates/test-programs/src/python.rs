@@ -1,5 +1,6 @@
 //! Python libraries that tests verify with, in a virtual environment under the target folder: the official
-//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, and the spelling checker of CI.
+//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, axe-core, which finds
+//! faults of pages, and the spelling checker of CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +8,13 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// Pinned, so that a test fails only because of our changes.
-const LIBRARIES: &[&str] =
-    &["standardwebhooks==1.1.0", "django-anymail[postal]==15.2", "Django>=4.2,<6", "typos==1.51.1"];
+const LIBRARIES: &[&str] = &[
+    "standardwebhooks==1.1.0",
+    "django-anymail[postal]==15.2",
+    "Django>=4.2,<6",
+    "typos==1.51.1",
+    "axe-core-python==0.1.0",
+];
 /// Records what was installed.
 const MARK: &str = "postroad-libraries";
 
@@ -34,6 +40,6 @@ pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn works(interpreter: &Path) -> bool {
-    let import = "import standardwebhooks, anymail, django, cryptography";
+    let import = "import standardwebhooks, anymail, django, cryptography, axe_core_python";
     Command::new(interpreter).args(["-c", import]).status().is_ok_and(|status| status.success())
 }

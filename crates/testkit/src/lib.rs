@@ -4,6 +4,7 @@
 //! sockets. Time is an argument: tests move the clock instead of waiting.
 
 mod any_certificate;
+pub mod browser;
 pub mod certificate;
 pub mod clock;
 pub mod daemon;
@@ -19,6 +20,7 @@ pub mod smtp_peer;
 pub mod text;
 pub mod webhook_catcher;
 
+pub use browser::Browser;
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;

@@ -4,6 +4,7 @@ mod client;
 mod connect;
 mod raw;
 
+pub use bytes::Bytes;
 pub use client::{Client, Reply, RequestError};
 pub use hyper::Method;
 pub use raw::{raw, raw_to_end};
