@@ -17,6 +17,7 @@ use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
 use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
+use postroad_portal::{Portal, SmtpAccess};
 use postroad_relay::Relay;
 use postroad_store::{Role, Store};
 use postroad_track::Tracking;
@@ -105,9 +106,10 @@ impl Service {
             _node_lock: node_lock,
         };
         service.load_certificate(config)?;
-        service.listen(config, dev, local_dns).await?;
+        let portal = service.listen(config, dev, local_dns).await?;
         (service.relays, service.smtp_addresses) =
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
+        portal.set_smtp(smtp_access(config, service.smtp_addresses, dev));
         if let Some(address) = service.smtp_addresses.bounce {
             service.delivery.mail_back_to(address);
         }
@@ -140,7 +142,7 @@ impl Service {
         config: &Config,
         dev: bool,
         local_dns: Option<LocalDns>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Portal> {
         let settings = postroad_api::Settings {
             request_bytes_max: config.limits.request_bytes_max,
             batch_bytes_max: config.limits.batch_bytes_max,
@@ -154,6 +156,8 @@ impl Service {
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
+        let portal = Portal::new(self.app.clone(), self.webhooks.tester());
+        api = api.with_routes(portal.routes());
         if dev {
             api = api.with_dev_page(self.delivery.inbox().cloned());
         }
@@ -188,7 +192,7 @@ impl Service {
             https = self.https_address.map(|a| a.to_string()),
             "listening"
         );
-        Ok(())
+        Ok(portal)
     }
 
     /// Tracking links lead to host names of their own, which serve nothing else; where there is no such name, as in
@@ -282,6 +286,16 @@ async fn start_local_dns(config: &Config) -> anyhow::Result<LocalDns> {
         record(format!("spf.{host}"), LocalType::Txt, "v=spf1 ip4:127.0.0.1 -all"),
     ]);
     Ok(local)
+}
+
+/// Where the portal says that mail clients send to.
+fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAccess {
+    let local = addresses.host().filter(|_| dev).map(|address| address.to_string());
+    SmtpAccess {
+        host: local.unwrap_or_else(|| config.hostname.to_string()),
+        starttls_port: addresses.starttls.map(|address| address.port()),
+        tls_port: addresses.tls.map(|address| address.port()),
+    }
 }
 
 /// What return paths and the installation's DKIM signature are made with.

@@ -28,7 +28,6 @@ use query::{ListQuery, WaitQuery};
 /// Page for browsers; also served when mail leaves the machine and no inbox exists.
 pub(crate) fn page_router(inbox: Option<Inbox>) -> Router {
     Router::new()
-        .route("/", get(page::show).fallback(async || Problem::WrongMethod))
         .route("/dev", get(page::show).fallback(async || Problem::WrongMethod))
         .route("/dev/", get(page::show).fallback(async || Problem::WrongMethod))
         .layer(middleware::from_fn(guard::admit))

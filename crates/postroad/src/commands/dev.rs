@@ -139,15 +139,19 @@ fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, da
     let host = smtp.host().unwrap_or(Ipv4Addr::LOCALHOST.into());
     let (starttls_port, tls_port) = (port(smtp.starttls), port(smtp.tls));
     let inbox = if has_inbox {
-        format!("{url}/ in a browser, {url}/dev/messages as JSON: catches all mail, none leaves this machine")
+        format!(
+            "{url}/dev/ in a browser, {url}/dev/messages as JSON: catches all mail, none leaves this machine"
+        )
     } else {
         "off: the configuration lets mail leave this machine".to_owned()
     };
     let DevSetup { api_key, api_secret, domain, server_name, credential_name, .. } = setup;
-    let DevSetup { account_api_key, operator_api_key, .. } = setup;
+    let DevSetup { account_api_key, operator_api_key, sign_in_url, .. } = setup;
     format!(
         r#"Postroad is running on this machine only. Stop it with Ctrl-C; data stays in {data_dir}.
 
+  Portal      {sign_in_url}
+              signs you in, as often as you like while this runs
   Inbox       {inbox}
   API         {url}/api/v1
   API docs    {url}/api/v1/openapi.json

@@ -44,8 +44,8 @@ both_engines! {
         assert_eq!(world.call(SEND, &good()).await["status"], "success");
     }
 
-    async fn the_url_shows_a_page_that_says_what_there_is(world: World) {
-        let page = world.client.get("/").await.unwrap();
+    async fn a_page_shows_the_inbox_and_says_what_there_is(world: World) {
+        let page = world.client.get("/dev/").await.unwrap();
         assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
         for part in ["Postroad is running", "Nothing was caught yet", "/dev/messages", "/api/v1/openapi.json"] {
             assert!(page.text().contains(part), "{part}: {}", page.text());
@@ -53,7 +53,7 @@ both_engines! {
         let subject = "<script>alert(1)</script> & \"quotes\"";
         world.accepted(&good_but(json!({ "subject": subject, "to": ["someone@example.com"] }))).await;
         assert_eq!(world.client.get("/dev/messages/wait?timeout=30").await.unwrap().status, 200);
-        for path in ["/", "/dev", "/dev/"] {
+        for path in ["/dev", "/dev/"] {
             let page = world.client.get(path).await.unwrap();
             let text = page.text();
             assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quotes&quot;"), "{path}: {text}");
@@ -62,7 +62,7 @@ both_engines! {
             assert!(page.header("content-security-policy").is_some_and(|policy| policy.contains("default-src 'none'")));
         }
         // Nobody else's page may read it through a name that leads here.
-        let foreign = world.request("GET", "/", &[("Host", "evil.example")], "").await;
+        let foreign = world.request("GET", "/dev/", &[("Host", "evil.example")], "").await;
         assert_eq!(foreign.status, 403);
     }
 
