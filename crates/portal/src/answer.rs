@@ -1,8 +1,8 @@
-//! Answers: pages, redirects, downloads.
+//! Answers: pages and downloads.
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
@@ -21,16 +21,6 @@ pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer 
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     Ok(response)
-}
-
-/// 303: the browser loads the page with GET, so that reloading it repeats nothing.
-pub(crate) fn see_other(path: &str) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    // Paths are made of ids and encoded texts.
-    let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
-    response.headers_mut().insert(LOCATION, location);
-    response
 }
 
 /// A file to save, never to show: its content is a stranger's.

@@ -63,29 +63,17 @@ impl Fields {
     }
 }
 
-/// A query string of the pairs whose value is not empty, with its question mark.
-pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
-    let mut text = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
-        text.append_pair(name, value);
-    }
-    let text = text.finish();
-    if text.is_empty() { text } else { format!("?{text}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_by_name_and_queries_written() {
+    fn fields_are_read_by_name() {
         let fields = Fields::parse(b"a=+x+&id=1&id=2&box=on&empty=");
         assert_eq!(fields.text("a"), "x");
         assert_eq!(fields.raw("a"), " x ");
         assert_eq!(fields.all("id").collect::<Vec<_>>(), ["1", "2"]);
         assert!(fields.is_ticked("box") && !fields.is_ticked("empty") && !fields.is_ticked("other"));
         assert_eq!((fields.filled("empty"), fields.number("id")), (None, Some(1)));
-        assert_eq!(query(&[("q", "a b&c"), ("none", "")]), "?q=a+b%26c");
-        assert_eq!(query(&[]), "");
     }
 }

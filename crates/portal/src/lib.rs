@@ -22,6 +22,8 @@ mod origin;
 mod own;
 mod people;
 mod problem;
+mod query;
+mod redirect;
 mod routes;
 mod servers;
 mod session;

@@ -13,8 +13,8 @@ use postroad_app::users::UserRefusal;
 use postroad_app::{FieldProblem, LookupError, Refusal, WebhookRefusal};
 use postroad_store::StoreError;
 
-use crate::answer::see_other;
-use crate::fields::query;
+use crate::query::query;
+use crate::redirect::see_other;
 use crate::{assets, csrf};
 
 #[derive(Debug)]

@@ -56,7 +56,7 @@ impl Browser {
             ] },
         } } });
         let begun = browser.post("/session", &wanted).await;
-        browser.session = begun["sessionId"].as_str().expect("a session has an id").to_owned();
+        begun["sessionId"].as_str().expect("a session has an id").clone_into(&mut browser.session);
         browser
     }
 

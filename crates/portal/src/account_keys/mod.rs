@@ -11,10 +11,11 @@ use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::{AccountKeyId, AccountScope};
 use postroad_store::AccountKey;
 
-use crate::answer::{Answer, page_with, see_other};
-use crate::fields::query;
+use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::query::query;
+use crate::redirect::see_other;
 use crate::shown::When;
 use crate::state::PortalState;
 use crate::visit::{Form, Visit};

@@ -10,9 +10,9 @@ use postroad_app::analytics::{
 use super::range::{RANGES, Range};
 use crate::answer::{Answer, page};
 use crate::chart::{Bar, Part, bars};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::query::query;
 use crate::shown::count;
 use crate::visit::Visit;
 

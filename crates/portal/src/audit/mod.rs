@@ -9,8 +9,8 @@ use postroad_store::{AuditEntry, AuditFilter};
 use serde_json::Value;
 
 use crate::answer::{Answer, page};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::{When, beginning};
 use crate::state::PortalState;
 use crate::visit::Visit;

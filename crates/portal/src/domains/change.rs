@@ -4,7 +4,8 @@ use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::domains::ImportedDkimKey;
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn verify(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {

@@ -6,8 +6,9 @@ use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, ImportedDkimKey};
 
 use super::list::list;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {

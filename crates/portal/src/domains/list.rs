@@ -9,8 +9,8 @@ use postroad_app::domains::check::RecordStatus;
 use postroad_model::DomainId;
 
 use crate::answer::{Answer, page_with};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

@@ -6,8 +6,9 @@ use axum::extract::Path;
 use postroad_model::{CredentialId, ServerId};
 
 use super::shown_once;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
 /// The old key stays good for this long, so that it can be replaced where it is used.

@@ -134,6 +134,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "retried" => "The message is tried again now.",
         "released" => "Released: it is in the queue.",
         "cancelled" => "Cancelled: it will not be sent.",
+        "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
         "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
         "saved" => "Saved.",

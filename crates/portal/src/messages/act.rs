@@ -7,23 +7,25 @@ use postroad_app::{ActionFailure, App, Caller, MessageAction};
 use postroad_model::MessageId;
 use postroad_store::ScheduleChange;
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::{Problem, sentences};
+use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
 /// Something that is done to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    Waiting(MessageAction),
+    Message(MessageAction),
     CancelScheduled,
 }
 
 impl Act {
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         Ok(match text {
-            "retry" => Self::Waiting(MessageAction::Retry),
-            "release" => Self::Waiting(MessageAction::Release),
-            "cancel_hold" => Self::Waiting(MessageAction::CancelHold),
+            "retry" => Self::Message(MessageAction::Retry),
+            "release" => Self::Message(MessageAction::Release),
+            "cancel_hold" => Self::Message(MessageAction::CancelHold),
+            "erase" => Self::Message(MessageAction::Erase),
             "cancel" => Self::CancelScheduled,
             _ => return Err(Problem::Invalid("Choose what to do.".to_owned())),
         })
@@ -31,18 +33,20 @@ impl Act {
 
     fn operation(self) -> Operation {
         match self {
-            Self::Waiting(MessageAction::Retry) => Operation::MessagesRetry,
-            Self::Waiting(MessageAction::Release) => Operation::MessagesRelease,
-            Self::Waiting(MessageAction::CancelHold) => Operation::MessagesCancelHold,
+            Self::Message(MessageAction::Retry) => Operation::MessagesRetry,
+            Self::Message(MessageAction::Release) => Operation::MessagesRelease,
+            Self::Message(MessageAction::CancelHold) => Operation::MessagesCancelHold,
+            Self::Message(MessageAction::Erase) => Operation::MessagesErase,
             Self::CancelScheduled => Operation::SendCancel,
         }
     }
 
     fn notice(self) -> &'static str {
         match self {
-            Self::Waiting(MessageAction::Retry) => "retried",
-            Self::Waiting(MessageAction::Release) => "released",
-            Self::Waiting(MessageAction::CancelHold) | Self::CancelScheduled => "cancelled",
+            Self::Message(MessageAction::Retry) => "retried",
+            Self::Message(MessageAction::Release) => "released",
+            Self::Message(MessageAction::CancelHold) | Self::CancelScheduled => "cancelled",
+            Self::Message(MessageAction::Erase) => "erased",
         }
     }
 
@@ -52,7 +56,7 @@ impl Act {
 
     pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
-            Self::Waiting(action) => {
+            Self::Message(action) => {
                 app.change_message(caller.server_id, action, id).await.map_err(|failure| match failure {
                     ActionFailure::NotFound => Problem::NotFound,
                     ActionFailure::Store(error) => error.into(),

@@ -11,10 +11,11 @@ use postroad_store::JobState;
 
 use super::act::Act;
 use super::list::Tab;
-use crate::answer::{Answer, page, see_other};
-use crate::fields::query;
+use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::query::query;
+use crate::redirect::see_other;
 use crate::shown::count;
 use crate::visit::Form;
 use crate::visit::Visit;
@@ -44,7 +45,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = act.caller(&form.visit, server).await?;
     let app = form.visit.app();
     if form.fields.is_ticked("all") {
-        let Act::Waiting(action) = act else {
+        let Act::Message(action) = act else {
             return Err(Problem::Invalid("Tick the messages to cancel.".to_owned()));
         };
         let started = app.start_job(caller.server_id, action, form.fields.text("q"), false).await;

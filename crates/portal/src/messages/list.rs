@@ -8,9 +8,9 @@ use postroad_model::{MessageId, Status};
 use postroad_store::SearchItem;
 
 use crate::answer::{Answer, page};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
 use crate::problem::sentences;
+use crate::query::query;
 use crate::shown::{StatusBadge, When, status_words};
 use crate::visit::Visit;
 
@@ -156,6 +156,16 @@ fn row(item: SearchItem) -> Row {
         tag: item.tag,
         at: When(item.created_at),
         is_test: item.test,
-        held_reason: item.held_reason,
+        held_reason: item.held_reason.map(held_words),
+    }
+}
+
+fn held_words(reason: String) -> String {
+    match reason.as_str() {
+        "suppressed" => "the recipient is suppressed".to_owned(),
+        "hourly_limit" => "the hourly limit was reached".to_owned(),
+        "development" => "the server is in development mode".to_owned(),
+        "credential" => "its key holds everything".to_owned(),
+        _ => reason,
     }
 }

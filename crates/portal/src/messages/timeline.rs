@@ -46,7 +46,7 @@ fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
         ("dns", _) => ("DNS", "off"),
         ("attempt", "Sent") | ("sent", _) => ("Delivered", "good"),
         ("attempt", "HardFail") | ("failed", _) => ("Failed", "bad"),
-        ("attempt", _) | ("delayed", _) => ("Delayed", "warn"),
+        ("attempt" | "delayed", _) => ("Delayed", "warn"),
         ("wait", _) => ("Waiting", "calm"),
         ("held", _) => ("Held", "warn"),
         ("released", _) => ("Released", "calm"),

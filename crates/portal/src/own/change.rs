@@ -4,8 +4,9 @@ use postroad_app::users::UserRefusal;
 use postroad_model::UserSessionId;
 
 use super::show::{Outcome, page_of};
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
 const SAVED: &str = "/account/you?done=saved";

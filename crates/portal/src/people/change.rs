@@ -6,9 +6,10 @@ use postroad_app::users::{InvitationRequest, PersonChangeRequest};
 use postroad_model::{InvitationId, UserId, UserRole};
 
 use super::list::list;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 const PEOPLE: &str = "/account/people";

@@ -6,8 +6,8 @@ use postroad_model::{UserId, UserRole};
 use postroad_store::User;
 
 use crate::answer::{Answer, page_with};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

@@ -5,8 +5,9 @@ use postroad_app::accounts::NewServerRequest;
 use postroad_model::ServerMode;
 
 use super::list::list;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn submit(form: Form) -> Answer {

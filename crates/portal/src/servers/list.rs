@@ -6,8 +6,8 @@ use postroad_model::{ServerId, ServerMode};
 use postroad_store::Server;
 
 use crate::answer::{Answer, page_with};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

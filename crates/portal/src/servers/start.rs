@@ -1,6 +1,7 @@
 //! The start page: the only or first server, or the list when there is none yet.
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
+use crate::redirect::see_other;
 use crate::visit::Visit;
 
 pub(super) async fn show(visit: Visit) -> Answer {

@@ -7,9 +7,10 @@ use postroad_app::access::Operation;
 use postroad_model::{Change, ServerId};
 
 use super::show::form;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {

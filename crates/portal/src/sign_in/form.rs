@@ -10,9 +10,10 @@ use axum::response::Response;
 use postroad_app::users::{NewSession, Visitor};
 use postroad_app::{App, Peer};
 
-use crate::answer::{Answer, page_with, see_other};
+use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::state::PortalState;
 use crate::visit::peer;
 use crate::{assets, session};

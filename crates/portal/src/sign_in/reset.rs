@@ -2,8 +2,9 @@
 
 use super::form::{Field, FormPage, OpenRequest};
 use super::set_up::new_password;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 
 pub(super) async fn show(request: OpenRequest) -> Answer {
     let token = request.query.text("token");

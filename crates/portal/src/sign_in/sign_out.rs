@@ -1,6 +1,7 @@
 //! Signing out.
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
+use crate::redirect::see_other;
 use crate::session;
 use crate::visit::Form;
 

@@ -11,8 +11,8 @@ use postroad_model::{ServerId, SuppressionReason, Timestamp};
 use postroad_store::{StoreError, Suppression, SuppressionCursor, SuppressionFilter};
 
 use crate::answer::{Answer, download, page_with};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

@@ -6,7 +6,8 @@ use postroad_app::templates::VersionRequest;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn publish(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

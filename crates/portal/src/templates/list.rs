@@ -7,8 +7,8 @@ use postroad_model::TemplateId;
 use postroad_store::TemplateKind;
 
 use crate::answer::{Answer, page};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

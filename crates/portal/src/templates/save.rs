@@ -8,9 +8,10 @@ use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
 use super::editor::{Draft, Mistake, page_of};
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {

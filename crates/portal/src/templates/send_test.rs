@@ -6,8 +6,9 @@ use postroad_app::send::{ListEntry, MessageDraft, SendContext, TemplateDraft};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

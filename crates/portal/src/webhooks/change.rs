@@ -7,8 +7,9 @@ use postroad_model::{EventKind, WebhookAttemptId, WebhookId};
 
 use super::list::read_events;
 use super::one;
-use crate::answer::{Answer, see_other};
+use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::visit::Form;
 
 fn page(server: i64, id: i64, done: &str) -> String {

@@ -9,8 +9,9 @@ use postroad_model::{EventKind, WebhookId};
 use postroad_store::Webhook;
 
 use crate::answer::{Answer, page_with};
-use crate::fields::{Fields, query};
+use crate::fields::Fields;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 

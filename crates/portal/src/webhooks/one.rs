@@ -9,8 +9,8 @@ use postroad_store::{Webhook, WebhookAttempt};
 
 use super::list::{events, kinds};
 use crate::answer::{Answer, page};
-use crate::fields::query;
 use crate::layout::{Layout, Section};
+use crate::query::query;
 use crate::shown::{When, duration};
 use crate::visit::Visit;
 

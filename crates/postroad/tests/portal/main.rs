@@ -5,6 +5,7 @@
 mod first_run;
 mod forms;
 mod hostile;
+mod roles;
 mod set_up;
 mod site;
 mod tour;
