@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, install, python};
+use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, install, node, python};
 
 use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
@@ -13,6 +13,7 @@ use crate::interrupt::Interrupts;
 pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;
+    node::ensure(&target_folder(repository))?;
     // Before the server starts: from here on no signal leaves a server behind.
     let mut interrupts = Interrupts::listen()?;
     let mut cargo = cargo(repository);

@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use postroad_app::Peer;
 use tower::ServiceExt;
 
+use crate::dev::DevAccess;
 use crate::failure::Reason;
 use crate::per_address::PerAddressLimit;
 use crate::request_id::X_REQUEST_ID;
@@ -32,6 +33,8 @@ pub(crate) struct Boundary {
     pub(crate) per_address: Arc<PerAddressLimit>,
     /// Host names that serve something else than the API.
     pub(crate) other_site: Option<OtherSite>,
+    /// Who may call `postroad dev`; none in `serve`.
+    pub(crate) dev_access: Option<Arc<DevAccess>>,
 }
 
 /// Router that is served under host names of its own.
@@ -109,6 +112,12 @@ impl Boundary {
         // RFC 9112 section 3.2: a proxy in front may have used the other Host header.
         if request.headers().get_all(HOST).iter().nth(1).is_some() {
             return bad_request(&request, "The request has more than one Host header");
+        }
+        if let Some(access) = &self.dev_access {
+            if let Some(refusal) = access.refuse(&request) {
+                return refusal;
+            }
+            request.extensions_mut().insert(Arc::clone(access));
         }
         without_trailing_slash(request.uri_mut());
         match mode {
@@ -200,6 +209,7 @@ mod tests {
             trusted_proxies: vec![],
             per_address: PerAddressLimit::new(10),
             other_site: None,
+            dev_access: None,
         };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let request = Request::builder().uri("/api/v1/boom").header(X_REQUEST_ID, "abc").body(Body::empty());

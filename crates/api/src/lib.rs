@@ -65,6 +65,7 @@ use postroad_delivery::{Inbox, QueueAdmin};
 use postroad_events::WebhookTester;
 use postroad_net::local_dns::LocalDns;
 
+pub use dev::DevAccess;
 pub use openapi::{openapi, openapi_json};
 pub use server::Server;
 pub use settings::{Mode, Settings, TimeLimits};
@@ -88,6 +89,7 @@ impl Api {
                 trusted_proxies,
                 per_address: per_address::PerAddressLimit::new(settings.requests_per_address_max),
                 other_site: None,
+                dev_access: None,
             }),
             state,
             settings: Arc::new(settings),
@@ -112,6 +114,19 @@ impl Api {
     #[must_use]
     pub fn with_inbox(self, inbox: Inbox) -> Self {
         self.with_routes(dev::router(inbox))
+    }
+
+    /// Serves Mailpit's API over the dev inbox, in `postroad dev` only.
+    #[must_use]
+    pub fn with_mailpit(self, inbox: Inbox) -> Self {
+        self.with_routes(dev::mailpit_router(inbox))
+    }
+
+    /// Refuses requests that come from elsewhere, or from pages of other sites.
+    #[must_use]
+    pub fn with_dev_access(self, access: DevAccess) -> Self {
+        let boundary = boundary::Boundary { dev_access: Some(Arc::new(access)), ..(*self.boundary).clone() };
+        Self { boundary: Arc::new(boundary), ..self }
     }
 
     /// Serves the start page of `postroad dev` to browsers on this machine.

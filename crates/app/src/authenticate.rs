@@ -35,6 +35,8 @@ pub struct Caller {
     pub hold: bool,
     /// The credential is a test key: everything sent with it is in test mode.
     pub test: bool,
+    /// From and Sender may be any address: in `postroad dev` only.
+    pub any_from: bool,
     /// Hourly message limit of the server.
     pub hourly_limit: Option<u32>,
     /// Tracking defaults of the server, unless domain or message override them.
@@ -113,6 +115,7 @@ impl App {
             mode: access.mode,
             hold: credential.hold,
             test: credential.test,
+            any_from: self.inner.dev.takes_any_from(),
             hourly_limit: access.hourly_limit,
             tracking: access.tracking,
             peer,

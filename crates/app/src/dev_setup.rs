@@ -1,23 +1,55 @@
 //! Setup of `postroad dev`: an account, a live server, a verified domain and a fresh key.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, CredentialId, DomainName, Scope, ServerMode};
-use postroad_store::{AccountKeyOwner, DomainOwner, NewCredential, NewServer, Server};
+use postroad_store::{AccountKeyOwner, Credential, DomainOwner, KeyHash, NewCredential, NewServer, Server};
 
 use crate::App;
 use crate::accounts::{AccountKeyRequest, Requester};
 use crate::admin::AdminError;
 use crate::domains::ImportedDkimKey;
-use crate::secrets::KeyPair;
+use crate::secrets::{KeyPair, hash};
 
 const NAME: &str = "dev";
 const DOMAIN: &str = "example.test";
+/// Name of credentials whose key the caller chose. They stay valid over restarts.
+const FIXED_NAME: &str = "dev-fixed";
+const FIXED_KEY_CHARS_MAX: usize = 100;
 
 /// Keys of earlier starts that are looked through; `dev` revokes them at every start, so there are few.
 const OLD_KEYS_MAX: usize = 1_000;
+
+/// Options of `postroad dev`, set once while it starts.
+#[derive(Debug, Default)]
+pub(crate) struct DevOptions {
+    /// Key that clients without a login submit with.
+    key: OnceLock<KeyHash>,
+    any_from: OnceLock<()>,
+}
+
+impl DevOptions {
+    pub(crate) fn key(&self) -> Option<KeyHash> {
+        self.key.get().copied()
+    }
+
+    pub(crate) fn takes_any_from(&self) -> bool {
+        self.any_from.get().is_some()
+    }
+}
+
+/// How `postroad dev` sets itself up.
+#[derive(Clone, Default)]
+pub struct DevSetupRequest {
+    /// The API key, instead of a new one.
+    pub api_key: Option<String>,
+    /// On a database shared with other processes: revokes only the keys of this process's earlier start, instead of
+    /// those of all.
+    pub previous: Option<DevKeyIds>,
+}
 
 /// Names and keys of a development installation.
 pub struct DevSetup {
@@ -33,12 +65,20 @@ pub struct DevSetup {
     pub key_ids: DevKeyIds,
 }
 
-/// The keys that one start made; written `1 2 3`.
+/// The keys that one start made; written `1 2 3`. By default none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevKeyIds {
     pub credential: CredentialId,
     pub account_key: AccountKeyId,
     pub operator_key: AccountKeyId,
+}
+
+impl Default for DevKeyIds {
+    fn default() -> Self {
+        // No key has the id 0.
+        let none = AccountKeyId(0);
+        Self { credential: CredentialId(0), account_key: none, operator_key: none }
+    }
 }
 
 impl fmt::Display for DevKeyIds {
@@ -62,6 +102,12 @@ impl FromStr for DevKeyIds {
     }
 }
 
+impl fmt::Debug for DevSetupRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DevSetupRequest").field("previous", &self.previous).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for DevSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DevSetup").field("domain", &self.domain).finish_non_exhaustive()
@@ -73,19 +119,17 @@ impl App {
     /// Creates what is missing, and new keys, because old ones cannot be shown again. Revokes the keys of all
     /// earlier starts.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
-        self.dev_setup_revoking(None).await
+        self.dev_setup_with(DevSetupRequest::default()).await
     }
 
-    /// The same for a database shared with other processes: revokes only the keys of this process's earlier
-    /// start.
-    pub async fn dev_setup_beside_others(&self, previous: Option<DevKeyIds>) -> Result<DevSetup, AdminError> {
-        let none = AccountKeyId(0);
-        let nothing = DevKeyIds { credential: CredentialId(0), account_key: none, operator_key: none };
-        self.dev_setup_revoking(Some(previous.unwrap_or(nothing))).await
+    /// Accepts any From address from now on.
+    pub fn accept_any_from(&self) {
+        // Setting it twice changes nothing.
+        let _ = self.inner.dev.any_from.set(());
     }
 
-    /// Revokes the keys `only`, or those of all earlier starts.
-    async fn dev_setup_revoking(&self, only: Option<DevKeyIds>) -> Result<DevSetup, AdminError> {
+    pub async fn dev_setup_with(&self, request: DevSetupRequest) -> Result<DevSetup, AdminError> {
+        let only = request.previous;
         let server = self.dev_server().await?;
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
@@ -94,20 +138,17 @@ impl App {
             let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }
-        let pair = KeyPair::generate();
-        let (key_hash, secret_hash) = pair.hashes();
-        let credential = NewCredential {
-            server_id: server.id,
-            name: NAME.to_owned(),
-            key_hash,
-            secret_hash,
-            scope: Scope::Full,
-            allow: Vec::new(),
-            hold: false,
-            test: false,
-            expires_at: None,
+        let (pair, newest) = if let Some(api_key) = &request.api_key {
+            let pair = fixed_pair(api_key)?;
+            let id = self.fixed_credential(&server, &pair).await?;
+            (pair, id)
+        } else {
+            let pair = KeyPair::generate();
+            let id = self.inner.store.create_credential(new_credential(&server, NAME, &pair)).await?;
+            (pair, id)
         };
-        let newest = self.inner.store.create_credential(credential).await?;
+        // A second one would belong to another start in the same process: the first stays.
+        let _ = self.inner.dev.key.set(hash(&pair.api_key));
         for key in self.inner.store.list_credentials(Some(server.id)).await? {
             let is_old = key.name == NAME && only.is_none_or(|only| only.credential == key.id);
             if key.id != newest && key.revoked_at.is_none() && is_old {
@@ -130,9 +171,27 @@ impl App {
             sign_in_url,
             domain,
             server_name: server.name,
-            credential_name: NAME.to_owned(),
+            credential_name: if request.api_key.is_some() { FIXED_NAME } else { NAME }.to_owned(),
             key_ids: DevKeyIds { credential: newest, account_key, operator_key },
         })
+    }
+
+    /// The credential of a key that the caller chose, from an earlier start or new.
+    async fn fixed_credential(&self, server: &Server, pair: &KeyPair) -> Result<CredentialId, AdminError> {
+        let (key_hash, secret_hash) = pair.hashes();
+        let Some(found) = self.inner.store.find_credential_access(key_hash).await? else {
+            return Ok(self.inner.store.create_credential(new_credential(server, FIXED_NAME, pair)).await?);
+        };
+        let is_same = |credential: &Credential| {
+            credential.server_id == server.id
+                && credential.secret_hash == secret_hash
+                && credential.revoked_at.is_none()
+        };
+        if is_same(&found.credential) {
+            Ok(found.credential.id)
+        } else {
+            Err(AdminError::refused("--api-key: this key was revoked or has another purpose; choose another"))
+        }
     }
 
     /// A new key of the account, or of the operator. Revokes the key `only`, or those of all earlier starts.
@@ -171,4 +230,36 @@ impl App {
         let new = NewServer { account_id: account.id, name: NAME.to_owned(), mode: ServerMode::Live };
         Ok(self.inner.store.create_server(new).await?)
     }
+}
+
+fn new_credential(server: &Server, name: &str, pair: &KeyPair) -> NewCredential {
+    let (key_hash, secret_hash) = pair.hashes();
+    NewCredential {
+        server_id: server.id,
+        name: name.to_owned(),
+        key_hash,
+        secret_hash,
+        scope: Scope::Full,
+        allow: Vec::new(),
+        hold: false,
+        test: false,
+        expires_at: None,
+    }
+}
+
+/// The secret follows from the key, so that both are the same at every start.
+fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
+    let is_good = (1..=FIXED_KEY_CHARS_MAX).contains(&api_key.len())
+        && api_key.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_good {
+        return Err(AdminError::refused(format!(
+            "--api-key has 1 to {FIXED_KEY_CHARS_MAX} letters, digits or signs, without spaces"
+        )));
+    }
+    let digest = hash(&format!("secret of the dev key {api_key}"));
+    let mut api_secret = String::new();
+    for byte in digest.0.iter().take(20) {
+        write!(api_secret, "{byte:02x}").expect("a String takes everything");
+    }
+    Ok(KeyPair { api_key: api_key.to_owned(), api_secret })
 }

@@ -46,14 +46,17 @@ use postroad_store::{AccountKey, CredentialAccess, KeyHash, SendingDomain, Store
 
 pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
 pub use authenticate_actor::PresentedKeys;
-pub use dev_setup::{DevKeyIds, DevSetup};
+pub use dev_setup::{DevKeyIds, DevSetup, DevSetupRequest};
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use housekeeping::Housekeeping;
 pub use installation::Installation;
 pub use jobs::{ActionFailure, JobRefusal, JobTask, MessageAction, StartedJob};
 pub use log_in::{LoginFailure, Submitter};
-pub use postroad_mail::{AttachmentView, MessageView};
+pub use postroad_mail::{
+    AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
+    visible_text,
+};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
 pub use returns::{
@@ -209,6 +212,8 @@ struct Inner {
     notices_from: Option<EmailAddress>,
     /// Base URL of the portal, once the listeners are known.
     portal_base: OnceLock<String>,
+    /// Options of `postroad dev`.
+    dev: dev_setup::DevOptions,
 }
 
 impl App {
@@ -266,6 +271,7 @@ impl App {
                 notices: Arc::new(tokio::sync::Semaphore::new(NOTICES_AT_ONCE)),
                 notices_from,
                 portal_base: OnceLock::new(),
+                dev: dev_setup::DevOptions::default(),
             }),
         }
     }

@@ -21,6 +21,8 @@ pub struct Submitter {
     key_hash: KeyHash,
     operation: Operation,
     peer: Peer,
+    /// Whether From may be any address.
+    any_from: bool,
 }
 
 /// Why a client may not submit.
@@ -64,7 +66,7 @@ impl App {
         if access.is_none() || !is_right {
             return Err(self.bad_login(peer));
         }
-        let submitter = Submitter { key_hash, operation: Operation::SmtpSubmit, peer };
+        let submitter = Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: false };
         self.may_submit(&submitter).await?;
         Ok(submitter)
     }
@@ -96,7 +98,14 @@ impl App {
         let best =
             fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
         let best = best.ok_or(LoginFailure::AddressUnknown)?;
-        Ok(Submitter { key_hash: best.key_hash, operation: Operation::SmtpSubmitByAddress, peer })
+        let operation = Operation::SmtpSubmitByAddress;
+        Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
+    }
+
+    /// The client of a listener that asks for no login: it sends with the key of `postroad dev`, from any address.
+    pub async fn log_in_openly(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
+        let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
+        Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
     }
 
     /// Checks whether the client may send a message now, and returns its caller.
@@ -106,7 +115,10 @@ impl App {
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
             return Err(self.bad_login(peer));
         };
-        self.admit(access, peer, submitter.operation).map_err(|failure| match failure {
+        let admitted = self.admit(access, peer, submitter.operation);
+        let admitted =
+            admitted.map(|caller| Caller { any_from: caller.any_from || submitter.any_from, ..caller });
+        admitted.map_err(|failure| match failure {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
             // Sending is denied by scope alone.

@@ -10,10 +10,12 @@ mod base32;
 pub mod classify;
 pub mod compose;
 mod content_type;
+pub mod correspondents;
 pub mod dkim;
 pub mod dkim_key;
 mod eight_bit;
 mod encoded_word;
+pub mod extract;
 pub mod feedback_headers;
 mod header_block;
 pub mod header_check;
@@ -39,8 +41,10 @@ pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
 };
 pub use compose::{Composition, NewContent, compose};
+pub use correspondents::{Correspondents, NamedAddress, correspondents};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimAlgorithm, DkimKey, DkimKeyError, dkim_txt};
+pub use extract::{Extracted, extract, visible_text};
 pub use feedback_headers::{InstallationId, OwnFeedbackHeaders, cfbl_address};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,

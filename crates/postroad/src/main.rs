@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod feed;
 mod file_limit;
+mod listen;
 mod logging;
 mod queue;
 mod secrets_key;

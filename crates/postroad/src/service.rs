@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use postroad_api::{Api, Mode, Server};
+use postroad_api::{Api, DevAccess, Mode, Server};
 use postroad_app::analytics::CounterTask;
 use postroad_app::domains::DomainCheckTask;
 use postroad_app::{App, Housekeeping, IndexTask, JobTask, RetentionTask};
@@ -26,6 +26,7 @@ use tokio::net::TcpListener;
 use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
 use crate::file_limit;
+use crate::listen::bind;
 use crate::secrets_key;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
@@ -57,14 +58,37 @@ pub(crate) struct Service {
     _node_lock: std::fs::File,
 }
 
+/// Options of `postroad dev`.
+#[derive(Debug)]
+pub(crate) struct DevOptions {
+    pub(crate) access: DevAccess,
+    /// Name or address by which it is reached; `None` for the one it listens on.
+    pub(crate) host: Option<String>,
+    pub(crate) any_from: bool,
+}
+
+impl DevOptions {
+    /// The URL of a listener.
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        match &self.host {
+            Some(host) => format!("http://{host}:{}", address.port()),
+            None => format!("http://{address}"),
+        }
+    }
+}
+
 impl Service {
-    /// `dev` for the defaults of `postroad dev`.
-    pub(crate) async fn start(config: &Config, dev: bool) -> anyhow::Result<Self> {
+    /// With the defaults of `postroad dev` if there are options of it.
+    pub(crate) async fn start(config: &Config, dev_options: Option<&DevOptions>) -> anyhow::Result<Self> {
+        let dev = dev_options.is_some();
         file_limit::raise();
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;
         app.settle_installation_host(sqlite_file(config).is_some()).await?;
+        if dev_options.is_some_and(|options| options.any_from) {
+            app.accept_any_from();
+        }
         let local_dns = if dev { Some(start_local_dns(config).await?) } else { None };
         app.set_domain_checker(match &local_dns {
             Some(local) => config.dev_domain_checker(local.address())?,
@@ -106,10 +130,10 @@ impl Service {
             _node_lock: node_lock,
         };
         service.load_certificate(config)?;
-        let portal = service.listen(config, dev, local_dns).await?;
+        let portal = service.listen(config, dev_options, local_dns).await?;
         (service.relays, service.smtp_addresses) =
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
-        portal.set_smtp(smtp_access(config, service.smtp_addresses, dev));
+        portal.set_smtp(smtp_access(config, service.smtp_addresses, dev_options.is_some()));
         if let Some(address) = service.smtp_addresses.bounce {
             service.delivery.mail_back_to(address);
         }
@@ -140,7 +164,7 @@ impl Service {
     async fn listen(
         &mut self,
         config: &Config,
-        dev: bool,
+        dev_options: Option<&DevOptions>,
         local_dns: Option<LocalDns>,
     ) -> anyhow::Result<Portal> {
         let settings = postroad_api::Settings {
@@ -158,24 +182,27 @@ impl Service {
         }
         let portal = Portal::new(self.app.clone(), self.webhooks.tester());
         api = api.with_routes(portal.routes());
-        if dev {
-            api = api.with_dev_page(self.delivery.inbox().cloned());
+        if let Some(options) = dev_options {
+            api = api.with_dev_access(options.access.clone()).with_dev_page(self.delivery.inbox().cloned());
+            if let Some(inbox) = self.delivery.inbox() {
+                api = api.with_mailpit(inbox.clone());
+            }
         }
         if let Some(local_dns) = local_dns {
             api = api.with_dev_dns(local_dns);
         }
         let plain_listener = match config.http.listen {
-            Some(address) => Some(bind(address).await?),
+            Some(address) => Some(bind(address, config.http.is_preferred, "HTTP").await?),
             None => None,
         };
         self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        api = self.with_tracking(api, config, dev).await?;
+        api = self.with_tracking(api, config, dev_options).await?;
         self.app.set_portal_base(match self.http_address {
-            Some(address) if dev && config.portal.base_url.is_none() => format!("http://{address}"),
+            Some(address) if dev_options.is_some() && config.portal.base_url.is_none() => format!("http://{address}"),
             _ => config.portal_base(),
         });
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
-            let listener = bind(address).await?;
+            let listener = bind(address, false, "HTTPS").await?;
             self.https_address = Some(listener.local_addr()?);
             self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
         }
@@ -197,15 +224,20 @@ impl Service {
 
     /// Tracking links lead to host names of their own, which serve nothing else; where there is no such name, as in
     /// `dev`, beside the API.
-    async fn with_tracking(&mut self, api: Api, config: &Config, dev: bool) -> anyhow::Result<Api> {
-        let base = match self.http_address {
-            Some(address) if dev && config.tracking.base_url.is_none() => format!("http://{address}"),
+    async fn with_tracking(
+        &mut self,
+        api: Api,
+        config: &Config,
+        dev_options: Option<&DevOptions>,
+    ) -> anyhow::Result<Api> {
+        let base = match (self.http_address, dev_options) {
+            (Some(address), Some(options)) if config.tracking.base_url.is_none() => options.url(address),
             _ => config.tracking_base(),
         };
         let host = base_host(&base).to_owned();
         self.app.set_tracking_base(base);
         let secret = self.app.installation().await?.return_path_secret;
-        let is_shared = dev
+        let is_shared = dev_options.is_some()
             || [config.hostname.as_str(), "localhost"].contains(&host.as_str())
             || !host.contains(char::is_alphabetic);
         let tracking = Tracking::start(self.app.clone(), &secret, &host);
@@ -379,12 +411,6 @@ pub(crate) fn sqlite_file(config: &Config) -> Option<PathBuf> {
         }
         Database::Postgres { .. } => None,
     }
-}
-
-async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address} (is another program using the port?)"))
 }
 
 pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {

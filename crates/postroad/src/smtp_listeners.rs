@@ -1,7 +1,6 @@
 //! SMTP listeners: bound by the configuration, started together, named in the ready line.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -9,9 +8,9 @@ use postroad_app::App;
 use postroad_net::ReloadingCertificate;
 use postroad_relay::{ListenerKind, Relay};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::config::Config;
+use crate::listen::bind;
 
 /// Addresses of the listeners.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,6 +19,8 @@ pub(crate) struct SmtpAddresses {
     pub(crate) tls: Option<SocketAddr>,
     pub(crate) extra: Option<SocketAddr>,
     pub(crate) plain: Option<SocketAddr>,
+    /// Without a login, in `postroad dev`.
+    pub(crate) open: Option<SocketAddr>,
     pub(crate) bounce: Option<SocketAddr>,
 }
 
@@ -36,26 +37,22 @@ impl SmtpAddresses {
         })
     }
 
-    /// For `dev --json`: settings for mail clients.
-    pub(crate) fn client_settings(&self) -> Value {
+    /// For `dev --json`: settings for mail clients that reach it by the name or address `host`.
+    pub(crate) fn client_settings(&self, host: &str) -> Value {
         let port = |address: Option<SocketAddr>| address.map(|address| address.port());
         let mut settings = json!({
-            "host": self.host().map(|host| host.to_string()),
+            "host": host,
             "starttls_port": port(self.starttls),
             "tls_port": port(self.tls),
             "bounce_port": port(self.bounce),
         });
         // Optional fields that scripts do not rely on.
-        for (name, address) in [("extra_port", self.extra), ("plain_port", self.plain)] {
+        for (name, address) in [("extra_port", self.extra), ("plain_port", self.open.or(self.plain))] {
             if let Some(port) = port(address) {
                 settings[name] = json!(port);
             }
         }
         settings
-    }
-
-    pub(crate) fn host(&self) -> Option<IpAddr> {
-        self.starttls.or(self.tls).map(|address| address.ip())
     }
 }
 
@@ -83,7 +80,7 @@ async fn start_returns(
     addresses: &mut SmtpAddresses,
 ) -> anyhow::Result<Option<Relay>> {
     let Some(address) = config.smtp.bounce_listen else { return Ok(None) };
-    let listener = bind(address, &config.smtp.preferred).await?;
+    let listener = bind(address, config.smtp.preferred.contains(&address), "SMTP").await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let kind = ListenerKind::Returns { receiver: app.return_receiver().await?, tls };
@@ -99,39 +96,35 @@ async fn start_submission(
     let smtp = &config.smtp;
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let need_tls = || tls.clone().context("SMTP with AUTH needs `tls.certificate` and `tls.key`");
+    let listen = |address| bind(address, smtp.preferred.contains(&address), "SMTP");
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
-        let listener = bind(address, &smtp.preferred).await?;
+        let listener = listen(address).await?;
         addresses.starttls = Some(listener.local_addr()?);
         listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.tls_listen {
-        let listener = bind(address, &smtp.preferred).await?;
+        let listener = listen(address).await?;
         addresses.tls = Some(listener.local_addr()?);
         listeners.push((ListenerKind::Tls(need_tls()?), listener));
     }
     if let Some(address) = smtp.extra_listen {
-        let listener = bind(address, &smtp.preferred).await?;
+        let listener = listen(address).await?;
         addresses.extra = Some(listener.local_addr()?);
         listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.plain_listen {
-        let listener = bind(address, &smtp.preferred).await?;
+        let listener = listen(address).await?;
         addresses.plain = Some(listener.local_addr()?);
         listeners.push((ListenerKind::Plain, listener));
+    }
+    if let Some(address) = smtp.open_listen {
+        let listener = listen(address).await?;
+        addresses.open = Some(listener.local_addr()?);
+        listeners.push((ListenerKind::Open, listener));
     }
     if listeners.is_empty() {
         return Ok(None);
     }
     Ok(Some(Relay::start(app, &config.relay_settings(), listeners)))
-}
-
-async fn bind(address: SocketAddr, preferred: &[SocketAddr]) -> anyhow::Result<TcpListener> {
-    let bound = match TcpListener::bind(address).await {
-        Err(error) if preferred.contains(&address) && error.kind() == io::ErrorKind::AddrInUse => {
-            TcpListener::bind((address.ip(), 0)).await
-        }
-        bound => bound,
-    };
-    bound.with_context(|| format!("cannot listen on {address} for SMTP (is another program using the port?)"))
 }

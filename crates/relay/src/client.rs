@@ -14,16 +14,26 @@ use crate::routed::is_routed;
 pub(crate) struct Client {
     app: App,
     peer: Peer,
-    /// Whether its address alone authenticates it.
-    is_known_by_address: bool,
+    identification: Identification,
     submitter: Option<Submitter>,
     /// Caller of the current message.
     caller: Option<Caller>,
 }
 
+/// How a client shows which server it submits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identification {
+    /// By AUTH.
+    Login,
+    /// By a credential that is bound to its address.
+    Address,
+    /// Not at all.
+    None,
+}
+
 impl Client {
-    pub(crate) fn new(app: App, peer: Peer, is_known_by_address: bool) -> Self {
-        Self { app, peer, is_known_by_address, submitter: None, caller: None }
+    pub(crate) fn new(app: App, peer: Peer, identification: Identification) -> Self {
+        Self { app, peer, identification, submitter: None, caller: None }
     }
 
     /// TLS is established; everything said before is discarded.
@@ -62,8 +72,10 @@ impl Client {
     }
 
     async fn identify(&mut self) -> Result<Caller, LoginFailure> {
-        if self.is_known_by_address {
-            self.submitter = Some(self.app.log_in_by_address(self.peer).await?);
+        match self.identification {
+            Identification::Login => {}
+            Identification::Address => self.submitter = Some(self.app.log_in_by_address(self.peer).await?),
+            Identification::None => self.submitter = Some(self.app.log_in_openly(self.peer).await?),
         }
         let submitter = self.submitter.as_ref().ok_or(LoginFailure::AddressUnknown)?;
         self.app.may_submit(submitter).await

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::bounce_receiver::BounceReceiver;
-use crate::client::Client;
+use crate::client::{Client, Identification};
 use crate::conversation::Conversation;
 use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
@@ -94,9 +94,10 @@ impl Connections {
                     let tls = TlsAcceptor::from(Arc::clone(config));
                     MaybeTlsStream::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
                 }
-                ListenerKind::StartTls(_) | ListenerKind::Plain | ListenerKind::Returns { .. } => {
-                    MaybeTlsStream::Plain(stream)
-                }
+                ListenerKind::StartTls(_)
+                | ListenerKind::Plain
+                | ListenerKind::Open
+                | ListenerKind::Returns { .. } => MaybeTlsStream::Plain(stream),
             };
             io::Result::Ok((address, permit, line))
         };
@@ -118,17 +119,25 @@ impl Connections {
         phase: watch::Receiver<Phase>,
         is_too_many: bool,
     ) -> io::Result<()> {
-        let client = |tls, is_known_by_address| {
-            SessionPeer::Client(Client::new(self.app.clone(), Peer { address, tls }, is_known_by_address))
+        let client = |tls, identification| {
+            SessionPeer::Client(Client::new(self.app.clone(), Peer { address, tls }, identification))
+        };
+        let plain = |identification| {
+            (ServerSession::new(Arc::clone(&self.plain)), None, client(false, identification))
         };
         let (mut session, tls, peer) = match kind {
-            ListenerKind::StartTls(tls) => {
-                (ServerSession::new(Arc::clone(&self.submission)), Some(tls), client(false, false))
-            }
-            ListenerKind::Tls(_) => {
-                (ServerSession::inside_tls(Arc::clone(&self.submission)), None, client(true, false))
-            }
-            ListenerKind::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
+            ListenerKind::StartTls(tls) => (
+                ServerSession::new(Arc::clone(&self.submission)),
+                Some(tls),
+                client(false, Identification::Login),
+            ),
+            ListenerKind::Tls(_) => (
+                ServerSession::inside_tls(Arc::clone(&self.submission)),
+                None,
+                client(true, Identification::Login),
+            ),
+            ListenerKind::Plain => plain(Identification::Address),
+            ListenerKind::Open => plain(Identification::None),
             ListenerKind::Returns { receiver, tls } => {
                 let config = if tls.is_some() { &self.returns_tls } else { &self.returns };
                 let peer = SessionPeer::BounceReceiver(BounceReceiver::new(receiver.clone(), address));

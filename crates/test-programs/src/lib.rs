@@ -4,6 +4,7 @@
 
 pub mod cluster;
 pub mod install;
+pub mod node;
 pub mod python;
 
 use std::process::{Command, Stdio};

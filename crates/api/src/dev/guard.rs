@@ -1,54 +1,84 @@
-//! Access check of the dev inbox, which has no key. The Host must be a local name: otherwise a web page could
-//! reach the inbox by DNS rebinding. Requests that change something must not come from a page of another site,
-//! because a browser sends them without reading the answer.
+//! Access check of `postroad dev`, whose inbox has no key. The Host must be a name that nobody else can point at this
+//! machine: otherwise a web page could read the inbox by DNS rebinding. Requests must not come from a page of another
+//! site, because a browser sends them without reading the answer.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::header::ORIGIN;
+use axum::http::header::{HOST, ORIGIN};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use postroad_app::Peer;
 
 use super::problem::Problem;
 use crate::host;
-use crate::request_info::RequestInfo;
 
+/// Tracking links are for everybody who has one, under any host name; their tokens are signed.
+const PUBLIC_PATHS: [&str; 3] = ["/c/", "/o/", "/u/"];
+
+/// Who may call `postroad dev`, and by which names. By default callers on this machine.
+#[derive(Debug, Clone, Default)]
+pub struct DevAccess {
+    /// Whether callers on other machines are served; they may then use any IP address of this one in URLs.
+    pub is_open: bool,
+    /// Host names by which it is reached, besides `localhost`.
+    pub hosts: Vec<String>,
+}
+
+impl DevAccess {
+    /// Checks any request to `postroad dev`. The answer if it is refused.
+    pub(crate) fn refuse<B>(&self, request: &axum::http::Request<B>) -> Option<Response> {
+        let path = request.uri().path();
+        // A browser always sends a Host.
+        let is_browser = request.uri().authority().is_some() || request.headers().contains_key(HOST);
+        if !is_browser || PUBLIC_PATHS.iter().any(|public| path.starts_with(public)) {
+            return None;
+        }
+        self.check(request).err().map(IntoResponse::into_response)
+    }
+
+    fn check<B>(&self, request: &axum::http::Request<B>) -> Result<(), Problem> {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.address);
+        if !self.is_open && !peer.is_some_and(|address| address.to_canonical().is_loopback()) {
+            return Err(Problem::NotLocal);
+        }
+        if !host::of(request).is_some_and(|host| self.is_own_host(host)) {
+            return Err(Problem::ForeignHost(self.hosts.clone()));
+        }
+        let mut origins = request.headers().get_all(ORIGIN).iter();
+        let is_own = origins.all(|origin| {
+            origin.to_str().ok().and_then(origin_host).is_some_and(|host| self.is_own_host(host))
+        });
+        if is_own { Ok(()) } else { Err(Problem::ForeignOrigin) }
+    }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let is_ours = |address: IpAddr| self.is_open || address.to_canonical().is_loopback();
+        if let Some(literal) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            return literal.parse().is_ok_and(|address: Ipv6Addr| is_ours(address.into()));
+        }
+        let name = host.to_ascii_lowercase();
+        // RFC 6761 section 6.3: no name below `localhost` is in the DNS.
+        name == "localhost"
+            || name.ends_with(".localhost")
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name))
+            || host.parse().is_ok_and(is_ours)
+    }
+}
+
+/// Guards the routes of the inbox, in `serve` too.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
-    match check(&request) {
+    let access = request.extensions().get::<Arc<DevAccess>>().cloned().unwrap_or_default();
+    match access.check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-fn check(request: &Request) -> Result<(), Problem> {
-    let peer = request.extensions().get::<RequestInfo>().map(|info| info.peer.address);
-    if !peer.is_some_and(|address| address.to_canonical().is_loopback()) {
-        return Err(Problem::NotLocal);
-    }
-    if !host::of(request).is_some_and(is_local_host) {
-        return Err(Problem::ForeignHost);
-    }
-    let is_own_origin = request
-        .headers()
-        .get_all(ORIGIN)
-        .iter()
-        .all(|origin| origin.to_str().ok().and_then(origin_host).is_some_and(is_local_host));
-    if request.method().is_safe() || is_own_origin { Ok(()) } else { Err(Problem::ForeignOrigin) }
-}
-
 fn origin_host(origin: &str) -> Option<&str> {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
     host::host_of(authority)
-}
-
-fn is_local_host(host: &str) -> bool {
-    match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(literal) => literal.parse().is_ok_and(|address: Ipv6Addr| address.to_canonical().is_loopback()),
-        None => {
-            host.eq_ignore_ascii_case("localhost")
-                || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-        }
-    }
 }
 
 #[cfg(test)]
@@ -57,13 +87,16 @@ mod tests {
 
     #[test]
     fn only_names_that_cannot_be_pointed_here_are_local() {
-        for local in ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "[::1]"] {
-            assert!(is_local_host(local), "{local}");
+        let closed = DevAccess::default();
+        let open = DevAccess { is_open: true, hosts: vec!["mail".to_owned()] };
+        for local in ["localhost", "LocalHost", "mail.localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {
+            assert!(closed.is_own_host(local) && open.is_own_host(local), "{local}");
         }
-        for foreign in
-            ["", "example.com", "localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "[::2]"]
-        {
-            assert!(!is_local_host(foreign), "{foreign}");
+        for foreign in ["", "example.com", "localhost.example.com", "127.0.0.1.example.com", "notlocalhost"] {
+            assert!(!closed.is_own_host(foreign) && !open.is_own_host(foreign), "{foreign}");
+        }
+        for reached in ["10.0.0.1", "[::2]", "mail", "MAIL"] {
+            assert!(!closed.is_own_host(reached) && open.is_own_host(reached), "{reached}");
         }
     }
 

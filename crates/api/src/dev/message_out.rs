@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use postroad_app::view_message;
+use postroad_app::{Extracted, extract, view_message};
 use postroad_delivery::CaughtMessage;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
+use super::query::Extract;
 use crate::{blocking_pool, envelope};
 
 /// Entry of a list.
@@ -48,6 +49,10 @@ struct MessageOut<'a> {
     plain_body: Option<String>,
     html_body: Option<String>,
     attachments: Vec<AttachmentOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codes: Option<Vec<String>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,13 +63,21 @@ struct AttachmentOut {
 }
 
 /// Shows a message. Parses it off the async threads: it may have megabytes.
-pub(super) async fn shown(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
-    let text = blocking_pool::run(move || write(&message)).await.map_err(|_| Problem::Stopping)?;
+pub(super) async fn shown(message: Arc<CaughtMessage>, wanted: Extract) -> Result<Response, Problem> {
+    let text = blocking_pool::run(move || write(&message, wanted)).await.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, text))
 }
 
-fn write(message: &CaughtMessage) -> String {
+/// Links and codes of a message alone.
+pub(super) async fn extracted(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
+    let found = blocking_pool::run(move || extract(&view_message(&message.raw))).await;
+    let Extracted { links, codes } = found.map_err(|_| Problem::Stopping)?;
+    Ok(envelope::json(StatusCode::OK, json!({ "links": links, "codes": codes }).to_string()))
+}
+
+fn write(message: &CaughtMessage, wanted: Extract) -> String {
     let view = view_message(&message.raw);
+    let found = if wanted == Extract::default() { Extracted::default() } else { extract(&view) };
     let attachments = view.attachments.into_iter().map(|attachment| AttachmentOut {
         filename: attachment.filename,
         content_type: attachment.content_type,
@@ -77,6 +90,8 @@ fn write(message: &CaughtMessage) -> String {
         plain_body: view.plain_body,
         html_body: view.html_body,
         attachments: attachments.collect(),
+        links: wanted.links.then_some(found.links),
+        codes: wanted.codes.then_some(found.codes),
     };
     serde_json::to_string(&out).expect("texts and numbers can be written")
 }

@@ -3,6 +3,7 @@
 
 mod dns;
 mod guard;
+mod mailpit;
 mod message_out;
 mod page;
 mod problem;
@@ -21,9 +22,11 @@ use serde_json::json;
 
 use crate::envelope;
 pub(crate) use dns::{DnsState, router as dns_router};
-use message_out::{SummaryOut, shown};
+pub use guard::DevAccess;
+pub(crate) use mailpit::router as mailpit_router;
+use message_out::{SummaryOut, extracted, shown};
 use problem::Problem;
-use query::{ListQuery, WaitQuery};
+use query::{Extract, ListQuery, WaitQuery};
 
 /// Page for browsers; also served when mail leaves the machine and no inbox exists.
 pub(crate) fn page_router(inbox: Option<Inbox>) -> Router {
@@ -40,6 +43,7 @@ pub(crate) fn router(inbox: Inbox) -> Router {
         .route("/dev/messages/wait", get(wait).fallback(async || Problem::WrongMethod))
         .route("/dev/messages/{id}", get(message).fallback(async || Problem::WrongMethod))
         .route("/dev/messages/{id}/raw", get(raw).fallback(async || Problem::WrongMethod))
+        .route("/dev/messages/{id}/extract", get(extract).fallback(async || Problem::WrongMethod))
         .route("/dev/{*rest}", any(async || Problem::NothingHere))
         .layer(middleware::from_fn(guard::admit))
         .with_state(inbox)
@@ -56,8 +60,17 @@ async fn clear(State(inbox): State<Inbox>) -> Response {
     envelope::json(StatusCode::OK, json!({ "deleted": inbox.clear() }).to_string())
 }
 
-async fn message(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
-    shown(find(&inbox, &id)?).await
+async fn message(
+    State(inbox): State<Inbox>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let wanted = Extract::parse(query.as_deref())?;
+    shown(find(&inbox, &id)?, wanted).await
+}
+
+async fn extract(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
+    extracted(find(&inbox, &id)?).await
 }
 
 async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
@@ -71,9 +84,9 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
 
 /// Waits for a message that matches. Ends when the client closes the connection, which drops the call.
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let WaitQuery { wanted, time_max } = WaitQuery::parse(query.as_deref())?;
+    let WaitQuery { wanted, extract, time_max } = WaitQuery::parse(query.as_deref())?;
     match inbox.wait(&wanted, time_max).await {
-        Some(message) => shown(message).await,
+        Some(message) => shown(message, extract).await,
         None => Err(Problem::TimeIsUp(time_max)),
     }
 }

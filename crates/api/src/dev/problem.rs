@@ -13,14 +13,16 @@ use crate::envelope;
 pub(super) enum Problem {
     /// The caller is on another machine.
     NotLocal,
-    /// The Host header names another host, which somebody else may point at this machine.
-    ForeignHost,
+    /// The Host header names another host, which somebody else may point at this machine. With the names that are
+    /// known.
+    ForeignHost(Vec<String>),
     /// The request comes from a page of another site.
     ForeignOrigin,
     WrongMethod,
     NothingHere,
     NoSuchMessage,
     WrongDnsMethod,
+    WrongMailpitMethod,
     NoSuchDomain,
     TimeIsUp(Duration),
     BadQuery(String),
@@ -34,17 +36,21 @@ impl Problem {
             Self::NotLocal => (
                 StatusCode::FORBIDDEN,
                 "NotLocal",
-                "The inbox is open to callers on the same machine only".into(),
+                "postroad dev serves callers on the same machine only; --listen 0.0.0.0 serves others too".into(),
             ),
-            Self::ForeignHost => (
-                StatusCode::FORBIDDEN,
-                "ForeignHost",
-                "Call the inbox by 127.0.0.1, [::1] or localhost".into(),
-            ),
+            Self::ForeignHost(known) => {
+                let local = ["127.0.0.1", "[::1]", "localhost"];
+                let names: Vec<&str> = local.into_iter().chain(known.iter().map(String::as_str)).collect();
+                let text = format!(
+                    "Call postroad dev by {}, or start it with --host NAME for the name in this URL",
+                    names.join(", ")
+                );
+                (StatusCode::FORBIDDEN, "ForeignHost", text.into())
+            }
             Self::ForeignOrigin => (
                 StatusCode::FORBIDDEN,
                 "ForeignOrigin",
-                "Pages of other sites may not change the inbox".into(),
+                "Pages of other sites may not call postroad dev; --host NAME allows those of NAME".into(),
             ),
             Self::WrongMethod => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -65,6 +71,11 @@ impl Problem {
                 StatusCode::METHOD_NOT_ALLOWED,
                 "WrongMethod",
                 "GET /dev/dns lists records, POST /dev/dns/DOMAIN publishes a domain's, DELETE takes them away".into(),
+            ),
+            Self::WrongMailpitMethod => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "WrongMethod",
+                "This part of Mailpit's API is read with GET; docs/dev-inbox.md lists its calls".into(),
             ),
             Self::NoSuchDomain => (
                 StatusCode::NOT_FOUND,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use postroad_delivery::Wanted;
-use postroad_model::EmailAddress;
+use postroad_model::{EmailAddress, Timestamp};
 
 use super::problem::Problem;
 
@@ -32,15 +32,50 @@ impl ListQuery {
     }
 }
 
+/// Parts of a message that are added to its JSON on request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Extract {
+    pub(super) links: bool,
+    pub(super) codes: bool,
+}
+
+impl Extract {
+    /// The query of one message.
+    pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut extract = Self::default();
+        for (name, value) in pairs(query) {
+            match name.as_str() {
+                "extract" => extract = Self::parse_value(&value)?,
+                _ => return Err(unknown(&name, "extract")),
+            }
+        }
+        Ok(extract)
+    }
+
+    fn parse_value(value: &str) -> Result<Self, Problem> {
+        let mut extract = Self::default();
+        for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            match part {
+                "links" => extract.links = true,
+                "codes" => extract.codes = true,
+                _ => return Err(bad("`extract` is links, codes, or both with a comma")),
+            }
+        }
+        Ok(extract)
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitQuery {
     pub(super) wanted: Wanted,
+    pub(super) extract: Extract,
     pub(super) time_max: Duration,
 }
 
 impl WaitQuery {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut wanted = Wanted::default();
+        let mut extract = Extract::default();
         let mut time_max = WAIT_DEFAULT;
         for (name, value) in pairs(query) {
             match name.as_str() {
@@ -48,11 +83,15 @@ impl WaitQuery {
                 "to" if value.is_empty() => wanted.to = None,
                 "to" => wanted.to = Some(parse_address(value)?),
                 "subject" => wanted.subject = Some(value),
+                "text" => wanted.text = Some(value),
+                "since" if value.is_empty() => wanted.since = None,
+                "since" => wanted.since = Some(parse_time(&value)?),
+                "extract" => extract = Extract::parse_value(&value)?,
                 "timeout" => time_max = parse_seconds(&value)?,
-                _ => return Err(unknown(&name, "to, subject, timeout")),
+                _ => return Err(unknown(&name, "to, subject, text, since, extract, timeout")),
             }
         }
-        Ok(Self { wanted, time_max: time_max.min(WAIT_MAX) })
+        Ok(Self { wanted, extract, time_max: time_max.min(WAIT_MAX) })
     }
 }
 
@@ -62,6 +101,12 @@ fn parse_seconds(text: &str) -> Result<Duration, Problem> {
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(WAIT_MAX)),
         None => Err(bad("`timeout` is a number of seconds")),
     }
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, Problem> {
+    // A `+` typed without escaping is decoded as a space.
+    Timestamp::parse_rfc3339(&text.replace(' ', "+"))
+        .ok_or_else(|| bad("`since` is a time such as 2026-11-16T12:00:00Z"))
 }
 
 /// Reads `user+tag@example.com` typed without escaping, which form decoding turns into `user tag@example.com`.
@@ -110,6 +155,20 @@ mod tests {
     }
 
     #[test]
+    fn conditions_and_extras_are_read() {
+        let query =
+            WaitQuery::parse(Some("text=a+code&since=2026-11-16T12:00:00%2B01:00&extract=codes,links"));
+        let WaitQuery { wanted, extract, .. } = query.unwrap();
+        assert_eq!(wanted.text.as_deref(), Some("a code"));
+        assert_eq!(wanted.since, Timestamp::parse_rfc3339("2026-11-16T11:00:00Z"));
+        assert_eq!(extract, Extract { links: true, codes: true });
+        let query = WaitQuery::parse(Some("since=&extract=")).unwrap();
+        assert_eq!((query.wanted, query.extract), (Wanted::default(), Extract::default()));
+        assert_eq!(Extract::parse(Some("extract=links")).unwrap(), Extract { links: true, codes: false });
+        assert!(Extract::parse(Some("limit=1")).is_err());
+    }
+
+    #[test]
     fn odd_queries_are_refused() {
         for query in [
             "timeout=soon",
@@ -119,6 +178,8 @@ mod tests {
             "sub=x",
             "to=a",
             "to=a@example.com&To=x",
+            "since=yesterday",
+            "extract=images",
         ] {
             assert!(WaitQuery::parse(Some(query)).is_err(), "{query}");
         }

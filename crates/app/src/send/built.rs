@@ -1,10 +1,10 @@
 //! What every message that its sender built has to pass, by send/raw or by SMTP.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
-use postroad_model::{EmailAddress, ServerId};
+use postroad_model::EmailAddress;
 use uuid::Uuid;
 
-use crate::{App, FieldProblem, Refusal};
+use crate::{App, Caller, FieldProblem, Refusal};
 
 /// Date and Message-ID for a message that has none.
 pub(super) struct BuiltFallback {
@@ -28,9 +28,9 @@ impl App {
 
     /// Every address in From and Sender, and everything a reader may take for one, is on a verified domain, and receivers
     /// see no other than we did.
-    pub(super) async fn authorise_built(&self, server_id: ServerId, raw: &RawMessage) -> Result<(), Refusal> {
+    pub(super) async fn authorise_built(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
         for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
-            self.authorise_mailbox(server_id, address).await?;
+            self.authorise_mailbox(caller, address).await?;
         }
         match raw.repeated {
             None => Ok(()),

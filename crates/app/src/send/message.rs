@@ -7,7 +7,7 @@ use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
     find_addresses,
 };
-use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
+use postroad_model::{EmailAddress, Limits, Mailbox, PoolId};
 use postroad_store::OwnUnsubscribe;
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ impl App {
         caller: &Caller,
         mut draft: MessageDraft<'_>,
     ) -> Result<Sealed, Refusal> {
-        self.check_envelope(caller.server_id, &draft).await?;
+        self.check_envelope(caller, &draft).await?;
         let template = match draft.template.take() {
             Some(template) => self.fill_in(caller.server_id, &mut draft, template).await?,
             None => FilledIn::default(),
@@ -59,7 +59,7 @@ impl App {
     }
 
     /// Checks 2 to 9: the first failure is answered.
-    async fn check_envelope(&self, server_id: ServerId, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
+    async fn check_envelope(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
             return Err(Refusal::NoRecipients);
         }
@@ -80,10 +80,10 @@ impl App {
         };
         let sender = draft.sender.as_deref().filter(|sender| !sender.trim().is_empty());
         for mailbox in [Some(from), sender].into_iter().flatten() {
-            self.authorise_mailbox(server_id, mailbox).await?;
-            self.authorise_name(server_id, mailbox).await?;
+            self.authorise_mailbox(caller, mailbox).await?;
+            self.authorise_name(caller, mailbox).await?;
         }
-        self.authorise_resent(server_id, draft).await?;
+        self.authorise_resent(caller, draft).await?;
         for attachment in &draft.attachments {
             if is_blank(&attachment.name) {
                 return Err(Refusal::AttachmentMissingName);
@@ -96,7 +96,7 @@ impl App {
     }
 
     /// Resent-From and Resent-Sender are shown like From, so they are judged like it.
-    async fn authorise_resent(&self, server_id: ServerId, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
+    async fn authorise_resent(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
         };
@@ -108,7 +108,7 @@ impl App {
             }
             let addresses = find_addresses(value).map_err(|_| Refusal::UnauthenticatedFromAddress)?;
             for address in addresses {
-                self.authorise_mailbox(server_id, &address).await?;
+                self.authorise_mailbox(caller, &address).await?;
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ impl App {
         };
 
         let raw = prepare_raw(bytes, &self.built_fallback().as_raw()).map_err(built_refusal)?;
-        self.authorise_built(context.caller.server_id, &raw).await?;
+        self.authorise_built(&context.caller, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![too_large(limits)]));
         }

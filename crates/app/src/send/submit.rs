@@ -47,7 +47,7 @@ impl App {
             RawProblem::Loop => Refusal::MailLoop,
             other => built_refusal(other),
         })?;
-        self.authorise_built(caller.server_id, &raw).await?;
+        self.authorise_built(&caller, &raw).await?;
         let mut options = submission_options::read(&raw, &self.inner.limits)?;
         let idempotency = options.idempotency_key.take().zip(fingerprint);
         let context = SendContext {

@@ -15,6 +15,8 @@ pub struct CaughtMessage {
     pub rcpt_to: EmailAddress,
     /// Decoded; empty if there is none.
     pub subject: String,
+    /// Without angle brackets; empty if there is none.
+    pub message_id: String,
     /// Name of the sending side in HELO.
     pub helo: String,
     pub received_at: Timestamp,
@@ -25,7 +27,7 @@ pub struct CaughtMessage {
 /// An entry for each recipient, with ids from `first_id` on; they share the bytes.
 pub(super) fn entries(
     received: &Received,
-    subject: &str,
+    head: &Head,
     received_at: Timestamp,
     first_id: u64,
 ) -> impl Iterator<Item = CaughtMessage> {
@@ -33,19 +35,36 @@ pub(super) fn entries(
         id,
         mail_from: received.envelope.mail_from.path.to_string(),
         rcpt_to: rcpt.address.clone(),
-        subject: subject.to_owned(),
+        subject: head.subject.clone(),
+        message_id: head.message_id.clone(),
         helo: received.helo.clone(),
         received_at,
         raw: received.bytes.clone(),
     })
 }
 
-pub(super) fn subject(bytes: &[u8]) -> String {
-    // Bodies are looked at when somebody asks for one.
-    let header_end = memchr::memmem::find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
-    let view = postroad_mail::view(&bytes[..header_end]);
-    let field = view.headers.into_iter().find(|(name, _)| name == "subject");
-    field.and_then(|(_, values)| values.into_iter().next()).unwrap_or_default()
+/// The headers that entries are found by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) subject: String,
+    pub(super) message_id: String,
+}
+
+impl Head {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        // Bodies are looked at when somebody asks for one.
+        let header_end = memchr::memmem::find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
+        let mut head = Self::default();
+        for (name, values) in postroad_mail::view(&bytes[..header_end]).headers {
+            let first = values.into_iter().next().unwrap_or_default();
+            match name.as_str() {
+                "subject" => head.subject = first,
+                "message-id" => first.trim_matches(['<', '>', ' ']).clone_into(&mut head.message_id),
+                _ => {}
+            }
+        }
+        head
+    }
 }
 
 #[cfg(test)]
@@ -55,10 +74,12 @@ mod tests {
     #[test]
     fn subjects_are_decoded() {
         assert_eq!(
-            subject(b"A: b\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n an alle\r\n\r\nSubject: no"),
-            "Grüße an alle"
+            Head::of(
+                b"Message-ID: <x@y>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n an alle\r\n\r\nSubject: no"
+            ),
+            Head { subject: "Grüße an alle".to_owned(), message_id: "x@y".to_owned() }
         );
-        assert_eq!(subject(b"A: b\r\n\r\nSubject: no"), "");
-        assert_eq!(subject(b""), "");
+        assert_eq!(Head::of(b"A: b\r\n\r\nSubject: no"), Head::default());
+        assert_eq!(Head::of(b""), Head::default());
     }
 }

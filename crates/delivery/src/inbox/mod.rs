@@ -5,19 +5,22 @@ mod caught;
 mod server;
 mod wait;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::Clock;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 pub use caught::CaughtMessage;
 pub use server::InboxServer;
 pub use wait::Wanted;
 
 use crate::local_smtp::Received;
+
+/// Searches in the texts of messages at the same time.
+const TEXT_SEARCHES_MAX: usize = 2;
 
 /// In memory: gone with the process. When a limit is reached the oldest messages go first. Cheap to clone.
 #[derive(Clone)]
@@ -31,6 +34,8 @@ struct Shared {
     messages: Mutex<Messages>,
     /// The id of the newest message, for those who wait.
     newest: watch::Sender<u64>,
+    /// Searches in the texts of messages: each reads through all of them.
+    text_searches: Semaphore,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +60,8 @@ impl Inbox {
 
     fn with_limits(clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let (newest, _) = watch::channel(0);
-        Self { shared: Arc::new(Shared { clock, limits, messages: Mutex::default(), newest }) }
+        let text_searches = Semaphore::new(TEXT_SEARCHES_MAX);
+        Self { shared: Arc::new(Shared { clock, limits, messages: Mutex::default(), newest, text_searches }) }
     }
 
     /// Newest first.
@@ -77,11 +83,20 @@ impl Inbox {
         std::mem::take(&mut messages.kept).len()
     }
 
+    /// Forgets these messages, and says how many there were.
+    pub fn remove(&self, ids: &HashSet<u64>) -> usize {
+        let mut messages = self.messages();
+        let before = messages.kept.len();
+        messages.kept.retain(|message| !ids.contains(&message.id));
+        messages.bytes = messages.kept.iter().map(|message| message.raw.len()).sum();
+        before - messages.kept.len()
+    }
+
     /// One entry for each recipient.
     fn catch(&self, received: &Received) {
-        let (subject, received_at) = (caught::subject(&received.bytes), self.shared.clock.now());
+        let (head, received_at) = (caught::Head::of(&received.bytes), self.shared.clock.now());
         let mut messages = self.messages();
-        for caught in caught::entries(received, &subject, received_at, messages.last_id + 1) {
+        for caught in caught::entries(received, &head, received_at, messages.last_id + 1) {
             messages.last_id = caught.id;
             messages.bytes += caught.raw.len();
             messages.kept.push_back(Arc::new(caught));
@@ -176,5 +191,15 @@ mod tests {
         inbox.catch(&received(&["c@example.net"], "x"));
         assert_eq!((ids(&inbox), inbox.find(1)), (vec![3], None));
         assert_eq!(inbox.list(0), []);
+    }
+
+    #[test]
+    fn single_messages_can_be_removed_and_make_room() {
+        let inbox = inbox(10, 9);
+        inbox.catch(&received(&["a@example.net", "b@example.net"], "1234"));
+        assert_eq!(inbox.remove(&HashSet::from([1, 7])), 1);
+        assert_eq!(ids(&inbox), [2]);
+        inbox.catch(&received(&["c@example.net"], "1234"));
+        assert_eq!(ids(&inbox), [3, 2], "the removed bytes count no more");
     }
 }

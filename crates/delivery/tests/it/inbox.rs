@@ -15,7 +15,7 @@ fn inbox() -> Inbox {
 
 fn wanted(to: &str, subject: &str) -> Wanted {
     let to = (!to.is_empty()).then(|| EmailAddress::parse(to).unwrap());
-    Wanted { to, subject: (!subject.is_empty()).then(|| subject.to_owned()) }
+    Wanted { to, subject: (!subject.is_empty()).then(|| subject.to_owned()), ..Wanted::default() }
 }
 
 #[tokio::test]

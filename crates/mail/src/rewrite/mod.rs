@@ -26,6 +26,17 @@ pub use settings::RewriteSettings;
 /// A text with this in it is signed or encrypted as it stands (RFC 9580 6.2, 7).
 const PGP_ARMOUR: &[u8] = b"-----BEGIN PGP ";
 
+/// A web address as a browser reads it from an attribute; `None` if that is not certain.
+pub(crate) fn decode_reference(value: &str) -> Option<String> {
+    entities::decode(value).map(Into::into)
+}
+
+/// The web addresses of a plain text, as mail programs make them links.
+pub(crate) fn find_web_addresses(text: &str) -> Vec<String> {
+    let addresses = plain::find_addresses(text.as_bytes()).filter_map(|range| text.get(range));
+    addresses.take(settings::LINKS_MAX).map(str::to_owned).collect()
+}
+
 /// What is put in at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Spot {

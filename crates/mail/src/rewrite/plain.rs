@@ -11,27 +11,32 @@ use crate::track::TARGET_BYTES_MAX;
 
 /// The text is in a charset in which ASCII means itself.
 pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> {
-    let mut found = Vec::new();
+    let tracked = find_addresses(text).filter_map(|range| {
+        // ASCII by now.
+        let target = tracked(&String::from_utf8_lossy(&text[range.clone()]), rules)?;
+        Some((range, Spot::Link(target)))
+    });
+    tracked.take(LINKS_MAX).collect()
+}
+
+/// Where the web addresses of a text are.
+pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let separator = Finder::new(b"://");
     let mut from = 0;
-    while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
-        from = at + 3;
-        let Some(start) = scheme_start(text, at) else { continue };
-        // Whatever comes of it, no byte is looked at twice.
-        let run = run_length(&text[from..]);
-        let (run_start, run_end) = (from, from + run);
-        from = run_end;
-        let Some(end) = address_end(text, start, run_start..run_end) else { continue };
-        // ASCII by now.
-        let written = String::from_utf8_lossy(&text[start..end]);
-        if let Some(target) = tracked(&written, rules) {
-            found.push((start..end, Spot::Link(target)));
-            if found.len() == LINKS_MAX {
-                break;
+    std::iter::from_fn(move || {
+        while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
+            from = at + 3;
+            let Some(start) = scheme_start(text, at) else { continue };
+            // Whatever comes of it, no byte is looked at twice.
+            let run = run_length(&text[from..]);
+            let (run_start, run_end) = (from, from + run);
+            from = run_end;
+            if let Some(end) = address_end(text, start, run_start..run_end) {
+                return Some(start..end);
             }
         }
-    }
-    found
+        None
+    })
 }
 
 /// Where `http` or `https` begins before the `://`, if it is a word of its own.

@@ -1,24 +1,28 @@
-//! `postroad dev`: a running service within a minute. Loopback only, no configuration, with a key and a domain.
+//! `postroad dev`: a running service within a minute. No configuration, with a key and a domain; on the loopback unless
+//! `--listen` says otherwise.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
-use postroad_app::{App, DevSetup};
+use postroad_api::DevAccess;
+use postroad_app::{App, DevSetup, DevSetupRequest};
 use postroad_net::ensure_self_signed;
 use serde_json::json;
 
 use super::load_config;
 use super::serve::until_stopped;
 use crate::cli::{DevArgs, LogFormat};
-use crate::config::{Config, Database};
+use crate::config::{Config, Database, base_host};
 use crate::logging;
-use crate::service::{Service, create_data_dir};
+use crate::service::{DevOptions, Service, create_data_dir};
 use crate::signals::Signals;
 use crate::smtp_listeners::SmtpAddresses;
-use crate::terminal::print;
+use crate::terminal::{print, warn};
 
+const HTTP_PORT: u16 = 8025;
+const PLAIN_PORT: u16 = 1025;
 const STARTTLS_PORT: u16 = 2587;
 const TLS_PORT: u16 = 2465;
 const BOUNCE_PORT: u16 = 2526;
@@ -30,16 +34,30 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     ensure_certificate(&config)?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
-    let service = Service::start(&config, true).await.map_err(|error| {
+    let options = options(&args, &config);
+    if options.access.is_open {
+        warn(
+            "other machines can reach it: whoever does can read all caught mail and send without a key. Use --listen only \
+             in a network of your own, such as that of a container",
+            args.json,
+        );
+    }
+    let service = Service::start(&config, Some(&options)).await.map_err(|error| {
         if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::AddrInUse) {
-            error.context("`postroad dev --http-port 0 --smtp-port 0 --smtps-port 0 --bounce-port 0` takes any free ports")
+            error.context(
+                "`postroad dev --http-port 0 --plain-port 0 --smtp-port 0 --smtps-port 0 --bounce-port 0` takes any free ports",
+            )
         } else {
             error
         }
     })?;
-    let setup = set_up(&config, &service.app).await?;
+    let setup = set_up(&config, &service.app, args.api_key).await?;
     let address = service.http_address.expect("dev listens on HTTP");
-    let url = format!("http://{address}");
+    for (wanted, got) in moved_ports(&config, &service) {
+        warn(&format!("port {wanted} is taken by another program: using {got} instead"), args.json);
+    }
+    let url = options.url(address);
+    let smtp_host = options.host.clone().unwrap_or_else(|| address.ip().to_string());
     if args.json {
         let ready = json!({
             "url": url,
@@ -50,28 +68,58 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
             "sign_in_url": setup.sign_in_url,
             "domain": setup.domain,
             "pid": std::process::id(),
-            "smtp": service.smtp_addresses.client_settings(),
+            "smtp": service.smtp_addresses.client_settings(&smtp_host),
         });
         print(&ready.to_string());
     } else {
         let data_dir = config.data_dir.display().to_string();
         let inbox = service.has_inbox();
-        print(&welcome(&url, inbox, service.smtp_addresses, &setup, &data_dir));
+        let reach = Reach { url: &url, smtp_host: &smtp_host, smtp: service.smtp_addresses };
+        print(&welcome(&reach, inbox, &setup, &data_dir));
     }
     drop(setup);
     until_stopped(service, &mut signals).await;
     Ok(())
 }
 
-/// Creates a new key that replaces the key of the previous start on this folder.
-async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
+/// Who may call it, and by which names.
+fn options(args: &DevArgs, config: &Config) -> DevOptions {
+    let is_open = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
+    let is_unspecified = config.http.listen.is_some_and(|address| address.ip().is_unspecified());
+    let tracking_host = config.tracking.base_url.as_deref().map(|url| base_host(url).to_owned());
+    let hosts = args.hosts.iter().cloned().chain([config.hostname.to_string()]).chain(tracking_host);
+    let here = is_unspecified.then(|| Ipv4Addr::LOCALHOST.to_string());
+    DevOptions {
+        access: DevAccess { is_open, hosts: hosts.collect() },
+        host: args.hosts.first().cloned().or(here),
+        any_from: args.any_from,
+    }
+}
+
+/// Ports that were taken, and those used instead.
+fn moved_ports(config: &Config, service: &Service) -> Vec<(u16, u16)> {
+    let (smtp, got) = (&config.smtp, service.smtp_addresses);
+    let listeners = [
+        (config.http.listen, service.http_address),
+        (smtp.open_listen, got.open),
+        (smtp.starttls_listen, got.starttls),
+        (smtp.tls_listen, got.tls),
+        (smtp.bounce_listen, got.bounce),
+    ];
+    let ports = listeners.into_iter().filter_map(|(wanted, got)| Some((wanted?.port(), got?.port())));
+    ports.filter(|(wanted, got)| *wanted != 0 && wanted != got).collect()
+}
+
+/// Creates a new key that replaces the key of the previous start on this folder, unless a fixed one is given.
+async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::Result<DevSetup> {
     if matches!(config.database, Database::Sqlite { .. }) {
-        return Ok(app.dev_setup().await?);
+        return Ok(app.dev_setup_with(DevSetupRequest { api_key, previous: None }).await?);
     }
     // Other processes may use the same PostgreSQL database with their own keys: the folder remembers ours.
     let file = config.data_dir.join("dev-key-id");
     let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
-    let setup = app.dev_setup_beside_others(previous).await?;
+    let previous = Some(previous.unwrap_or_default());
+    let setup = app.dev_setup_with(DevSetupRequest { api_key, previous }).await?;
     let mut options = std::fs::File::options();
     let opened = options.create(true).truncate(true).write(true).mode(0o600).open(&file);
     opened
@@ -80,33 +128,47 @@ async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
     Ok(setup)
 }
 
-/// Defaults and environment, overridden by the command line; never reachable from other machines.
+/// Defaults and environment, overridden by the command line; reachable from other machines only with `--listen`.
 fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {
         config.data_dir.clone_from(data_dir);
     }
-    if let Some(port) = args.http_port {
-        config.http.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let ip = args.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT));
+    match (args.http_port, config.http.listen) {
+        (Some(port), _) => config.http.listen = Some(SocketAddr::from((ip, port))),
+        (None, Some(address)) if address != usual => {}
+        (None, _) => {
+            config.http.listen = Some(SocketAddr::from((ip, HTTP_PORT)));
+            config.http.is_preferred = true;
+        }
     }
     let is_local = config.http.listen.is_some_and(|address| address.ip().is_loopback());
     anyhow::ensure!(
-        is_local,
-        "`postroad dev` is for this machine only: set POSTROAD_HTTP_LISTEN to a 127.0.0.1 address"
+        is_local || args.listen.is_some(),
+        "`postroad dev` is for this machine only: set POSTROAD_HTTP_LISTEN to a 127.0.0.1 address, or use --listen"
     );
     config.http.https_listen = None;
-    set_smtp(&mut config, args);
+    set_smtp(&mut config, args, ip);
     anyhow::ensure!(
-        config.smtp.listeners().all(|address| address.ip().is_loopback()),
-        "`postroad dev` is for this machine only: set POSTROAD_SMTP_* to 127.0.0.1 addresses"
+        args.listen.is_some() || config.smtp.listeners().all(|address| address.ip().is_loopback()),
+        "`postroad dev` is for this machine only: set POSTROAD_SMTP_* to 127.0.0.1 addresses, or use --listen"
     );
     Ok(config)
 }
 
-/// Enables SMTP always; without an address on the usual ports, or on free ones if they are taken.
-fn set_smtp(config: &mut Config, args: &DevArgs) {
-    let here = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+/// Enables SMTP always; without an address on the usual ports, or on the next free ones if they are taken.
+fn set_smtp(config: &mut Config, args: &DevArgs, ip: IpAddr) {
+    let here = |port: u16| SocketAddr::from((ip, port));
     let smtp = &mut config.smtp;
+    // A configured listener is for addresses that are bound to a credential.
+    if smtp.plain_listen.is_none() || args.plain_port.is_some() {
+        smtp.open_listen = Some(here(args.plain_port.unwrap_or(PLAIN_PORT)));
+        if args.plain_port.is_none() {
+            smtp.preferred.push(here(PLAIN_PORT));
+        }
+    }
     for (listen, given, usual) in [
         (&mut smtp.starttls_listen, args.smtp_port, STARTTLS_PORT),
         (&mut smtp.tls_listen, args.smtps_port, TLS_PORT),
@@ -134,10 +196,21 @@ fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
     ensure_self_signed(certificate, key, &names).context("cannot write a certificate into the data directory")
 }
 
-fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, data_dir: &str) -> String {
+/// Where it is reached.
+struct Reach<'a> {
+    url: &'a str,
+    smtp_host: &'a str,
+    smtp: SmtpAddresses,
+}
+
+fn welcome(reach: &Reach<'_>, has_inbox: bool, setup: &DevSetup, data_dir: &str) -> String {
+    let Reach { url, smtp_host: host, smtp } = reach;
     let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
-    let host = smtp.host().unwrap_or(Ipv4Addr::LOCALHOST.into());
     let (starttls_port, tls_port) = (port(smtp.starttls), port(smtp.tls));
+    let plain = match smtp.open {
+        Some(address) => format!("{host} port {} without login, from any sender; or", address.port()),
+        None => "with a login:".to_owned(),
+    };
     let inbox = if has_inbox {
         format!(
             "{url}/dev/ in a browser, {url}/dev/messages as JSON: catches all mail, none leaves this machine"
@@ -148,7 +221,7 @@ fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, da
     let DevSetup { api_key, api_secret, domain, server_name, credential_name, .. } = setup;
     let DevSetup { account_api_key, operator_api_key, sign_in_url, .. } = setup;
     format!(
-        r#"Postroad is running on this machine only. Stop it with Ctrl-C; data stays in {data_dir}.
+        r#"Postroad is running. Stop it with Ctrl-C; data stays in {data_dir}.
 
   Portal      {sign_in_url}
               signs you in, as often as you like while this runs
@@ -159,7 +232,8 @@ fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, da
   API secret  {api_secret}
   Account     {account_api_key} in the header X-Account-API-Key
   Operator    {operator_api_key} in the header X-Operator-API-Key
-  SMTP        {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
+  SMTP        {plain}
+              {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
               user = API key, password = API secret
   Credential  {credential_name} (server {server_name}); the keys are shown this once; the next start makes
               others and revokes these

@@ -16,7 +16,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
     }
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
-    let service = Service::start(&config, false).await?;
+    let service = Service::start(&config, None).await?;
     let set_up_url = service.app.set_up_url().await?;
     if args.json {
         let mut ready = json!({

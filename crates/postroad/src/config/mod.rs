@@ -100,6 +100,8 @@ pub(crate) struct Http {
     pub(crate) https_listen: Option<SocketAddr>,
     pub(crate) allow_plain: bool,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// In `postroad dev`: if the port of `listen` is taken, the next free one is used. Not a key.
+    pub(crate) is_preferred: bool,
 }
 
 /// Both or neither.

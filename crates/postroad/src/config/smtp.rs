@@ -14,11 +14,13 @@ pub(crate) struct Smtp {
     pub(crate) extra_listen: Option<SocketAddr>,
     pub(crate) plain_listen: Option<SocketAddr>,
     pub(crate) bounce_listen: Option<SocketAddr>,
+    /// Listener of `postroad dev` that asks for no login. Not a key.
+    pub(crate) open_listen: Option<SocketAddr>,
     pub(crate) proxy_protocol_from: Vec<IpNet>,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
-    /// Preferred addresses of `postroad dev`: if their ports are taken, free ones are used. Not a key.
+    /// Preferred addresses of `postroad dev`: if their ports are taken, the next free ones are used. Not a key.
     pub(crate) preferred: Vec<SocketAddr>,
 }
 
@@ -30,7 +32,7 @@ impl Smtp {
 
     pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
         let submission = [self.starttls_listen, self.tls_listen, self.extra_listen, self.plain_listen];
-        submission.into_iter().chain([self.bounce_listen]).flatten()
+        submission.into_iter().chain([self.open_listen, self.bounce_listen]).flatten()
     }
 }
 

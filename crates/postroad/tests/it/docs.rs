@@ -103,6 +103,7 @@ impl Reader {
         let (url, key) = (text("/url"), text("/api_key"));
         self.daemon = Some(daemon);
         self.replace("http://127.0.0.1:8025", &url);
+        self.replace("--port 1025", &format!("--port {}", text("/smtp/plain_port")));
         self.replace("--port 2587", &format!("--port {}", text("/smtp/starttls_port")));
         self.replace("PASTE-THE-KEY", &key);
         self.replace("PASTE-THE-SECRET", &text("/api_secret"));

@@ -68,8 +68,20 @@ const EVENTUALLY: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// On any free ports.
-pub(crate) const DEV: [&str; 10] =
-    ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
+pub(crate) const DEV: [&str; 12] = [
+    "dev",
+    "--json",
+    "--http-port",
+    "0",
+    "--plain-port",
+    "0",
+    "--smtp-port",
+    "0",
+    "--smtps-port",
+    "0",
+    "--bounce-port",
+    "0",
+];
 pub(crate) const SEND: &str = "/api/v1/send/message";
 pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
@@ -327,7 +339,8 @@ impl World {
         self.queue(&["resume", "domain:nobody.invalid"]);
     }
 
-    fn command_output(&self, command: &str, args: &[&str]) -> (bool, String, String) {
+    /// `postroad COMMAND … --json` beside the running server.
+    pub(crate) fn command_output(&self, command: &str, args: &[&str]) -> (bool, String, String) {
         let envs: Vec<(&str, &str)> = self.envs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let output = daemon::command(program(), &envs)
             .arg(command)

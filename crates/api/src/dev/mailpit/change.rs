@@ -1,0 +1,90 @@
+//! Calls of Mailpit's API that change something: deleting messages, and marking them as read.
+
+use std::collections::HashSet;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::group::Group;
+use super::list_out::ListQuery;
+use super::search::Search;
+use super::{Mailpit, text};
+use crate::dev::problem::Problem;
+
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Debug, Default, Deserialize)]
+struct ChangeIn {
+    /// All messages if there are none.
+    #[serde(rename = "IDs", default)]
+    ids: Vec<String>,
+    #[serde(rename = "Read", default)]
+    read: bool,
+    #[serde(rename = "Search", default)]
+    search: String,
+}
+
+impl ChangeIn {
+    async fn read(body: Body) -> Result<Self, Problem> {
+        let bytes = axum::body::to_bytes(body, BODY_BYTES_MAX).await;
+        let bytes = bytes.map_err(|_| Problem::BadQuery("The body is too large".to_owned()))?;
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Problem::BadQuery(format!("The body is not {{\"IDs\": [\"…\"]}}: {error}")))
+    }
+
+    fn chosen(&self, groups: Vec<Group>) -> Vec<Group> {
+        let is_chosen = |group: &Group| self.ids.is_empty() || self.ids.iter().any(|id| group.has_id(id));
+        groups.into_iter().filter(is_chosen).collect()
+    }
+}
+
+/// `{"IDs": […]}`; all messages without it.
+pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
+    let given = ChangeIn::read(body).await?;
+    remove(&mailpit, &given.chosen(mailpit.groups()));
+    Ok(done())
+}
+
+pub(super) async fn delete_found(
+    State(mailpit): State<Mailpit>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let found = find(&mailpit, &ListQuery::parse(query.as_deref())?.query).await?;
+    remove(&mailpit, &found);
+    Ok(done())
+}
+
+/// `{"Read": true, "IDs": […]}` or `{"Read": true, "Search": "…"}`; all messages without either.
+pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
+    let given = ChangeIn::read(body).await?;
+    let chosen = if given.search.is_empty() {
+        given.chosen(mailpit.groups())
+    } else {
+        find(&mailpit, &given.search).await?
+    };
+    for group in &chosen {
+        mailpit.read.set(group, given.read);
+    }
+    Ok(done())
+}
+
+async fn find(mailpit: &Mailpit, query: &str) -> Result<Vec<Group>, Problem> {
+    let search = Search::parse(query)?;
+    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
+    mailpit.run(move || search.filter(&groups, &read)).await
+}
+
+fn remove(mailpit: &Mailpit, chosen: &[Group]) {
+    let ids: HashSet<u64> = chosen.iter().flat_map(Group::ids).collect();
+    mailpit.inbox.remove(&ids);
+    mailpit.read.note_deleted(chosen);
+}
+
+fn done() -> Response {
+    text("text/plain; charset=utf-8", "ok")
+}

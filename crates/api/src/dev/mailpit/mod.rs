@@ -1,0 +1,201 @@
+//! Mailpit's API over the dev inbox, as far as test suites use it: reading, searching and deleting messages. Paths and
+//! JSON are Mailpit's own, so that its clients work unchanged (docs/dev-inbox.md). Only `postroad dev` serves it.
+
+mod change;
+mod group;
+mod list_out;
+mod message_out;
+mod parsed;
+mod read_marks;
+mod search;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Router, middleware};
+use postroad_delivery::Inbox;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::guard;
+use super::problem::Problem;
+use crate::{blocking_pool, envelope};
+use group::Group;
+use list_out::{ListQuery, listed};
+use parsed::Parsed;
+use read_marks::ReadMarks;
+use search::Search;
+
+/// Calls that read messages at the same time: each may go through all of them.
+const CALLS_MAX: usize = 4;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Mailpit {
+    inbox: Inbox,
+    read: ReadMarks,
+    calls: Arc<Semaphore>,
+}
+
+pub(crate) fn router(inbox: Inbox) -> Router {
+    let mailpit = Mailpit { inbox, read: ReadMarks::default(), calls: Arc::new(Semaphore::new(CALLS_MAX)) };
+    let wrong = async || Problem::WrongMailpitMethod;
+    Router::new()
+        .route("/api/v1/info", get(info).fallback(wrong))
+        .route("/api/v1/webui", get(async || configuration()).fallback(wrong))
+        .route("/api/v1/tags", get(async || answer(&json!([]))).fallback(wrong))
+        .route("/api/v1/messages", get(list).put(change::set_read).delete(change::delete).fallback(wrong))
+        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(wrong))
+        .route("/api/v1/message/{id}", get(message).fallback(wrong))
+        .route("/api/v1/message/{id}/headers", get(headers).fallback(wrong))
+        .route("/api/v1/message/{id}/raw", get(raw).fallback(wrong))
+        .route("/api/v1/message/{id}/part/{part}", get(part).fallback(wrong))
+        .route("/view/{file}", get(view).fallback(wrong))
+        .layer(middleware::from_fn(guard::admit))
+        .with_state(mailpit)
+}
+
+impl Mailpit {
+    /// Runs work that reads messages, on a blocking thread.
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+        let _permit = self.calls.acquire().await.map_err(|_| Problem::Stopping)?;
+        blocking_pool::run(work).await.map_err(|_| Problem::Stopping)
+    }
+
+    /// Newest first.
+    fn groups(&self) -> Vec<Group> {
+        group::collect(&self.inbox.list(usize::MAX))
+    }
+
+    /// By id, or the newest by `latest`.
+    fn find(&self, id: &str) -> Result<Group, Problem> {
+        let mut groups = self.groups().into_iter();
+        let found = if id == "latest" { groups.next() } else { groups.find(|group| group.has_id(id)) };
+        found.ok_or(Problem::NoSuchMessage)
+    }
+}
+
+async fn info(State(mailpit): State<Mailpit>) -> Response {
+    let groups = mailpit.groups();
+    let bytes: usize = groups.iter().map(|group| group.first().raw.len()).sum();
+    answer(&json!({
+        "Version": concat!("postroad-", env!("CARGO_PKG_VERSION")),
+        "LatestVersion": "",
+        "Database": "memory",
+        "DatabaseSize": bytes,
+        "Messages": groups.len(),
+        "Unread": mailpit.read.count_unread(&groups),
+        "Tags": {},
+        "RuntimeStats": {
+            "Uptime": mailpit.read.uptime_secs(),
+            "Memory": bytes,
+            "MessagesDeleted": mailpit.read.deleted(),
+            "SMTPAccepted": groups.len(),
+            "SMTPAcceptedSize": bytes,
+            "SMTPRejected": 0,
+            "SMTPIgnored": 0,
+        },
+    }))
+}
+
+fn configuration() -> Response {
+    answer(&json!({
+        "Label": "postroad",
+        "MessageRelay": {
+            "Enabled": false,
+            "SMTPServer": "",
+            "ReturnPath": "",
+            "AllowedRecipients": "",
+            "BlockedRecipients": "",
+            "OverrideFrom": "",
+            "PreserveMessageIDs": false,
+        },
+        "SpamAssassin": false,
+        "ChaosEnabled": false,
+        "DuplicatesIgnored": false,
+        "HideDeleteAllButton": false,
+    }))
+}
+
+async fn list(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let page = ListQuery::parse(query.as_deref())?;
+    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
+    let out = mailpit.run(move || listed(&groups, &groups, &page, &read)).await?;
+    Ok(answer(&out))
+}
+
+async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let page = ListQuery::parse(query.as_deref())?;
+    let search = Search::parse(&page.query)?;
+    let (groups, read) = (mailpit.groups(), mailpit.read.clone());
+    let out = mailpit
+        .run(move || {
+            let found = search.filter(&groups, &read);
+            listed(&groups, &found, &page, &read)
+        })
+        .await?;
+    Ok(answer(&out))
+}
+
+/// Reading a message marks it as read, as in Mailpit.
+async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let group = mailpit.find(&id)?;
+    mailpit.read.set(&group, true);
+    let out = mailpit.run(move || message_out::shown(&group)).await?;
+    Ok(answer(&out))
+}
+
+async fn headers(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let group = mailpit.find(&id)?;
+    let out = mailpit.run(move || message_out::headers(&Parsed::of(&group))).await?;
+    Ok(answer(&out))
+}
+
+async fn raw(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let group = mailpit.find(&id)?;
+    Ok(text("text/plain; charset=utf-8", group.first().raw.clone()))
+}
+
+async fn part(
+    State(mailpit): State<Mailpit>,
+    Path((id, part)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let group = mailpit.find(&id)?;
+    let found = mailpit.run(move || message_out::part(&Parsed::of(&group), &part)).await?;
+    let content = found.ok_or(Problem::NoSuchMessage)?;
+    // The type is the sender's word: a browser must not act on it.
+    Ok(text("application/octet-stream", content))
+}
+
+/// `latest.html`, `7.html` and `7.txt`.
+async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Result<Response, Problem> {
+    let (id, kind) = file.rsplit_once('.').ok_or(Problem::NoSuchMessage)?;
+    let is_html = match kind {
+        "html" => true,
+        "txt" => false,
+        _ => return Err(Problem::NoSuchMessage),
+    };
+    let group = mailpit.find(id)?;
+    let body = mailpit.run(move || message_out::body(&Parsed::of(&group), is_html)).await?;
+    let kind = if is_html { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };
+    let mut response = text(kind, body);
+    // A stranger's HTML: no scripts, no forms, nothing loaded from elsewhere.
+    let policy = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'";
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    Ok(response)
+}
+
+fn answer(value: &Value) -> Response {
+    envelope::json(StatusCode::OK, value.to_string())
+}
+
+fn text(content_type: &'static str, body: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

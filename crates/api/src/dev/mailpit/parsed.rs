@@ -1,0 +1,48 @@
+//! A message taken apart, each piece when it is first needed: most searches look at headers only.
+
+use std::cell::OnceCell;
+
+use postroad_app::{Correspondents, MessageView, NamedAddress, correspondents, view_message, visible_text};
+
+use super::group::Group;
+
+#[derive(Debug)]
+pub(super) struct Parsed<'a> {
+    pub(super) group: &'a Group,
+    correspondents: OnceCell<Correspondents>,
+    view: OnceCell<MessageView>,
+    text: OnceCell<String>,
+}
+
+impl<'a> Parsed<'a> {
+    pub(super) fn of(group: &'a Group) -> Self {
+        Self { group, correspondents: OnceCell::new(), view: OnceCell::new(), text: OnceCell::new() }
+    }
+
+    pub(super) fn correspondents(&self) -> &Correspondents {
+        self.correspondents.get_or_init(|| correspondents(&self.group.first().raw))
+    }
+
+    pub(super) fn view(&self) -> &MessageView {
+        self.view.get_or_init(|| view_message(&self.group.first().raw))
+    }
+
+    /// The words that a reader sees.
+    pub(super) fn text(&self) -> &str {
+        self.text.get_or_init(|| visible_text(self.view()))
+    }
+
+    /// Recipients that no header names.
+    pub(super) fn bcc(&self) -> Vec<NamedAddress> {
+        let Correspondents { to, cc, .. } = self.correspondents();
+        let is_named =
+            |address: &str| to.iter().chain(cc).any(|named| named.address.eq_ignore_ascii_case(address));
+        let hidden = self.group.recipients().filter(|address| !is_named(address));
+        hidden.map(|address| NamedAddress { name: String::new(), address: address.to_owned() }).collect()
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let (_, values) = self.view().headers.iter().find(|(known, _)| known == name)?;
+        values.first().map(String::as_str)
+    }
+}

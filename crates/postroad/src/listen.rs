@@ -1,0 +1,32 @@
+//! Binding of listeners.
+
+use std::io;
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+
+/// Ports that are tried after a preferred one.
+const NEXT_PORTS_MAX: u16 = 100;
+
+/// Binds the address. If it is a preferred one and its port is taken, binds the next free port, or any after a hundred.
+pub(crate) async fn bind(
+    address: SocketAddr,
+    is_preferred: bool,
+    protocol: &str,
+) -> anyhow::Result<TcpListener> {
+    let mut bound = TcpListener::bind(address).await;
+    let is_taken = |bound: &io::Result<TcpListener>| matches!(bound, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
+    if is_preferred {
+        let next = (1..=NEXT_PORTS_MAX).map_while(|step| address.port().checked_add(step)).chain([0]);
+        for port in next {
+            if !is_taken(&bound) {
+                break;
+            }
+            bound = TcpListener::bind((address.ip(), port)).await;
+        }
+    }
+    bound.with_context(|| {
+        format!("cannot listen on {address} for {protocol} (is another program using the port?)")
+    })
+}

@@ -1,0 +1,30 @@
+//! JavaScript libraries that tests run, in a folder under the target folder: the client of Mailpit's API.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::install;
+
+/// Pinned, so that a test fails only because of our changes.
+const LIBRARIES: &[&str] = &["mailpit-api@2.1.0"];
+/// Records what was installed.
+const MARK: &str = "postroad-libraries";
+
+/// Installs them into `node-for-tests/node_modules`.
+pub fn ensure(target: &Path) -> anyhow::Result<()> {
+    let folder = target.join("node-for-tests");
+    let wanted = LIBRARIES.join("\n");
+    if std::fs::read_to_string(folder.join(MARK)).is_ok_and(|have| have == wanted) {
+        return Ok(());
+    }
+    install::ensure_packages(&[("node", "nodejs"), ("npm", "npm")])?;
+    eprintln!("the tests need {}: installing into {}", LIBRARIES.join(", "), folder.display());
+    std::fs::create_dir_all(&folder)?;
+    let npm = ["install", "--silent", "--no-audit", "--no-fund", "--prefix"];
+    let installed = Command::new("npm").args(npm).arg(&folder).args(LIBRARIES).status();
+    ensure!(installed.context("cannot run npm")?.success(), "npm could not install {}", LIBRARIES.join(", "));
+    std::fs::write(folder.join(MARK), wanted)?;
+    Ok(())
+}
