@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use postroad_net::limits::FairPool;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::failure::{Failure, Reason};
-use crate::fair_pool::FairPool;
 use crate::tenant::Tenant;
 
 /// Calls running on blocking threads at the same time, in total and per server.
@@ -20,7 +20,7 @@ const CALLS_OF_SERVER_MAX: usize = 16;
 /// Runs whole calls that have much work to do.
 #[derive(Debug)]
 pub(crate) struct BlockingPool {
-    threads: FairPool,
+    threads: FairPool<Tenant>,
 }
 
 impl BlockingPool {
@@ -140,7 +140,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_pool_is_waited_for_and_not_for_ever() {
         let blocking_pool = BlockingPool::new(Duration::from_millis(1));
-        let all = blocking_pool.threads.acquire(ONE, CALLS_OF_SERVER_MAX).await.unwrap();
+        let all = blocking_pool.threads.acquire(ONE.into(), CALLS_OF_SERVER_MAX).await.unwrap();
         let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
         blocking_pool.run(ServerId(2), async { Ok(()) }).await.expect("others have their own share");

@@ -13,11 +13,11 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use ipnet::IpNet;
 use postroad_app::Peer;
+use postroad_net::limits::PerAddressLimit;
 use tower::ServiceExt;
 
 use crate::dev::DevAccess;
 use crate::failure::Reason;
-use crate::per_address::PerAddressLimit;
 use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
 use crate::{Mode, drain, envelope, held, host, peer, redirect};

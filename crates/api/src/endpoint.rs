@@ -12,6 +12,7 @@ use postroad_app::accounts::Requester;
 use postroad_app::{App, Caller};
 use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
+use postroad_net::limits::{FairPermit, FairPool};
 use serde::Serialize;
 
 use crate::answers::Answers;
@@ -20,7 +21,6 @@ use crate::blocking_pool::BlockingPool;
 use crate::body::{Bodies, Memory};
 use crate::envelope::{self, Success};
 use crate::failure::{Failure, Reason};
-use crate::fair_pool::{FairPermit, FairPool};
 use crate::memory::{LARGE_BYTES, Share};
 use crate::request_info::RequestInfo;
 use crate::state::ApiState;
@@ -54,8 +54,8 @@ pub(crate) struct Call<C = Caller> {
     pub(crate) webhooks: Option<WebhookTester>,
     /// Delivery engine, if it runs in this process.
     pub(crate) queue: Option<QueueAdmin>,
-    samples: Arc<FairPool>,
-    batches: Arc<FairPool>,
+    samples: Arc<FairPool<Tenant>>,
+    batches: Arc<FairPool<Tenant>>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,
     /// Memory of the body, held until the call is done.
@@ -96,8 +96,8 @@ impl<C> Call<C> {
 
     /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
-        let place = self.samples.acquire(self.tenant, 1).await;
-        place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
+        let permit = self.samples.acquire(self.tenant, 1).await;
+        permit.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
     }
 
     /// Waits for a permit to work on many messages. Each server has few of them; 503 if none gets free in time.

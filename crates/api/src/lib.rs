@@ -22,7 +22,6 @@ mod endpoint;
 mod envelope;
 mod events;
 mod failure;
-mod fair_pool;
 mod fields;
 mod health;
 mod held;
@@ -36,7 +35,6 @@ mod openapi;
 mod page;
 mod params;
 mod peer;
-mod per_address;
 mod readiness;
 mod redirect;
 mod request_id;
@@ -63,6 +61,7 @@ use axum::Router;
 use postroad_app::App;
 use postroad_delivery::{Inbox, QueueAdmin};
 use postroad_events::WebhookTester;
+use postroad_net::limits::PerAddressLimit;
 use postroad_net::local_dns::LocalDns;
 
 pub use dev::DevAccess;
@@ -87,7 +86,7 @@ impl Api {
             boundary: Arc::new(boundary::Boundary {
                 router,
                 trusted_proxies,
-                per_address: per_address::PerAddressLimit::new(settings.requests_per_address_max),
+                per_address: PerAddressLimit::new(settings.requests_per_address_max),
                 other_site: None,
                 dev_access: None,
             }),

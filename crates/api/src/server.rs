@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use postroad_net::limits::{AddressPermit, PerAddressLimit};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Connections, Phase};
-use crate::per_address::{AddressPermit, PerAddressLimit};
 use crate::{Api, Mode};
 
 /// Pause when the machine is out of a resource, so that other work can end first.

@@ -5,14 +5,15 @@ use std::sync::{Arc, OnceLock};
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
+use postroad_net::limits::FairPool;
 
 use crate::Settings;
 use crate::answers::Answers;
 use crate::blocking_pool::BlockingPool;
 use crate::body::Bodies;
-use crate::fair_pool::FairPool;
 use crate::memory::Pools;
 use crate::readiness::LastReadiness;
+use crate::tenant::Tenant;
 
 /// Calls of all servers that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
@@ -33,11 +34,11 @@ pub(crate) struct ApiState {
     pub(crate) answers: Arc<Answers>,
     pub(crate) blocking_pool: Arc<BlockingPool>,
     /// Calls in flight by server.
-    pub(crate) in_flight: FairPool,
+    pub(crate) in_flight: FairPool<Tenant>,
     /// Batches that are being checked and stored, by server.
-    pub(crate) batches: Arc<FairPool>,
+    pub(crate) batches: Arc<FairPool<Tenant>>,
     /// Samples that are being posted to webhooks, by server.
-    pub(crate) samples: Arc<FairPool>,
+    pub(crate) samples: Arc<FairPool<Tenant>>,
     /// Webhook worker, if it runs in this process.
     webhooks: OnceLock<WebhookTester>,
     /// Delivery engine, if it runs in this process.

@@ -2,12 +2,10 @@
 //! There are fewer permits than readers, so delivery never waits for them. If there is more than one
 //! permit, a single server never holds all of them, so it cannot block the other servers.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use postroad_model::ServerId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use postroad_net::limits::{FairPermit, FairPool};
 
 /// Calls in progress at the same time.
 const READS_MAX: usize = 4;
@@ -16,47 +14,24 @@ const READS_OF_SERVER_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct LongReads {
-    of_all: Semaphore,
-    server_max: usize,
-    /// Servers with calls in progress.
-    of_servers: Mutex<HashMap<ServerId, Arc<Semaphore>>>,
-}
-
-/// Permit; dropping it frees it.
-pub(crate) struct ReadPermit<'a> {
-    _of_all: SemaphorePermit<'a>,
-    _of_server: OwnedSemaphorePermit,
+    permits: FairPool<ServerId>,
 }
 
 impl LongReads {
     pub(crate) fn with_readers(readers: usize) -> Self {
         let reads_max = readers.clamp(1, READS_MAX);
-        Self {
-            of_all: Semaphore::new(reads_max),
-            server_max: READS_OF_SERVER_MAX.min(reads_max - 1).max(1),
-            of_servers: Mutex::default(),
-        }
+        let server_max = READS_OF_SERVER_MAX.min(reads_max - 1).max(1);
+        Self { permits: FairPool::new(reads_max, server_max, Duration::MAX) }
     }
 
     /// Waits for a permit.
-    pub(crate) async fn permit(&self, server_id: ServerId) -> ReadPermit<'_> {
-        let own = {
-            let mut of_servers = self.of_servers.lock();
-            // Remove servers without held or awaited permits.
-            of_servers.retain(|_, permits| Arc::strong_count(permits) > 1);
-            let new = || Arc::new(Semaphore::new(self.server_max));
-            Arc::clone(of_servers.entry(server_id).or_insert_with(new))
-        };
-        let of_server = own.acquire_owned().await.expect("nobody closes it");
-        let of_all = self.of_all.acquire().await.expect("nobody closes it");
-        ReadPermit { _of_all: of_all, _of_server: of_server }
+    pub(crate) async fn permit(&self, server_id: ServerId) -> FairPermit {
+        self.permits.acquire_in_time(server_id, 1).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Returns the result if it need not wait.
@@ -68,7 +43,7 @@ mod tests {
     async fn one_server_cannot_take_every_permit() {
         let reads = LongReads::with_readers(10);
         let (busy, quiet) = (ServerId(1), ServerId(2));
-        let mut held: Vec<ReadPermit<'_>> = Vec::new();
+        let mut held: Vec<FairPermit> = Vec::new();
         while let Some(permit) = now(reads.permit(busy)).await {
             held.push(permit);
         }
@@ -87,7 +62,7 @@ mod tests {
     async fn there_are_no_more_permits_than_readers() {
         for (readers, permits) in [(1, 1), (2, 2), (3, 3), (10, READS_MAX)] {
             let reads = LongReads::with_readers(readers);
-            let mut held: Vec<ReadPermit<'_>> = Vec::new();
+            let mut held: Vec<FairPermit> = Vec::new();
             for number in 0..10 {
                 held.extend(now(reads.permit(ServerId(number))).await);
             }
@@ -97,14 +72,5 @@ mod tests {
         let _one = now(reads.permit(ServerId(1))).await.expect("there is one");
         assert!(now(reads.permit(ServerId(1))).await.is_none());
         assert!(now(reads.permit(ServerId(2))).await.is_some());
-    }
-
-    #[tokio::test]
-    async fn servers_that_ask_no_more_are_forgotten() {
-        let reads = LongReads::with_readers(10);
-        for number in 0..100 {
-            drop(reads.permit(ServerId(number)).await);
-        }
-        assert_eq!(reads.of_servers.lock().len(), 1);
     }
 }

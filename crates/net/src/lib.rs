@@ -1,4 +1,5 @@
-//! Network access: DNS and mail hosts, MTA-STS, TLS of listeners and clients, filter of public addresses.
+//! Network access: DNS and mail hosts, MTA-STS, TLS of listeners and clients, limits of listeners, filter of public
+//! addresses.
 //!
 //! The crate holds no state of messages and knows no SMTP.
 
@@ -8,6 +9,7 @@ pub mod dane;
 pub mod dns;
 pub mod guard;
 pub mod guarded_http;
+pub mod limits;
 pub mod local_dns;
 pub mod mta_sts;
 mod private_file;

@@ -1,28 +1,24 @@
 //! Limit on the bytes of all messages being received. Small messages have their own pool, so that slow large
 //! ones cannot delay them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use postroad_net::limits::{BytePool, ByteShare};
 
-const KIB: usize = 1 << 10;
 const SMALL_BYTES_MAX: usize = 64 << 10;
 const STEP_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    small: Arc<Semaphore>,
-    large: Arc<Semaphore>,
-    wait_max: Duration,
+    small: BytePool<()>,
+    large: BytePool<()>,
 }
 
 /// Memory held by one message; dropping it gives the memory back.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    small: Option<OwnedSemaphorePermit>,
-    large: Option<OwnedSemaphorePermit>,
+    small: ByteShare,
+    large: ByteShare,
 }
 
 impl Memory {
@@ -30,31 +26,20 @@ impl Memory {
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize, wait_max: Duration) -> Self {
         let small = bytes_max / 4;
         let large = (bytes_max - small).max(message_bytes_max + STEP_BYTES_MAX);
-        let pool = |bytes: usize| Arc::new(Semaphore::new(bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS)));
-        Self { small: pool(small.max(SMALL_BYTES_MAX)), large: pool(large), wait_max }
+        let pool = |bytes: usize| BytePool::new(bytes, bytes, wait_max);
+        Self { small: pool(small.max(SMALL_BYTES_MAX)), large: pool(large) }
     }
 
     /// Makes `share` cover `bytes`. Returns `false` if the memory did not get free in time.
     pub(crate) async fn grow(&self, share: &mut Share, bytes: usize) -> bool {
-        let is_small = bytes <= SMALL_BYTES_MAX;
-        let (pool, part) =
-            if is_small { (&self.small, &mut share.small) } else { (&self.large, &mut share.large) };
-        let held = part.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let Ok(more) = u32::try_from(bytes.div_ceil(KIB).saturating_sub(held)) else { return false };
-        if more == 0 {
-            return true;
+        if bytes <= SMALL_BYTES_MAX {
+            return self.small.grow((), &mut share.small, bytes).await;
         }
-        let Ok(Ok(permit)) = timeout(self.wait_max, Arc::clone(pool).acquire_many_owned(more)).await else {
-            return false;
-        };
-        match part {
-            Some(held) => held.merge(permit),
-            None => *part = Some(permit),
+        let is_grown = self.large.grow((), &mut share.large, bytes).await;
+        if is_grown {
+            share.small = ByteShare::default();
         }
-        if !is_small {
-            share.small = None;
-        }
-        true
+        is_grown
     }
 }
 
@@ -70,13 +55,13 @@ mod tests {
         let mut first = Share::default();
         assert!(memory.grow(&mut first, 1_000).await);
         assert!(memory.grow(&mut first, 2 << 20).await);
-        assert!(first.small.is_none(), "it has moved to the other pool");
+        assert!(first.small.bytes() == 0, "it has moved to the other pool");
         let mut second = Share::default();
         assert!(!memory.grow(&mut second, 2 << 20).await);
         assert!(memory.grow(&mut second, 64 << 10).await, "small ones do not queue there");
         drop(first);
         assert!(memory.grow(&mut second, 2 << 20).await);
         drop(second);
-        assert_eq!((memory.small.available_permits(), memory.large.available_permits()), (1_024, 3_072));
+        assert_eq!((memory.small.free_bytes(), memory.large.free_bytes()), (1 << 20, 3 << 20));
     }
 }

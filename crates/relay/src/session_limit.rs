@@ -1,19 +1,16 @@
 //! Limits on the number of sessions, in total and per address.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use postroad_model::client_network;
+use postroad_net::limits::{AddressPermit, PerAddressLimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 #[derive(Debug)]
 pub(crate) struct SessionLimit {
     all: Arc<Semaphore>,
     all_max: usize,
-    per_address: Mutex<HashMap<IpAddr, usize>>,
-    per_address_max: usize,
+    per_address: Arc<PerAddressLimit>,
 }
 
 /// Permit of one session, held until it ends.
@@ -22,12 +19,10 @@ pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Permit counted against the session's address.
+/// Permit counted against the session's address, if addresses of its kind are counted.
 #[derive(Debug)]
-pub(crate) struct AddressPermit {
-    limit: Arc<SessionLimit>,
-    /// `None` for addresses that are not counted.
-    network: Option<IpAddr>,
+pub(crate) struct MaybeAddressPermit {
+    _permit: Option<AddressPermit>,
 }
 
 impl SessionLimit {
@@ -36,8 +31,7 @@ impl SessionLimit {
         Self {
             all: Arc::new(Semaphore::new(all_max)),
             all_max,
-            per_address: Mutex::default(),
-            per_address_max: per_address_max.max(1),
+            per_address: PerAddressLimit::new(per_address_max.max(1)),
         }
     }
 
@@ -45,19 +39,12 @@ impl SessionLimit {
         Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| SessionPermit { _permit: permit })
     }
 
-    pub(crate) fn take_for(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
-        let address = address.to_canonical();
+    /// `None` if the address has reached its limit. Loopback addresses are not counted.
+    pub(crate) fn take_for(&self, address: IpAddr) -> Option<MaybeAddressPermit> {
         if address.to_canonical().is_loopback() {
-            return Some(AddressPermit { limit: Arc::clone(self), network: None });
+            return Some(MaybeAddressPermit { _permit: None });
         }
-        let network = client_network(address);
-        let mut per_address = self.per_address.lock();
-        let count = per_address.entry(network).or_insert(0);
-        if *count >= self.per_address_max {
-            return None;
-        }
-        *count += 1;
-        Some(AddressPermit { limit: Arc::clone(self), network: Some(network) })
+        Some(MaybeAddressPermit { _permit: Some(self.per_address.acquire(address)?) })
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -69,19 +56,6 @@ impl SessionLimit {
         let all = u32::try_from(self.all_max).expect("there are no more permits than fit");
         // The semaphore is never closed.
         drop(self.all.acquire_many(all).await);
-    }
-}
-
-impl Drop for AddressPermit {
-    fn drop(&mut self) {
-        let Some(network) = self.network else { return };
-        let mut per_address = self.limit.per_address.lock();
-        if let Some(count) = per_address.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                per_address.remove(&network);
-            }
-        }
     }
 }
 
@@ -116,6 +90,5 @@ mod tests {
         let local: Vec<_> = (0..5).map(|_| take("127.0.0.1").unwrap()).collect();
         drop((held, in_network, local));
         assert!(take("192.0.2.1").is_some());
-        assert!(limit.per_address.lock().is_empty(), "nothing is left behind");
     }
 }

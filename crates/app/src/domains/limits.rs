@@ -3,13 +3,13 @@
 //! An RSA key takes a tenth of a second of a core, a look at the DNS up to half a minute. Each account gets a few permits for
 //! both; beyond them it gets the error `DomainsBusy`.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_model::AccountId;
+use postroad_net::limits::{FairPermit, FairPool};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::DomainRefusal;
-use super::permits::{KeyedPermit, KeyedPermits};
 
 /// Calls that add a domain or a key, and those of one account.
 const CHANGES_MAX: usize = 32;
@@ -24,8 +24,8 @@ const KEYS_MADE_MAX: usize = 2;
 pub(crate) struct DomainLimits {
     /// Domains of one server, and of one account beside those of its servers.
     pub(super) per_owner_max: usize,
-    changes: Arc<KeyedPermits>,
-    by_hand: Arc<KeyedPermits>,
+    changes: FairPool<AccountId>,
+    by_hand: FairPool<AccountId>,
     keys_made: Semaphore,
 }
 
@@ -33,18 +33,18 @@ impl DomainLimits {
     pub(crate) fn new(per_owner_max: usize) -> Self {
         Self {
             per_owner_max,
-            changes: KeyedPermits::new(CHANGES_MAX, CHANGES_OF_ACCOUNT_MAX),
-            by_hand: KeyedPermits::new(BY_HAND_MAX, BY_HAND_OF_ACCOUNT_MAX),
+            changes: FairPool::new(CHANGES_MAX, CHANGES_OF_ACCOUNT_MAX, Duration::ZERO),
+            by_hand: FairPool::new(BY_HAND_MAX, BY_HAND_OF_ACCOUNT_MAX, Duration::ZERO),
             keys_made: Semaphore::new(KEYS_MADE_MAX),
         }
     }
 
-    pub(super) fn begin_change(&self, account: AccountId) -> Result<KeyedPermit, DomainRefusal> {
-        self.changes.try_acquire(account.0).ok_or(DomainRefusal::Busy)
+    pub(super) fn begin_change(&self, account: AccountId) -> Result<FairPermit, DomainRefusal> {
+        self.changes.try_acquire(account).ok_or(DomainRefusal::Busy)
     }
 
-    pub(super) fn begin_check(&self, account: AccountId) -> Result<KeyedPermit, DomainRefusal> {
-        self.by_hand.try_acquire(account.0).ok_or(DomainRefusal::Busy)
+    pub(super) fn begin_check(&self, account: AccountId) -> Result<FairPermit, DomainRefusal> {
+        self.by_hand.try_acquire(account).ok_or(DomainRefusal::Busy)
     }
 
     /// Waits for the keys before it, which are no more than there are permits for changes.

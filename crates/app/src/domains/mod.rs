@@ -8,7 +8,6 @@ mod dkim_keys;
 mod facts;
 mod installation_records;
 mod limits;
-mod permits;
 mod refusal;
 mod reports;
 mod run_check;

@@ -9,25 +9,25 @@ use postroad_model::client_network;
 
 /// Counts by address. Refuses an address that has reached `each_max`.
 #[derive(Debug)]
-pub(crate) struct PerAddressLimit {
+pub struct PerAddressLimit {
     each_max: usize,
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// Counts against its address until it is dropped.
 #[derive(Debug)]
-pub(crate) struct AddressPermit {
+pub struct AddressPermit {
     limit: Arc<PerAddressLimit>,
     address: IpAddr,
 }
 
 impl PerAddressLimit {
-    pub(crate) fn new(each_max: usize) -> Arc<Self> {
+    pub fn new(each_max: usize) -> Arc<Self> {
         Arc::new(Self { each_max, counts: Mutex::default() })
     }
 
     /// `None` if the address has reached its limit.
-    pub(crate) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
+    pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = client_network(address);
         let mut counts = self.counts.lock();
         let count = counts.entry(address).or_default();

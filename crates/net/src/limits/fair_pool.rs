@@ -1,6 +1,7 @@
 //! Pool of permits that no single tenant can exhaust: each has its own share.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,93 +9,99 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::tenant::Tenant;
+/// Below this number of known tenants, idle entries are not removed.
+const SWEEP_TENANTS_MIN: usize = 64;
 
-/// Below this number of known servers, idle entries are not removed.
-const SWEEP_SERVERS_MIN: usize = 64;
-
-/// Permits for all servers, of which one server may hold `share_max`.
+/// Permits for all tenants, of which one may hold `share_max`.
 #[derive(Debug)]
-pub(crate) struct FairPool {
+pub struct FairPool<T> {
     all: Arc<Semaphore>,
     share_max: usize,
     wait_max: Duration,
-    /// Servers that hold or wait for permits; idle entries are removed occasionally.
-    shares: Mutex<Shares>,
+    /// Tenants that hold or wait for permits; idle entries are removed occasionally.
+    shares: Mutex<Shares<T>>,
 }
 
-#[derive(Debug, Default)]
-struct Shares {
-    of_servers: HashMap<Tenant, Weak<Semaphore>>,
+#[derive(Debug)]
+struct Shares<T> {
+    of_tenants: HashMap<T, Weak<Semaphore>>,
     /// Number of entries at which idle ones are removed.
     sweep_at: usize,
 }
 
-/// Permits of a server; dropping it gives them back.
+/// Permits of a tenant; dropping it gives them back.
 #[derive(Debug, Default)]
-pub(crate) struct FairPermit {
-    /// Equal numbers of permits from the server's share and from the whole pool.
+pub struct FairPermit {
+    /// Equal numbers of permits from the tenant's share and from the whole pool.
     held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
-impl FairPool {
-    pub(crate) fn new(permits: usize, share_max: usize, wait_max: Duration) -> Self {
+impl<T: Copy + Eq + Hash> FairPool<T> {
+    pub fn new(permits: usize, share_max: usize, wait_max: Duration) -> Self {
         let permits = permits.clamp(1, (u32::MAX as usize).min(Semaphore::MAX_PERMITS));
         let share_max = share_max.clamp(1, permits);
-        Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::default() }
+        let shares = Shares { of_tenants: HashMap::new(), sweep_at: 0 };
+        Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::new(shares) }
     }
 
-    /// Most permits that one server can hold.
-    pub(crate) fn share_max(&self) -> usize {
+    /// Most permits that one tenant can hold.
+    pub fn share_max(&self) -> usize {
         self.share_max
     }
 
     /// Waits for permits up to a limit; `None` if none got free in time.
-    pub(crate) async fn acquire(&self, tenant: impl Into<Tenant>, permits: usize) -> Option<FairPermit> {
+    pub async fn acquire(&self, tenant: T, permits: usize) -> Option<FairPermit> {
         timeout(self.wait_max, self.acquire_in_time(tenant, permits)).await.ok()
     }
 
     /// Waits for permits without a limit. Only for work that never waits while it holds them.
-    pub(crate) async fn acquire_in_time(&self, tenant: impl Into<Tenant>, permits: usize) -> FairPermit {
+    pub async fn acquire_in_time(&self, tenant: T, permits: usize) -> FairPermit {
         if permits == 0 {
             return FairPermit::default();
         }
         let permits =
             u32::try_from(permits.min(self.share_max)).expect("a pool has no more permits than fit");
-        let own = self.share_of(tenant.into());
-        // Take the server's own share first: waiting for it blocks no other server.
+        let own = self.share_of(tenant);
+        // Take the tenant's own share first: waiting for it blocks nobody else.
         let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");
         let all = Arc::clone(&self.all).acquire_many_owned(permits).await.expect("nobody closes the pool");
         FairPermit { held: Some((own, all)) }
     }
 
-    fn share_of(&self, tenant: Tenant) -> Arc<Semaphore> {
+    /// A permit if one is free now, in the pool and in the tenant's share.
+    pub fn try_acquire(&self, tenant: T) -> Option<FairPermit> {
+        let own = self.share_of(tenant).try_acquire_owned().ok()?;
+        let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(FairPermit { held: Some((own, all)) })
+    }
+
+    fn share_of(&self, tenant: T) -> Arc<Semaphore> {
         let mut shares = self.shares.lock();
-        if let Some(share) = shares.of_servers.get(&tenant).and_then(Weak::upgrade) {
+        if let Some(share) = shares.of_tenants.get(&tenant).and_then(Weak::upgrade) {
             return share;
         }
-        if shares.of_servers.len() >= shares.sweep_at.max(SWEEP_SERVERS_MIN) {
-            shares.of_servers.retain(|_, share| share.strong_count() > 0);
-            shares.sweep_at = shares.of_servers.len() * 2;
+        if shares.of_tenants.len() >= shares.sweep_at.max(SWEEP_TENANTS_MIN) {
+            shares.of_tenants.retain(|_, share| share.strong_count() > 0);
+            shares.sweep_at = shares.of_tenants.len() * 2;
         }
         let share = Arc::new(Semaphore::new(self.share_max));
-        shares.of_servers.insert(tenant, Arc::downgrade(&share));
+        shares.of_tenants.insert(tenant, Arc::downgrade(&share));
         share
     }
 
-    #[cfg(test)]
-    pub(crate) fn free(&self) -> usize {
+    /// Permits that nobody holds.
+    pub fn free(&self) -> usize {
         self.all.available_permits()
     }
 }
 
 impl FairPermit {
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.held.as_ref().map_or(0, |(own, _)| own.num_permits())
     }
 
-    /// Takes over the permits of `more`, which belongs to the same server and pool.
-    pub(crate) fn add(&mut self, more: Self) {
+    /// Takes over the permits of `more`, which belongs to the same tenant and pool.
+    pub fn add(&mut self, more: Self) {
         match (&mut self.held, more.held) {
             (Some((own, all)), Some((more_own, more_all))) => {
                 own.merge(more_own);
@@ -106,7 +113,8 @@ impl FairPermit {
     }
 
     /// Splits off all permits above `count`.
-    pub(crate) fn split_above(&mut self, count: usize) -> Self {
+    #[must_use]
+    pub fn split_above(&mut self, count: usize) -> Self {
         let excess = self.count().saturating_sub(count);
         let Some((own, all)) = self.held.as_mut().filter(|_| excess > 0) else { return Self::default() };
         Self { held: own.split(excess).zip(all.split(excess)) }
@@ -136,6 +144,19 @@ mod tests {
         assert_eq!(pool.free(), 8);
     }
 
+    #[test]
+    fn without_waiting_a_tenant_gets_its_share_and_all_together_no_more_than_there_are() {
+        let pool = FairPool::new(3, 2, WAIT);
+        let held = [pool.try_acquire(ONE).unwrap(), pool.try_acquire(ONE).unwrap()];
+        assert!(pool.try_acquire(ONE).is_none());
+        let other = pool.try_acquire(OTHER).unwrap();
+        assert!(pool.try_acquire(ServerId(3)).is_none());
+        drop(held);
+        assert!(pool.try_acquire(ONE).is_some() && pool.try_acquire(ServerId(3)).is_some());
+        drop(other);
+        assert_eq!(pool.free(), 3);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn permits_are_added_and_split() {
         let pool = FairPool::new(8, 8, WAIT);
@@ -153,6 +174,6 @@ mod tests {
         for server in 0..10_000 {
             drop(pool.acquire(ServerId(server), 1).await.unwrap());
         }
-        assert!(pool.shares.lock().of_servers.len() <= 2 * SWEEP_SERVERS_MIN);
+        assert!(pool.shares.lock().of_tenants.len() <= 2 * SWEEP_TENANTS_MIN);
     }
 }
