@@ -1,7 +1,7 @@
 //! The whole service with its delivery engine, on a clock that was a day ahead and is set back while it runs.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_app::App;
@@ -9,7 +9,7 @@ use postroad_delivery::{Delivery, Identity, RetryPolicy, WarmUpPlan};
 use postroad_mail::Signer;
 use postroad_model::{Clock, DomainName, GateAction, GateScope, Limits};
 use postroad_store::{Database, NewGate, Role, Store};
-use postroad_testkit::{Client, MovedClock};
+use postroad_testkit::{Client, MovedClock, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -70,15 +70,11 @@ impl Service {
     }
 
     async fn until_status(&self, id: &Value, wanted: &str) {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
+        eventually(async || {
             let status = self.status(id).await;
-            if status == wanted {
-                return;
-            }
-            assert!(Instant::now() < deadline, "it is {status} and not {wanted}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if status == wanted { Ok(()) } else { Err(format!("it is {status} and not {wanted}")) }
+        })
+        .await;
     }
 
     fn caught(&self) -> usize {

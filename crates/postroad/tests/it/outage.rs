@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use postroad_testkit::http::Reply;
 use postroad_testkit::postgres::{Database, PgProxy};
-use postroad_testkit::random_text;
+use postroad_testkit::{eventually, random_text};
 use serde_json::{Value, json};
 
 use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
@@ -79,14 +79,11 @@ async fn ready(world: &World) -> (u16, Value) {
 
 /// What `/ready` says once it has this status.
 async fn until_ready_is(world: &World, status: u16) -> Value {
-    for _ in 0..100 {
+    eventually(async || {
         let (found, answer) = ready(world).await;
-        if found == status {
-            return answer;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("/ready is not {status}: {:?}", ready(world).await);
+        if found == status { Ok(answer) } else { Err(format!("/ready is {found}: {answer}")) }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use postroad_model::{Clock, MessageId, SystemClock};
 use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
-use postroad_testkit::{Daemon, daemon};
+use postroad_testkit::{Daemon, daemon, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -62,10 +61,6 @@ pub(crate) enum Engine {
     Sqlite,
     Postgres,
 }
-
-/// A machine that is busy with everything else is waited for.
-const EVENTUALLY: Duration = Duration::from_secs(30);
-const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// On any free ports.
 pub(crate) const DEV: [&str; 12] = [
@@ -239,32 +234,27 @@ impl World {
     }
 
     async fn until(&self, id: i64, what: &str, is_so: impl Fn(&str, &[Value]) -> bool) -> Vec<Value> {
-        let deadline = Instant::now() + EVENTUALLY;
-        loop {
+        eventually(async || {
             let body = json!({"id": id, "_expansions": ["status", "details"]});
             let message = self.call(MESSAGE, &body).await["data"].clone();
             let status = &message["status"];
             let Value::Array(deliveries) = self.deliveries(id).await else { panic!("deliveries are a list") };
             if is_so(status["status"].as_str().expect("a status"), &deliveries) {
-                return deliveries;
+                return Ok(deliveries);
             }
-            assert!(
-                Instant::now() < deadline,
-                "message {id} to {}: not {what} within {EVENTUALLY:?}: {status:#} {deliveries:#?}\n{}",
-                message["details"]["rcpt_to"],
-                self.daemon.stderr_text()
-            );
-            tokio::time::sleep(POLL_EVERY).await;
-        }
+            let (to, log) = (&message["details"]["rcpt_to"], self.daemon.stderr_text());
+            Err(format!("message {id} to {to} is not {what}: {status:#} {deliveries:#?}\n{log}"))
+        })
+        .await
     }
 
     /// Waits until the log says it, for facts that no entry point shows yet.
     pub(crate) async fn until_logged(&self, text: &str) {
-        let deadline = Instant::now() + EVENTUALLY;
-        while !self.daemon.stderr_text().contains(text) {
-            assert!(Instant::now() < deadline, "not logged: {text}\n{}", self.daemon.stderr_text());
-            tokio::time::sleep(POLL_EVERY).await;
-        }
+        eventually(async || {
+            let log = self.daemon.stderr_text();
+            if log.contains(text) { Ok(()) } else { Err(format!("not logged: {text}\n{log}")) }
+        })
+        .await;
     }
 
     /// The events of a message from the store itself, as no entry point shows them yet. Stops the service.

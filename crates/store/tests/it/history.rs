@@ -1,7 +1,7 @@
 //! What a message costs on PostgreSQL does not grow with what was there before it, nor with what else waits: told by the rows that
 //! the database reads, while it believes its tables to be small.
 
-use std::time::{Duration, Instant};
+use postroad_testkit::eventually;
 
 use postroad_model::{MessageId, Status};
 use postroad_store::{Begin, Begun, Outcome};
@@ -24,12 +24,12 @@ async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     drop(store);
     let Place::Postgres(database) = &place else { panic!("this is SQLite") };
     let client = connect(database.url()).await;
-    let patience = Instant::now() + Duration::from_secs(30);
     let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
-    while ask(OTHERS).await > 0 {
-        assert!(Instant::now() < patience, "connections of a store that is closed");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually(async || match ask(OTHERS).await {
+        0 => Ok(()),
+        others => Err(format!("{others} connections of a store that is closed")),
+    })
+    .await;
     let read = ask(ROWS_READ).await;
     // Empty, as the planner is to believe; and without dead rows, which are read again while any transaction of the cluster
     // may still see them.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use postroad_model::{MessageId, Status};
 use postroad_store::{Accepted, Begin, Begun, Database, InitialState, NewSend};
-use postroad_testkit::PgProxy;
+use postroad_testkit::{PgProxy, eventually};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
@@ -232,11 +232,11 @@ async fn connection_that_dies_under_load_loses_nothing() {
 async fn until_sleeping(fixture: &Fixture, count: i64) {
     let sleeping =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while fixture.query_int(sleeping).await != count {
-        assert!(Instant::now() < deadline, "there are not {count} statements that sleep");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually(async || {
+        let found = fixture.query_int(sleeping).await;
+        if found == count { Ok(()) } else { Err(format!("{found} statements sleep, not {count}")) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

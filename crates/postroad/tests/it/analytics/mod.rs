@@ -6,8 +6,7 @@ mod numbers;
 mod questions;
 mod retention;
 
-use std::time::{Duration, Instant};
-
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -26,13 +25,13 @@ pub(crate) async fn asked(world: &World, path: &str, body: &Value) -> Value {
 
 /// Waits until a summary says this number: on PostgreSQL an open transaction of anybody delays counting.
 pub(crate) async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    eventually(async || {
         let summary = asked(world, SUMMARY, &json!({})).await;
         if summary[metric] == count {
-            return summary;
+            Ok(summary)
+        } else {
+            Err(format!("{metric} is not {count}: {summary:#}"))
         }
-        assert!(Instant::now() < deadline, "{metric} is not {count}: {summary:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    })
+    .await
 }

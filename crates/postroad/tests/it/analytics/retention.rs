@@ -1,8 +1,9 @@
 //! Retention: old data is deleted, unfinished messages stay.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::until_counted;
@@ -18,15 +19,14 @@ async fn update(world: &World, retention: Value) -> Value {
 
 /// Waits until the answer about a message is so.
 async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    eventually(async || {
         let answer = world.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;
         if is_so(&answer) {
-            return answer["data"].clone();
+            return Ok(answer["data"].clone());
         }
-        assert!(Instant::now() < deadline, "{answer:#}\n{}", world.daemon.stderr_text());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Err(format!("{answer:#}\n{}", world.daemon.stderr_text()))
+    })
+    .await
 }
 
 both_engines! {
@@ -73,14 +73,11 @@ async fn old_text_goes_and_what_is_scheduled_stays() {
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
     world.until_logged("retention sweep removed expired data").await;
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let message = loop {
+    let message = eventually(async || {
         let message = world.expanded(id).await;
-        if message["raw_message"].is_null() || Instant::now() > deadline {
-            break message;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+        if message["raw_message"].is_null() { Ok(message) } else { Err(message) }
+    })
+    .await;
     for gone in ["raw_message", "plain_body", "html_body", "headers", "attachments"] {
         assert_eq!(message.get(gone), Some(&Value::Null), "{gone}: {message:#}");
     }

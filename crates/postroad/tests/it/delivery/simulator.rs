@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use postroad_testkit::{Client, Daemon, daemon};
+use postroad_testkit::{Client, Daemon, daemon, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -113,15 +113,11 @@ async fn in_production_the_simulator_is_off_until_it_is_turned_on() {
         };
         let sent = call("/api/v1/send/message", to("delivered@sim.postroad.test")).await;
         let id = sent["messages"]["delivered@sim.postroad.test"]["id"].clone();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let delivery = loop {
+        let delivery = eventually(async || {
             let deliveries = call("/api/v1/messages/deliveries", json!({ "id": id })).await;
-            if let Some(delivery) = deliveries.get(0) {
-                break delivery.clone();
-            }
-            assert!(Instant::now() < deadline, "no delivery: {sent}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
+            deliveries.get(0).cloned().ok_or("no delivery")
+        })
+        .await;
         assert_eq!(delivery["status"], status, "{delivery}");
         if status == "HardFail" {
             assert_eq!(delivery["bounce_class"], "bad_domain");

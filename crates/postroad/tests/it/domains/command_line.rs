@@ -1,8 +1,6 @@
 //! `postroad admin domain …`.
 
-use std::time::{Duration, Instant};
-
-use postroad_testkit::DnsServer;
+use postroad_testkit::{DnsServer, eventually};
 use serde_json::json;
 
 use super::{publish, start};
@@ -69,16 +67,11 @@ both_engines! {
         let verified = world.admin(&["domain", "verify", "shop.example"]);
         assert_eq!(verified["verified_by"], "dns", "{verified:#}");
         world.restart();
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
+        let event = eventually(async || {
             let events = world.call("/api/v1/events/list", &json!({"types": ["domain.verified"]})).await;
-            if let Some(event) = events["data"]["items"].get(0) {
-                assert_eq!(event["data"]["domain"]["name"], "shop.example");
-                break;
-            }
-            assert!(Instant::now() < deadline, "{events}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            events["data"]["items"].get(0).cloned().ok_or(events)
+        }).await;
+        assert_eq!(event["data"]["domain"]["name"], "shop.example");
     }
 
     async fn records_are_printed_as_a_zone_file_that_verifies_them(engine: Engine) {

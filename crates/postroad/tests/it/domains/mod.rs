@@ -8,9 +8,8 @@ mod rotation;
 mod sending;
 
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
 
-use postroad_testkit::{DnsServer, dkim_verifier};
+use postroad_testkit::{DnsServer, dkim_verifier, eventually};
 use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
@@ -39,15 +38,11 @@ impl World {
 
     /// Checks again, as often as that is allowed, until the domain is as wanted.
     pub(crate) async fn until_domain(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(40);
-        loop {
+        eventually(async || {
             let domain = self.domains("verify", &json!({ "name": name })).await;
-            if is_so(&domain) {
-                return domain;
-            }
-            assert!(Instant::now() < deadline, "{domain:#}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            if is_so(&domain) { Ok(domain) } else { Err(domain) }
+        })
+        .await
     }
 
     /// The bytes and the sender of a message from that address, as they left.

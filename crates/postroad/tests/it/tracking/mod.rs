@@ -9,8 +9,9 @@ mod simulator;
 mod switches;
 mod unsubscribing;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use postroad_testkit::eventually;
 use postroad_testkit::http::{Method, Reply};
 use serde_json::{Value, json};
 
@@ -86,8 +87,7 @@ pub(crate) async fn read_on() {
 
 /// Waits for so many loads and clicks.
 pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks: usize) -> Value {
-    let deadline = Instant::now() + EVENTUALLY;
-    loop {
+    eventually(async || {
         let activity = world.expanded(id).await["activity_entries"].take();
         let count = |name: &str| activity[name].as_array().unwrap().len();
         for entry in ["loads", "clicks"].into_iter().flat_map(|name| activity[name].as_array().unwrap()) {
@@ -96,13 +96,10 @@ pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks:
             assert!(timestamp.ends_with('Z') && decimals == Some(4), "three decimals and Z: {timestamp}");
         }
         if count("loads") >= loads && count("clicks") >= clicks {
-            return activity;
+            return Ok(activity);
         }
-        assert!(
-            Instant::now() < deadline,
-            "not {loads} loads and {clicks} clicks: {activity:#}\n{}",
-            world.daemon.stderr_text()
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        let log = world.daemon.stderr_text();
+        Err(format!("not {loads} loads and {clicks} clicks: {activity:#}\n{log}"))
+    })
+    .await
 }

@@ -11,8 +11,7 @@ mod postal;
 mod stopping;
 mod trouble;
 
-use std::time::{Duration, Instant};
-
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -42,26 +41,21 @@ impl World {
 
     /// The webhook's attempts, newest first, as soon as they are enough.
     async fn until_attempts(&self, webhook: &Value, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
+        eventually(async || {
             let attempts = self.attempts(webhook).await;
             if is_enough(&attempts) {
-                return attempts;
+                return Ok(attempts);
             }
-            assert!(Instant::now() < deadline, "{attempts:#?}\n{}", self.daemon.stderr_text());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            Err(format!("{attempts:#?}\n{}", self.daemon.stderr_text()))
+        })
+        .await
     }
 
     async fn until_webhook(&self, webhook: &Value, is_so: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
+        eventually(async || {
             let now = self.webhooks("get", &json!({ "id": webhook["id"] })).await;
-            if is_so(&now) {
-                return now;
-            }
-            assert!(Instant::now() < deadline, "{now:#}\n{}", self.daemon.stderr_text());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if is_so(&now) { Ok(now) } else { Err(format!("{now:#}\n{}", self.daemon.stderr_text())) }
+        })
+        .await
     }
 }
