@@ -243,13 +243,7 @@ mod tests {
     use crate::Settings;
 
     async fn open_app(folder: &TempDir) -> App {
-        let settings = postroad_store::Settings {
-            database: Database::Sqlite(folder.path().join("postroad.db")),
-            disk_reserve_bytes: 0,
-            reader_threads: 1,
-            postgres_connections: 1,
-            postgres_ca_file: None,
-        };
+        let settings = postroad_store::Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
         let clock = Arc::new(SystemClock);
         let role = Role::Node { identity: "test".into() };
         let store = Store::open(settings, role, clock.clone()).await.unwrap();

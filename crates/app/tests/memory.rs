@@ -262,13 +262,7 @@ struct Service {
 impl Service {
     async fn start() -> Self {
         let folder = TempDir::new().unwrap();
-        let settings = Settings {
-            database: Database::Sqlite(folder.path().join("postroad.db")),
-            disk_reserve_bytes: 0,
-            reader_threads: 1,
-            postgres_connections: 1,
-            postgres_ca_file: None,
-        };
+        let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
         let role = Role::Node { identity: "test".into() };
         let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
         let hostname = DomainName::parse("mail.example.test").unwrap();

@@ -118,6 +118,19 @@ pub struct Settings {
     pub postgres_ca_file: Option<PathBuf>,
 }
 
+impl Settings {
+    /// For tests and tools: accepts until the disk is full, with one reader thread or a few connections.
+    pub fn small(database: Database) -> Self {
+        Self {
+            database,
+            disk_reserve_bytes: 0,
+            reader_threads: 1,
+            postgres_connections: 4,
+            postgres_ca_file: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
     Sqlite(PathBuf),

@@ -30,16 +30,10 @@ struct Service {
 impl Service {
     async fn start(database: Option<postroad_testkit::Database>) -> Self {
         let (folder, clock) = (TempDir::new().unwrap(), MovedClock::default());
-        let settings = postroad_store::Settings {
-            database: match &database {
-                Some(database) => Database::Postgres(database.url().to_owned()),
-                None => Database::Sqlite(folder.path().join("postroad.db")),
-            },
-            disk_reserve_bytes: 0,
-            reader_threads: 1,
-            postgres_connections: 4,
-            postgres_ca_file: None,
-        };
+        let settings = postroad_store::Settings::small(match &database {
+            Some(database) => Database::Postgres(database.url().to_owned()),
+            None => Database::Sqlite(folder.path().join("postroad.db")),
+        });
         let role = Role::Node { identity: "test".into() };
         let store = Store::open(settings, role, Arc::new(clock.clone())).await.unwrap();
         let hostname = DomainName::parse("mail.example.test").unwrap();

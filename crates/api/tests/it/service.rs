@@ -113,13 +113,8 @@ async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store
 }
 
 async fn open_app_at(database: Database, disk_reserve_bytes: u64, clock: Arc<dyn Clock>) -> (App, Store) {
-    let settings = postroad_store::Settings {
-        database,
-        disk_reserve_bytes,
-        reader_threads: 1,
-        postgres_connections: 1,
-        postgres_ca_file: None,
-    };
+    let settings =
+        postroad_store::Settings { disk_reserve_bytes, ..postroad_store::Settings::small(database) };
     let role = Role::Node { identity: "test".into() };
     let store = Store::open(settings, role, clock.clone()).await.unwrap();
     let hostname = DomainName::parse("mail.example.test").unwrap();

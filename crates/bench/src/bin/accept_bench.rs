@@ -32,11 +32,9 @@ async fn main() {
     let callers = option("--callers").map_or("1,16,128,1024", String::as_str);
 
     let settings = Settings {
-        database: Database::parse(database).expect("the database is understood"),
-        disk_reserve_bytes: 0,
         reader_threads: 2,
         postgres_connections: 8,
-        postgres_ca_file: None,
+        ..Settings::small(Database::parse(database).expect("the database is understood"))
     };
     let role = Role::Node { identity: "accept_bench".into() };
     let store = Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens");

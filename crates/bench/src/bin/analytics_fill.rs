@@ -108,13 +108,7 @@ fn providers() -> Vec<(DomainName, String)> {
 }
 
 async fn open(database: Database) -> Store {
-    let settings = Settings {
-        database,
-        disk_reserve_bytes: 0,
-        reader_threads: 2,
-        postgres_connections: 1,
-        postgres_ca_file: None,
-    };
+    let settings = Settings { reader_threads: 2, ..Settings::small(database) };
     let role = Role::Node { identity: "analytics_fill".into() };
     Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
 }

@@ -127,13 +127,7 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
 }
 
 async fn open(database: Database) -> Store {
-    let settings = Settings {
-        database,
-        disk_reserve_bytes: 0,
-        reader_threads: 2,
-        postgres_connections: 4,
-        postgres_ca_file: None,
-    };
+    let settings = Settings { reader_threads: 2, ..Settings::small(database) };
     let role = Role::Node { identity: "search_bench".into() };
     Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
 }

@@ -124,13 +124,7 @@ fn start() -> Service {
     let runtime =
         Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
     let folder = TempDir::new().expect("the temporary folder is writable");
-    let settings = postroad_store::Settings {
-        database: Database::Sqlite(folder.path().join("postroad.db")),
-        disk_reserve_bytes: 0,
-        reader_threads: 1,
-        postgres_connections: 1,
-        postgres_ca_file: None,
-    };
+    let settings = postroad_store::Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
     let (client, key, server) = runtime.block_on(async {
         let clock = Arc::new(SystemClock);
         let role = Role::Node { identity: "fuzz".into() };

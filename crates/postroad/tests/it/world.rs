@@ -279,16 +279,10 @@ impl World {
     async fn stopped_store_as(&mut self, role: Role, clock: Arc<dyn Clock>) -> Store {
         assert!(self.daemon.terminate().success(), "{}", self.daemon.stderr_text());
         let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url.clone());
-        let settings = postroad_store::Settings {
-            database: match url {
-                Some(url) => postroad_store::Database::Postgres(url),
-                None => postroad_store::Database::Sqlite(self.data_dir().join("postroad.db")),
-            },
-            disk_reserve_bytes: 0,
-            reader_threads: 1,
-            postgres_connections: 2,
-            postgres_ca_file: None,
-        };
+        let settings = postroad_store::Settings::small(match url {
+            Some(url) => postroad_store::Database::Postgres(url),
+            None => postroad_store::Database::Sqlite(self.data_dir().join("postroad.db")),
+        });
         Store::open(settings, role, clock).await.expect("the store is free")
     }
 

@@ -143,11 +143,8 @@ impl Stored {
 
 async fn open_store(folder: &TempDir, disk_reserve_bytes: u64) -> Store {
     let settings = postroad_store::Settings {
-        database: Database::Sqlite(folder.path().join("postroad.db")),
         disk_reserve_bytes,
-        reader_threads: 1,
-        postgres_connections: 1,
-        postgres_ca_file: None,
+        ..postroad_store::Settings::small(Database::Sqlite(folder.path().join("postroad.db")))
     };
     let role = Role::Node { identity: "test".into() };
     Store::open(settings, role, Arc::new(SystemClock)).await.unwrap()

@@ -88,13 +88,7 @@ mod tests {
     use crate::{Database, Role, Settings, Store};
 
     async fn create(database: Database) {
-        let settings = Settings {
-            database,
-            disk_reserve_bytes: 0,
-            reader_threads: 1,
-            postgres_connections: 4,
-            postgres_ca_file: None,
-        };
+        let settings = Settings::small(database);
         let role = Role::Node { identity: "plans".into() };
         let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
         // PostgreSQL plans nothing for tables without partitions.

@@ -76,13 +76,7 @@ impl Place {
 }
 
 pub(crate) fn settings(database: Database) -> Settings {
-    Settings {
-        database,
-        disk_reserve_bytes: 0,
-        reader_threads: 2,
-        postgres_connections: 8,
-        postgres_ca_file: None,
-    }
+    Settings { reader_threads: 2, postgres_connections: 8, ..Settings::small(database) }
 }
 
 pub(crate) async fn open(database: Database, identity: &str, clock: &MovedClock) -> Result<Store, OpenError> {

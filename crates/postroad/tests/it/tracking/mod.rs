@@ -21,7 +21,6 @@ use crate::world::{World, good_but};
 /// A person's.
 pub(crate) const FIREFOX: (&str, &str) =
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0");
-const EVENTUALLY: Duration = Duration::from_secs(30);
 /// Before that a click is taken for a scanner's.
 const A_PERSONS_TIME: Duration = Duration::from_millis(1_100);
 
