@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::gates::Gate;
 use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
-use crate::setup::servers;
+use crate::setup::ceiling_values::read_rate;
 use crate::sql::Sql;
 use crate::{Result, Store, gates, pools};
 
@@ -67,7 +67,7 @@ async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> 
                 name: row.text(1)?,
                 suspended_reason: row.text_opt(2)?,
                 pool_id: row.int_opt(3)?.map(PoolId),
-                send_rate: servers::read_rate(row, 4)?,
+                send_rate: read_rate(row, 4)?,
             })
         })
         .collect()

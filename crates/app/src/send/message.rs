@@ -166,7 +166,7 @@ impl App {
             headers: &headers.custom,
         });
         if bytes.len() > limits.message_bytes_max {
-            return Err(Refusal::Validation(vec![too_large(limits)]));
+            return Err(Refusal::Validation(vec![options::too_large(limits)]));
         }
         let recipients: Vec<EmailAddress> =
             addresses::unique(to.iter().chain(&cc).chain(&bcc).map(|mailbox| &mailbox.address));
@@ -318,7 +318,7 @@ fn check_attachments(
     let total: usize =
         attachments.iter().filter_map(|a| a.data.as_deref()).map(base64_text::decoded_bytes_max).sum();
     if total > limits.message_bytes_max + 3 * attachments.len() {
-        problems.push(too_large(limits));
+        problems.push(options::too_large(limits));
         return Vec::new();
     }
     let mut contents = Vec::with_capacity(attachments.len());
@@ -375,10 +375,6 @@ fn check_size(
     let bodies = [&draft.plain_body, &draft.html_body].map(|body| body.as_deref().map_or(0, str::len));
     let attached: usize = contents.iter().map(|content| content.len() / 3 * 4).sum();
     if bodies.iter().sum::<usize>() + attached > limits.message_bytes_max {
-        problems.push(too_large(limits));
+        problems.push(options::too_large(limits));
     }
-}
-
-pub(super) fn too_large(limits: &Limits) -> FieldProblem {
-    FieldProblem::new("", format!("The message is larger than {} bytes", limits.message_bytes_max))
 }

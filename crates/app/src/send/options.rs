@@ -187,3 +187,8 @@ fn is_plain_target(text: &str) -> bool {
     text.len() <= TARGET_BYTES_MAX
         && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b','))
 }
+
+/// The problem of a message beyond the limit.
+pub(super) fn too_large(limits: &Limits) -> FieldProblem {
+    FieldProblem::new("", format!("The message is larger than {} bytes", limits.message_bytes_max))
+}

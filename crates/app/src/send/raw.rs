@@ -11,7 +11,6 @@ use super::accept::Checked;
 use super::answer::SendAnswer;
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
-use super::message::too_large;
 use super::{TrackingOverride, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 
@@ -49,7 +48,7 @@ impl App {
         let raw = prepare_raw(bytes, &self.built_fallback().as_raw()).map_err(built_refusal)?;
         self.authorise_built(&context.caller, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
-            return Err(Refusal::Validation(vec![too_large(limits)]));
+            return Err(Refusal::Validation(vec![options::too_large(limits)]));
         }
         let tag = raw.tag().map(str::to_owned);
         if let Some(tag) = &tag {
@@ -100,7 +99,7 @@ const ADDED_BYTES: usize = 1 << 10;
 fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {
     // Generous by what line breaks in the base64 can add; the exact check is on the decoded bytes.
     if base64_text::decoded_bytes_max(data) > limits.message_bytes_max + limits.message_bytes_max / 16 {
-        problems.push(too_large(limits));
+        problems.push(options::too_large(limits));
         return None;
     }
     let not_base64 = || FieldProblem::new("/data", "`data` is not valid base64");
@@ -111,7 +110,7 @@ fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Opti
     let missing = missing_line_break_bytes(&bytes);
     let length = bytes.len() + missing;
     if length > limits.message_bytes_max {
-        problems.push(too_large(limits));
+        problems.push(options::too_large(limits));
         return None;
     }
     if missing <= bytes.len() / 4 {

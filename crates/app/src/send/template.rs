@@ -7,8 +7,7 @@ use postroad_model::ServerId;
 
 use super::accept::aside_if_large;
 use super::draft::{MessageDraft, TemplateDraft};
-use super::message::too_large;
-use super::options::shown;
+use super::options::{shown, too_large};
 use super::submission_options::TemplateCall;
 use crate::templates::{MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
 use crate::{App, FieldProblem, Refusal};

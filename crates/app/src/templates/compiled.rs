@@ -10,10 +10,11 @@ use postroad_model::TemplateId;
 use postroad_store::{TemplateContent, TemplateTexts};
 use serde_json::Map;
 
-use super::engine::{CompiledText, Engine, Escaping, TextFailure};
+use super::engine::{CompiledText, Engine, Escaping};
 use super::filters::Regional;
 use super::language::{Place, TemplateProblem};
-use super::refusal::RenderFailure;
+use super::render_failure::RenderFailure;
+use super::text_failure::TextFailure;
 use super::work::{Context, OUTPUT_BYTES_MAX};
 
 /// A model: the variables of a template.

@@ -7,9 +7,11 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Undefi
 
 use super::filters;
 use super::filters::texts::write_escaped;
+use super::invalid::invalid;
 use super::language::{self, Lookup, Place, check};
 use super::missing;
-use super::work::{BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, invalid, written};
+use super::text_failure::TextFailure;
+use super::work::{BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, written};
 
 const NAME: &str = "text";
 
@@ -68,13 +70,6 @@ pub(super) struct CompiledText {
     lookups: Vec<Lookup>,
     /// What it takes of memory, roughly.
     pub(super) bytes: usize,
-}
-
-/// Why a text could not be rendered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TextFailure {
-    Missing { variable: String, place: Place, nearest: Option<String> },
-    Failed { line: usize, message: String },
 }
 
 impl Engine {

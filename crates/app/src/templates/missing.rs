@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::engine::TextFailure;
 use super::language::{Lookup, Place, Segment};
+use super::text_failure::TextFailure;
 
 /// Names that are compared; a model may have any number of them.
 const NAMES_MAX: usize = 500;

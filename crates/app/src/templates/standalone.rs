@@ -5,7 +5,8 @@ use postroad_store::{TemplateContent, TemplateKind};
 use super::compiled::{CompiledTemplate, Model, RenderedTemplate};
 use super::content;
 use super::engine::Engine;
-use super::refusal::{RenderFailure, TemplateRefusal};
+use super::refusal::TemplateRefusal;
+use super::render_failure::RenderFailure;
 use super::variables;
 
 /// Texts that were built and compiled as saving them does.

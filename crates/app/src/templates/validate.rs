@@ -6,8 +6,9 @@ use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 use super::compiled::{CompiledTemplate, Model, Problems, problem};
 use super::content::TemplateFields;
 use super::language::TemplateProblem;
-use super::refusal::{RenderFailure, TemplateRefusal};
+use super::refusal::TemplateRefusal;
 use super::render::aside;
+use super::render_failure::RenderFailure;
 use super::{missing, variables};
 use crate::{App, Caller};
 

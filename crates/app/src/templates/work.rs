@@ -13,6 +13,7 @@ use minijinja::value::{Enumerator, Object, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 use super::filters::Regional;
+use super::invalid::invalid;
 
 /// Instructions of minijinja for one text.
 pub(super) const FUEL: u64 = 400_000;
@@ -123,10 +124,6 @@ impl Object for Context {
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::NonEnumerable
     }
-}
-
-pub(super) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
 /// A value as a mail writes it, without escaping: truth values as JSON does, and nothing for `null`.

@@ -1,27 +1,14 @@
 //! Several settings of a server changed at once by its own key, all or none.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
+use postroad_model::{ServerId, ServerMode, Timestamp};
 
 use super::ceilings::{CeilingsChange, ServerUpdate};
+use super::server_change::ServerChange;
 use super::{ceilings, servers};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Result, Store};
-
-/// Settings to change; those that are not named stay.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerChange {
-    pub name: Option<String>,
-    pub mode: Option<ServerMode>,
-    pub send_rate: Change<SendRate>,
-    pub hourly_limit: Change<u32>,
-    pub track_opens: Option<bool>,
-    pub track_clicks: Option<bool>,
-    pub track_excluded_hosts: Option<Vec<String>>,
-    pub bodies_days: Change<u32>,
-    pub messages_days: Change<u32>,
-}
 
 #[boxed_futures]
 impl Store {

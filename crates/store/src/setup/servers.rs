@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 use serde::Serialize;
 
-use super::ceilings;
+use super::ceiling_values::{self, read_rate};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
@@ -167,7 +167,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Res
                 new.account_id.0.into(),
                 new.name.into(),
                 new.mode.as_str().into(),
-                ceilings::of_mode(new.mode).into(),
+                ceiling_values::of_mode(new.mode).into(),
                 now.into(),
             ],
         )
@@ -252,10 +252,6 @@ async fn set_deleted(
     find(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
-    if row.text_opt(at)?.is_none() { Ok(None) } else { row.name(at, SendRate::parse).map(Some) }
-}
-
 fn read(row: &Row) -> Result<Server, StoreError> {
     Ok(Server {
         id: ServerId(row.int(0)?),
@@ -274,7 +270,7 @@ fn read(row: &Row) -> Result<Server, StoreError> {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
-        ceilings: ceilings::read(row, 16)?,
+        ceilings: ceiling_values::read(row, 16)?,
         version: row.int(21)?,
         delete_at: row.time_opt(22)?,
     })

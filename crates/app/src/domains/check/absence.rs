@@ -2,10 +2,9 @@
 
 use postroad_model::DomainName;
 
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, TOO_MANY_QUESTIONS, Unasked, View};
 use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
-use super::look_up::TOO_MANY_QUESTIONS;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 
 /// Nobody has this name unless a wildcard answers for it.

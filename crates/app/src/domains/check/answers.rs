@@ -8,6 +8,9 @@ use postroad_net::dns::RecordData;
 
 use super::record::RecordType;
 
+/// The reason of questions that were not asked any more.
+pub(super) const TOO_MANY_QUESTIONS: &str = "the check needs more DNS questions than it may ask";
+
 pub(super) type Question = (String, RecordType);
 
 /// The outcome of one question.

@@ -6,15 +6,13 @@ use futures_util::future::join_all;
 use postroad_net::dns::{Dns, LookupFailure, RecordType as WireType};
 use tokio::time::{Instant, timeout_at};
 
-use super::answers::{Answer, DnsAnswers, Question, View};
+use super::answers::{Answer, DnsAnswers, Question, TOO_MANY_QUESTIONS, View};
 use super::expected::ExpectedRecords;
 use super::judge::judge_all;
 use super::record::{RecordCheck, RecordType};
 
 /// For one check of a domain; an SPF record that wants more is answered with failures.
 const QUESTIONS_MAX: usize = 240;
-/// The reason why further questions have no answer.
-pub(super) const TOO_MANY_QUESTIONS: &str = "the check needs more DNS questions than it may ask";
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Looks up and judges.

@@ -3,8 +3,9 @@
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
 
+use crate::templates::invalid::invalid;
 use crate::templates::language::Hint;
-use crate::templates::work::{Context, invalid};
+use crate::templates::work::Context;
 
 /// The longest row that `batch` and `slice` make: they fill rows up.
 const ROW_MAX: i64 = 1_000;

@@ -11,7 +11,8 @@ use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::kind_of;
 use super::regional::{shortened, time_zone};
-use crate::templates::work::{Context, invalid};
+use crate::templates::invalid::invalid;
+use crate::templates::work::Context;
 
 /// What reading a language's tables costs.
 const WORK: u64 = 500;

@@ -9,7 +9,8 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::kind_of;
-use crate::templates::work::{Context, invalid};
+use crate::templates::invalid::invalid;
+use crate::templates::work::Context;
 
 /// What reading a language's tables costs.
 const WORK: u64 = 100;

@@ -7,8 +7,9 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::kind_of;
+use crate::templates::invalid::invalid;
 use crate::templates::language::OPERATOR;
-use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, invalid, written};
+use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(OPERATOR, operate);

@@ -5,7 +5,8 @@ use icu_plurals::{PluralCategory, PluralRules, PluralRulesOptions};
 use minijinja::value::Kwargs;
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use crate::templates::work::{Context, invalid};
+use crate::templates::invalid::invalid;
+use crate::templates::work::Context;
 
 const WORK: u64 = 100;
 

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use minijinja::Error;
 use minijinja::value::Kwargs;
 
-use crate::templates::work::invalid;
+use crate::templates::invalid::invalid;
 
 /// Numbers and dates are written so, unless a filter says otherwise.
 #[derive(Debug, Clone)]

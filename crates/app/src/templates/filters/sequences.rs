@@ -7,8 +7,9 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use super::kind_of;
 use super::operators::too_long;
 use super::texts::write_escaped;
+use crate::templates::invalid::invalid;
 use crate::templates::language::SLICE;
-use crate::templates::work::{BoundedText, Context, invalid, written};
+use crate::templates::work::{BoundedText, Context, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("join", join);

@@ -6,7 +6,8 @@ use std::io;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
 use super::operators::too_long;
-use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, invalid, written};
+use crate::templates::invalid::invalid;
+use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("escape", escape);

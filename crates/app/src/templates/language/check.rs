@@ -3,8 +3,7 @@
 use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::lookups::Lookup;
-use super::lower::Lowering;
+use super::lower::{Lowered, Lowering};
 use super::problem::{Lines, Place};
 
 /// Tokens of one tag. Longer ones nest so deep that readers of the tree would overflow their stack.
@@ -13,18 +12,6 @@ const TOKENS_PER_TAG_MAX: usize = 300;
 const ELIF_MAX: usize = 100;
 /// Tags of one text: each costs memory when it is compiled.
 const TAGS_MAX: usize = 10_000;
-
-/// A source text that can be compiled.
-#[derive(Debug)]
-pub(crate) struct Lowered {
-    /// With the same lines as the source.
-    pub(crate) text: String,
-    /// Every variable that it reads.
-    pub(crate) lookups: Vec<Lookup>,
-}
-
-/// Mistakes reported for one text.
-pub(super) const MISTAKES_MAX: usize = 20;
 
 /// Reads a source text. Mistakes are reported with their places, in the order of the text: the first syntax error, because the
 /// rest of the text has no meaning then, or everything that is not available.

@@ -5,10 +5,21 @@ use std::fmt::Write as _;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
-use super::check::{Lowered, MISTAKES_MAX};
 use super::lookups::{Hint, Lookup, Segment};
 use super::problem::{Lines, Place};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
+
+/// A source text that can be compiled.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    /// With the same lines as the source.
+    pub(crate) text: String,
+    /// Every variable that it reads.
+    pub(crate) lookups: Vec<Lookup>,
+}
+
+/// Mistakes reported for one text.
+const MISTAKES_MAX: usize = 20;
 
 pub(super) type Checked<T> = Result<T, (Place, String)>;
 

@@ -1,0 +1,114 @@
+//! The values of ceilings, and the changes that would exceed them.
+
+use postroad_model::{Change, SendRate, ServerMode};
+
+use super::server_change::ServerChange;
+use crate::error::StoreError;
+use crate::sql::Row;
+
+/// `None` is no ceiling. The values in force never exceed these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ceilings {
+    /// `Development`: only the operator can make the server live.
+    pub mode: Option<ServerMode>,
+    pub send_rate: Option<SendRate>,
+    pub hourly_limit: Option<u32>,
+    pub bodies_days: Option<u32>,
+    pub messages_days: Option<u32>,
+}
+
+/// One ceiling that a change would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ceiling {
+    Mode(ServerMode),
+    SendRate(SendRate),
+    HourlyLimit(u32),
+    BodiesDays(u32),
+    MessagesDays(u32),
+}
+
+impl Ceilings {
+    /// Every ceiling that `change` would exceed. To take a limit away exceeds any ceiling.
+    pub fn exceeded_by(&self, change: &ServerChange) -> Vec<Ceiling> {
+        let is_live = change.mode == Some(ServerMode::Live);
+        let mode = self.mode.filter(|_| is_live).map(Ceiling::Mode);
+        let rate = exceeded(change.send_rate, self.send_rate, SendRate::is_above).map(Ceiling::SendRate);
+        let above = |given: u32, ceiling: u32| given > ceiling;
+        let limit = exceeded(change.hourly_limit, self.hourly_limit, above).map(Ceiling::HourlyLimit);
+        let bodies = exceeded(change.bodies_days, self.bodies_days, above).map(Ceiling::BodiesDays);
+        let messages = exceeded(change.messages_days, self.messages_days, above).map(Ceiling::MessagesDays);
+        [mode, rate, limit, bodies, messages].into_iter().flatten().collect()
+    }
+}
+
+fn exceeded<T: Copy>(change: Change<T>, ceiling: Option<T>, is_above: impl Fn(T, T) -> bool) -> Option<T> {
+    ceiling.filter(|ceiling| match change {
+        Change::Keep => false,
+        Change::Clear => true,
+        Change::Set(given) => is_above(given, *ceiling),
+    })
+}
+
+/// Reads the five columns from `at` on.
+pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
+    let number = |at| Ok::<_, StoreError>(row.int_opt(at)?.map(|number| number as u32));
+    let mode = if row.text_opt(at)?.is_none() { None } else { Some(row.name(at, ServerMode::parse)?) };
+    Ok(Ceilings {
+        mode,
+        send_rate: read_rate(row, at + 1)?,
+        hourly_limit: number(at + 2)?,
+        bodies_days: number(at + 3)?,
+        messages_days: number(at + 4)?,
+    })
+}
+
+/// A live server may be either; one that the operator made a development server stays one.
+pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
+    (mode == ServerMode::Development).then(|| mode.as_str())
+}
+
+pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
+    if row.text_opt(at)?.is_none() { Ok(None) } else { row.name(at, SendRate::parse).map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_beyond_a_ceiling_is_named_and_the_rest_is_free() {
+        let ceilings = Ceilings {
+            mode: Some(ServerMode::Development),
+            send_rate: SendRate::parse("60/m"),
+            hourly_limit: Some(100),
+            bodies_days: Some(7),
+            messages_days: None,
+        };
+        assert_eq!(ceilings.exceeded_by(&ServerChange::default()), []);
+        let within = ServerChange {
+            mode: Some(ServerMode::Development),
+            send_rate: Change::Set(SendRate::parse("1/s").unwrap()),
+            hourly_limit: Change::Set(100),
+            bodies_days: Change::Set(0),
+            messages_days: Change::Clear,
+            ..ServerChange::default()
+        };
+        assert_eq!(ceilings.exceeded_by(&within), []);
+        assert_eq!(Ceilings::default().exceeded_by(&within), []);
+        let beyond = ServerChange {
+            mode: Some(ServerMode::Live),
+            send_rate: Change::Set(SendRate::parse("2/s").unwrap()),
+            hourly_limit: Change::Clear,
+            bodies_days: Change::Set(8),
+            messages_days: Change::Set(9_999),
+            ..ServerChange::default()
+        };
+        let expected = [
+            Ceiling::Mode(ServerMode::Development),
+            Ceiling::SendRate(SendRate::parse("60/m").unwrap()),
+            Ceiling::HourlyLimit(100),
+            Ceiling::BodiesDays(7),
+        ];
+        assert_eq!(ceilings.exceeded_by(&beyond), expected);
+    }
+}
