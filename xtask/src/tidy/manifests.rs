@@ -65,7 +65,7 @@ fn is_of_workspace(value: &toml::Value) -> bool {
 }
 
 /// Dependency tables at the top and of single targets.
-fn dependency_tables(manifest: &toml::Table) -> Vec<(&'static str, &toml::Table)> {
+pub(super) fn dependency_tables(manifest: &toml::Table) -> Vec<(&'static str, &toml::Table)> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
     let mut tables = Vec::new();

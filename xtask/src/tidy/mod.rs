@@ -15,6 +15,7 @@ mod rust_text;
 mod sql;
 mod tree;
 mod unfinished;
+mod unused_dependencies;
 
 use std::fmt;
 use std::path::Path;
@@ -36,6 +37,7 @@ const CHECKS: &[Check] = &[
     machine_paths::check,
     names::check,
     unfinished::check,
+    unused_dependencies::check,
 ];
 
 /// Where, what is wrong, and the fix.

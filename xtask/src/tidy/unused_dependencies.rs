@@ -1,0 +1,72 @@
+//! Dependencies that no file of their crate names, and packages from outside of the registry. (The tools for this,
+//! cargo-machete and cargo-deny, have no prebuilt binary that reads today's lock files, and build for minutes.)
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+use super::manifests::dependency_tables;
+use super::tree::{File, Tree};
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let unused = tree.manifests().flat_map(|(_, manifest)| check_member(tree, manifest));
+    unused.chain(tree.file("Cargo.lock").into_iter().flat_map(check_sources)).collect()
+}
+
+fn check_member(tree: &Tree, file: &File) -> Vec<Finding> {
+    let Ok(manifest) = file.text.parse::<toml::Table>() else { return Vec::new() };
+    let folder = file.path.trim_end_matches("Cargo.toml");
+    let in_crate = words_below(tree, folder);
+    let in_sources = words_below(tree, &format!("{folder}src/"));
+    let mut findings = Vec::new();
+    for (table, dependencies) in dependency_tables(&manifest) {
+        let words = if table == "dependencies" { &in_sources } else { &in_crate };
+        for name in dependencies.keys().filter(|name| !words.contains(name.replace('-', "_").as_str())) {
+            let line = file.line_where(|line| line.starts_with(name.as_str()));
+            let text = format!("{name} in [{table}] is used nowhere in the crate; remove it");
+            findings.push(Finding::new(&file.path, line, text));
+        }
+    }
+    findings
+}
+
+/// All words of the Rust files below a folder.
+fn words_below<'a>(tree: &'a Tree, folder: &str) -> BTreeSet<&'a str> {
+    let files = tree.rust_files().filter(|file| file.path.starts_with(folder));
+    files.flat_map(|file| file.text.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+}
+
+fn check_sources(lock: &File) -> Vec<Finding> {
+    let foreign = lock.lines().filter(|(_, line)| line.starts_with("source = \"git+"));
+    let text = "a package from a git repository; take a released one";
+    foreign.map(|(number, _)| Finding::new(&lock.path, number, text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings_in;
+    use super::check;
+
+    #[test]
+    fn unused_dependencies_and_git_sources_are_found() {
+        let manifest = "[dependencies]\nserde-json = \"1\"\nbytes = \"1\"\n[dev-dependencies]\ntempfile = \"3\"\nrand = \"1\"\n";
+        let lock = "[[package]]\nname = \"a\"\nsource = \"registry+x\"\n[[package]]\nsource = \"git+https://example.com/b\"\n";
+        let found = findings_in(
+            check,
+            &[
+                ("Cargo.lock", lock),
+                ("crates/app/Cargo.toml", manifest),
+                ("crates/app/src/lib.rs", "use serde_json::Value; // bytesize"),
+                ("crates/app/tests/it.rs", "use tempfile::TempDir; use bytes::Bytes;"),
+                ("crates/api/src/lib.rs", "use rand::rng;"),
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "crates/app/Cargo.toml:3: bytes in [dependencies] is used nowhere in the crate; remove it",
+                "crates/app/Cargo.toml:6: rand in [dev-dependencies] is used nowhere in the crate; remove it",
+                "Cargo.lock:5: a package from a git repository; take a released one",
+            ]
+        );
+    }
+}
