@@ -34,7 +34,7 @@ pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
                 Err(_) => Readiness::unavailable("the store does not answer"),
             };
             if let Some(cause) = &checked.cause {
-                tracing::warn!(cause, "not ready");
+                tracing::warn!(cause, "/ready answers 503");
             }
             *last = Some((Instant::now(), checked.clone()));
             checked

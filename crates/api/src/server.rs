@@ -58,7 +58,7 @@ impl Server {
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         if let Err(error) = self.accepting.await {
-            tracing::error!(%error, "HTTP accept loop failed");
+            tracing::error!(%error, "HTTP listener: the accept loop ended by a panic");
         }
         // If all permits are free, no connection is left.
         if timeout(self.stop_time, self.places.acquire_many(self.places_max)).await.is_err() {

@@ -90,7 +90,7 @@ impl Housekeeping {
     pub async fn stop(self) {
         self.task.abort();
         if let Err(error) = self.app.write_used().await {
-            tracing::warn!(%error, "last use of credentials not stored");
+            tracing::warn!(%error, "last use of credentials not stored; it is lost");
         }
     }
 }

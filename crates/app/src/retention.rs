@@ -16,7 +16,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(20);
 /// The ids of a send and of its messages are created within this time.
 const SEND_SPREAD: Duration = Duration::from_hours(1);
 
-/// Jobs can be asked about for so long after their end.
+/// Jobs can be looked up for this long after their end.
 const JOBS_KEPT: Duration = days(30);
 
 const fn days(days: u64) -> Duration {

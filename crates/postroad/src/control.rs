@@ -90,7 +90,7 @@ impl ControlSocket {
                         ));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "control socket");
+                        tracing::warn!(%error, "control socket: accepting a command failed; retrying");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }

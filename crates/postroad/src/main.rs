@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What cannot be understood, or a request for help. There is no command yet to say whether it wants JSON.
+/// Answers arguments that cannot be parsed, or a request for help. There is no command yet to say whether it wants JSON.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && wants_json {

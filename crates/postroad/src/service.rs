@@ -330,7 +330,7 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
     }
 }
 
-/// What return paths and the installation's DKIM signature are made with.
+/// Secrets of return paths and of the installation's DKIM signature.
 async fn own_identity(config: &Config, app: &App) -> anyhow::Result<Identity> {
     let installation = app.installation().await?;
     let dkim =

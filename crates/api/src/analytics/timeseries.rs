@@ -60,7 +60,7 @@ pub(crate) struct TimeseriesOut {
     series: Vec<SeriesOut>,
 }
 
-/// Has the requested dimensions; null stands for messages without a value.
+/// Has the requested dimensions; null for messages without a value.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct SeriesOut {
     #[serde(skip_serializing_if = "Option::is_none")]

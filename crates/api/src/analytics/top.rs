@@ -55,7 +55,7 @@ pub(crate) struct TopOut {
 /// One value with its figures.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TopEntryOut {
-    /// Null stands for messages without a value.
+    /// Null for messages without a value.
     value: Option<ValueOut>,
     #[serde(flatten)]
     figures: FiguresOut,

@@ -36,7 +36,7 @@ async fn list(State(state): State<DnsState>) -> Response {
     envelope::json(StatusCode::OK, answer.to_string())
 }
 
-/// What a customer does at their DNS service, with every record of the domain at once.
+/// Publishes every record of the domain at once, as a customer does at their DNS service.
 async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
     let records = state.app.records_to_publish(&domain).await.map_err(|refusal| match refusal {
         DomainRefusal::Store(_) => Problem::Stopping,

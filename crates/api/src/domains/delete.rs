@@ -9,7 +9,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// What was deleted.
+/// The deleted object.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeletedDomainOut {
     name: String,

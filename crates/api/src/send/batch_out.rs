@@ -23,7 +23,7 @@ pub(crate) struct BatchOut {
     results: Vec<BatchResultOut>,
 }
 
-/// What became of one message.
+/// Result of one message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum BatchResultOut {

@@ -31,7 +31,7 @@ pub(crate) struct CreateTemplateIn {
     alias: Option<String>,
     /// For people, up to 200 characters.
     name: String,
-    /// `standard` (if left out) or `layout`, which stands around the bodies of others.
+    /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
     r#type: Option<String>,
     /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
     subject: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct CreateTemplateIn {
     html_body: Option<String>,
     /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
     plain_body: Option<String>,
-    /// What `html_body` is written in: `html` (if left out) or `mjml`.
+    /// Format of `html_body`: `html` (if left out) or `mjml`.
     format: Option<String>,
     /// Whether style sheets are written into the elements; true if left out.
     inline_css: Option<bool>,
@@ -47,7 +47,7 @@ pub(crate) struct CreateTemplateIn {
     layout: Option<String>,
     /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
     locales: Option<BTreeMap<String, TemplateTextsIn>>,
-    /// What the template is tried with, up to 64 KiB of JSON.
+    /// Sample model that the template is tried with, up to 64 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Value>,
     /// Make mails of it at once; false if left out.

@@ -23,7 +23,7 @@ pub(crate) struct TemplateNameIn {
     alias: Option<String>,
 }
 
-/// What was deleted.
+/// The deleted object.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeletedTemplateOut {
     id: i64,

@@ -29,7 +29,7 @@ pub(crate) struct DiffTemplateIn {
     from: Option<i64>,
     /// The version after; the newest if left out.
     to: Option<i64>,
-    /// What both are rendered with; the sample model of `to` if left out, or else the suggested one.
+    /// Model that both are rendered with; the sample model of `to` if left out, or else the suggested one.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
     /// Language tag such as `de-AT`.
@@ -41,7 +41,7 @@ pub(crate) struct DiffTemplateIn {
 pub(crate) struct TemplateDiffOut {
     from: i64,
     to: i64,
-    /// What both were rendered with.
+    /// Model that both were rendered with.
     #[schema(value_type = Object)]
     model: Model,
     /// Whether anything changes.
@@ -61,7 +61,7 @@ pub(crate) struct TextDiffOut {
     diff: String,
 }
 
-/// What a request asks for.
+/// The request, read.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     template: TemplateRef,

@@ -26,7 +26,7 @@ pub(crate) struct RenderTemplateIn {
     alias: Option<String>,
     /// The published version if left out, or the newest if none is published.
     version: Option<i64>,
-    /// What the template's variables stand for, at most 1 MiB of JSON.
+    /// Values of the template's variables, at most 1 MiB of JSON.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
     /// Language tag such as `de-AT`.

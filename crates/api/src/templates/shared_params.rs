@@ -37,7 +37,7 @@ pub(super) fn read_integer(
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        // One that nothing can have stands for "not found".
+        // An id that nothing can have means "not found".
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
@@ -59,7 +59,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// What the versions of a template are made of, each if it is given.
+/// Texts of a version of a template, each if it is given.
 pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),

@@ -50,7 +50,7 @@ pub(crate) struct TemplateOut {
     plain_body: Option<String>,
     /// Whether `plain_body` was made of the HTML.
     plain_body_generated: bool,
-    /// What `html_body` is written in: `html` or `mjml`.
+    /// Format of `html_body`: `html` or `mjml`.
     format: &'static str,
     /// The HTML that is rendered, if it is not `html_body` itself: made of MJML, or with styles inlined.
     built_html_body: Option<String>,

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// What to change. An empty text takes away what there is.
+/// Changes. An empty text removes a value.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
 #[expect(
@@ -37,7 +37,7 @@ pub(crate) struct UpdateTemplateIn {
     html_body: Option<String>,
     /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
     plain_body: Option<String>,
-    /// What `html_body` is written in: `html` or `mjml`.
+    /// Format of `html_body`: `html` or `mjml`.
     format: Option<String>,
     /// Whether style sheets are written into the elements.
     inline_css: Option<bool>,
@@ -45,7 +45,7 @@ pub(crate) struct UpdateTemplateIn {
     layout: Option<String>,
     /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30, all of them at once.
     locales: Option<BTreeMap<String, TemplateTextsIn>>,
-    /// What the template is tried with, up to 64 KiB of JSON.
+    /// Sample model that the template is tried with, up to 64 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Value>,
     /// Make mails of the newest version at once; false if left out.

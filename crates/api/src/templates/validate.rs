@@ -25,7 +25,7 @@ use crate::json;
 pub(crate) struct ValidateTemplateIn {
     id: Option<i64>,
     alias: Option<String>,
-    /// `standard` (if left out) or `layout`, which stands around the bodies of others.
+    /// `standard` (if left out) or `layout`, which surrounds the bodies of others.
     r#type: Option<String>,
     /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
     subject: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct ValidateTemplateIn {
     html_body: Option<String>,
     /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
     plain_body: Option<String>,
-    /// What `html_body` is written in: `html` (if left out) or `mjml`.
+    /// Format of `html_body`: `html` (if left out) or `mjml`.
     format: Option<String>,
     /// Whether style sheets are written into the elements; true if left out.
     inline_css: Option<bool>,
@@ -41,12 +41,12 @@ pub(crate) struct ValidateTemplateIn {
     layout: Option<String>,
     /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
     locales: Option<BTreeMap<String, TemplateTextsIn>>,
-    /// What the template is tried with, up to 64 KiB of JSON.
+    /// Sample model that the template is tried with, up to 64 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Value>,
 }
 
-/// What can be said of the texts.
+/// Findings about the texts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ValidationOut {
     valid: bool,
@@ -75,7 +75,7 @@ const ANSWER_BYTES: usize = 256 << 10;
 
 /// Validate a template
 ///
-/// Saves nothing. The first mistake of each text is told with line and column.
+/// Saves nothing. The first mistake of each text is reported with line and column.
 #[utoipa::path(
     post,
     path = "/api/v1/templates/validate",

@@ -34,7 +34,7 @@ pub(crate) struct TemplateVersionListOut {
     items: Vec<TemplateVersionOut>,
 }
 
-/// What a request asks for.
+/// The request, read.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     template: TemplateRef,

@@ -116,7 +116,7 @@ impl App {
     }
 
     pub(super) async fn usable_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
-        // What is no name is nobody's domain.
+        // A malformed name is nobody's domain.
         let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
         self.inner.store.find_domain(caller.server_id, name).await?.ok_or(DomainRefusal::NotFound)
     }

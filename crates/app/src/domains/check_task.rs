@@ -52,7 +52,7 @@ impl App {
     /// Begins as many checks as there is room for; whether more may be due.
     async fn begin_checks(&self, running: &mut JoinSet<()>) -> bool {
         if let Err(error) = self.inner.store.tell_domain_events().await {
-            tracing::warn!(%error, "events of domains are put off");
+            tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }
         let room = AT_ONCE_MAX - running.len();
         if room == 0 {

@@ -1,4 +1,4 @@
-//! What records of domains depend on: the installation's host name, and the addresses that a domain's mail leaves from.
+//! Facts that records of domains depend on: the installation's host name, and the addresses that mail leaves from.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::check::{SendingAddress, Service, ServiceConfig};
 use crate::App;
 
-/// What the DNS says of this installation is remembered for this long.
+/// DNS answers about this installation are cached for this long.
 const KEPT: Duration = Duration::from_secs(30);
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Sets of addresses that are remembered: there are about as many as pools.

@@ -1,4 +1,4 @@
-//! What receivers report of a domain's mail, summed up by source and result (RFC 7489 aggregates, RFC 8460 TLS reports).
+//! Reports of receivers on a domain's mail, summed up by source and result (RFC 7489 aggregates, RFC 8460 TLS reports).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

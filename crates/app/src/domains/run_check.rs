@@ -115,7 +115,7 @@ impl App {
     }
 }
 
-/// What a check found about the record of that purpose; `None` if the DNS gave no answer.
+/// Result of a check for the record of that purpose; `None` if the DNS gave no answer.
 fn is_verified(checks: &[RecordCheck], purpose: Purpose) -> Option<bool> {
     checks.iter().find(|check| check.purpose == purpose).and_then(|check| verdict(check.status))
 }
@@ -128,7 +128,7 @@ fn verdict(status: RecordStatus) -> Option<bool> {
     }
 }
 
-/// What is recorded of a check. `track_host`: whether the host for links may be used.
+/// The stored outcome of a check. `track_host`: whether the host for links may be used.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,

@@ -18,7 +18,7 @@ pub struct RecordView {
     pub since: Option<Timestamp>,
 }
 
-/// What is kept of a record.
+/// The stored part of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredRecord {
     #[serde(flatten)]
@@ -96,7 +96,7 @@ impl App {
     }
 }
 
-/// What should be published, with what the last check found.
+/// Records to publish, each with the result of the last check.
 fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
     let mut stored = StoredRecord::of(domain);
     let expected = ExpectedRecords::of(&domain.name, service, &dkim_records(&domain.keys));

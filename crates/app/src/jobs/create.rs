@@ -96,7 +96,7 @@ impl App {
     }
 }
 
-/// What a query finds, of the statuses that the action is about.
+/// Filter of a job: the matches of a query whose status the action is about.
 pub(super) fn job_filter(action: MessageAction, query: &str) -> Result<SearchFilter, FieldProblem> {
     let mut filter = parse_query("query", query)?;
     let is_wanted = |status: &postroad_model::Status| {

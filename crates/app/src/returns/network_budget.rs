@@ -44,7 +44,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// What is reserved for one message. The unused part is given back.
+/// Reservation for one message. The unused part is given back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reservation {
     network: IpAddr,

@@ -117,7 +117,7 @@ impl ReturnReceiver {
             kind = returned.kind.as_str(),
             stored = taken.is_stored,
             changes = taken.has_effect,
-            "mail came back"
+            "returned message received"
         );
         Ok(())
     }

@@ -58,7 +58,7 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
                     format!("`{key}:` takes a day (2026-11-15) or a time (2026-11-15T12:00:00Z)"),
                 )
             })?;
-            // What is not before a time is at it or later.
+            // Not before a time means at it or later.
             if (key == "before") == is_negated {
                 filter.since = filter.since.max(Some(moment));
             } else {

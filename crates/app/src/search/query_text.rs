@@ -62,7 +62,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
     }
     let mut word = String::new();
     while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
-        // What stands before the first colon is a key if it is a word: not in 10:30.
+        // Text before the first colon is a key if it is a word: not in 10:30.
         let is_key =
             !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if letter == ':' && is_key {

@@ -37,7 +37,7 @@ pub(super) struct Checked {
     pub(super) options: SendOptions,
     pub(super) bounce: bool,
     pub(super) recipients: Vec<EmailAddress>,
-    /// What of the message was ignored, for the sender.
+    /// Ignored parts of the message, for the sender.
     pub(super) warnings: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Sealed {
         self.size as usize + self.body.compressed_bytes()
     }
 
-    /// What of the message was ignored, for the sender.
+    /// Ignored parts of the message, for the sender.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
         mem::take(&mut self.checked.warnings)
     }

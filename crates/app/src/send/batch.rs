@@ -18,7 +18,7 @@ const WARNINGS_MAX: usize = 20;
 /// Memory of a message beside its bytes: addresses, ids, options and rows, roughly.
 const MESSAGE_BYTES: usize = 4 << 10;
 
-/// What becomes of the good messages of a batch if others are refused.
+/// Treatment of the good messages of a batch if others are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BatchMode {
     /// They are accepted.
@@ -37,7 +37,7 @@ pub enum BatchStart {
 
 #[derive(Debug)]
 pub enum BatchOutcome {
-    /// What could be accepted is on stable storage.
+    /// All messages that could be accepted are on stable storage.
     Done(BatchAnswer),
     /// An atomic batch with messages that were refused: nothing was accepted.
     Rejected { results: Vec<BatchResult>, warnings: Vec<String> },

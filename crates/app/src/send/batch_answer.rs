@@ -22,7 +22,7 @@ pub struct BatchAnswer {
     pub replayed: bool,
 }
 
-/// What became of one message of a batch.
+/// Result of one message of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BatchResult {
     Accepted {

@@ -1,4 +1,4 @@
-//! What every message that its sender built has to pass, by send/raw or by SMTP.
+//! Checks of every message that its sender built, by send/raw or by SMTP.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
 use postroad_model::EmailAddress;

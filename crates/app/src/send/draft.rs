@@ -32,7 +32,7 @@ pub struct MessageDraft<'a> {
     pub plain_body: Option<Cow<'a, str>>,
     pub html_body: Option<Cow<'a, str>>,
     pub attachments: Vec<AttachmentDraft<'a>>,
-    /// In the order given; a name with several values stands several times.
+    /// In the order given; a name with several values is listed several times.
     pub headers: Vec<(String, String)>,
     pub bounce: bool,
     pub template: Option<TemplateDraft<'a>>,

@@ -13,7 +13,7 @@ use crate::{App, Caller, FieldProblem};
 /// Entries looked at in one read, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// One call works for so long, and changes so many; the answer says that there is more.
+/// Longest time and most messages of one call; the answer says that there is more.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
 const CALL_MESSAGES_MAX: usize = 10_000;
 
@@ -34,7 +34,7 @@ impl From<StoreError> for ScheduleRefusal {
     }
 }
 
-/// What was done to the messages of a tag or batch.
+/// Numbers of changed messages of a tag or batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScheduleCounts {
     /// Scheduled messages that were found.

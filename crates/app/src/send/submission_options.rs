@@ -1,4 +1,4 @@
-//! What a submitted message asks for in its control headers: the same that the HTTP API takes as fields.
+//! Options in the control headers of a submitted message: the same that the HTTP API takes as fields.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Opt
     switch
 }
 
-/// What is said when `read_test_mode` gives `None`.
+/// Error text for a `None` of `read_test_mode`.
 pub const TEST_MODE_PROBLEM: &str = "The header X-Test-Mode must be true or false";
 
 /// Whether the values of the X-Test-Mode headers of a request or message ask for test mode. `None` if one of them is not a

@@ -20,7 +20,7 @@ use crate::{App, Caller, Refusal};
 pub struct Submission {
     /// Recorded; empty for `<>`, which makes it a bounce.
     pub mail_from: String,
-    /// In order; whoever stands there twice gets one message.
+    /// In order; a recipient that is listed twice gets one message.
     pub rcpt_to: Vec<EmailAddress>,
     pub bytes: Vec<u8>,
     pub protocol: Protocol,

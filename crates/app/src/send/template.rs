@@ -12,10 +12,10 @@ use super::submission_options::TemplateCall;
 use crate::templates::{MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
 use crate::{App, FieldProblem, Refusal};
 
-/// What a template did to a draft.
+/// Result of filling a template into a draft.
 #[derive(Debug, Default)]
 pub(super) struct FilledIn {
-    /// What analytics know it by.
+    /// Its name in analytics.
     pub(super) name: Option<String>,
     pub(super) problems: Vec<FieldProblem>,
 }

@@ -6,7 +6,7 @@ use postroad_store::{OwnUnsubscribe, SendTracking, SendingDomain};
 
 use crate::{App, Caller, Refusal};
 
-/// What a message asks for; what it does not say is decided by its domain and server.
+/// Tracking options of a message; its domain and server decide the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrackingOverride {
     pub opens: Option<bool>,

@@ -33,7 +33,7 @@ pub(super) struct CompiledTemplate {
     texts: CompiledTexts,
     locales: BTreeMap<String, CompiledTexts>,
     pub(super) layout: Option<TemplateId>,
-    /// What it takes of memory, roughly.
+    /// Memory that it takes, roughly.
     pub(super) bytes: usize,
     /// How long the last rendering took; 0 before the first.
     last_us: AtomicU64,
@@ -131,7 +131,7 @@ impl CompiledTemplate {
         Ok(rendered)
     }
 
-    /// The text of the most special language that has one, and where it stands: `de-AT`, then `de`, then the default.
+    /// The text of the most specific language that has one, and its part: `de-AT`, then `de`, then the default.
     fn find(&self, locale: Option<&str>, select: Select) -> Option<(&CompiledText, String)> {
         let mut tag = locale.map(canonical_locale);
         while let Some(name) = tag {

@@ -219,7 +219,7 @@ pub(super) fn build(
     Ok((content, compiled))
 }
 
-/// Each body of a layout has a place for what it stands around.
+/// Each body of a layout has a place for the text that it surrounds.
 fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
     let has_content = compiled.each_text().all(|text| {
         text.lookups()

@@ -1,4 +1,4 @@
-//! What changes in a mail between two versions of its template: both rendered with the same model.
+//! Differences of a mail between two versions of its template, both rendered with the same model.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const CONTEXT_LINES: usize = 3;
 pub struct TemplateDiff {
     pub from: i64,
     pub to: i64,
-    /// What both were rendered with.
+    /// Model that both were rendered with.
     pub model: Model,
     /// `subject`, `html_body` and `plain_body`, those that either version has.
     pub parts: Vec<TextDiff>,

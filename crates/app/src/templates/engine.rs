@@ -22,7 +22,7 @@ pub(super) enum Escaping {
     None,
 }
 
-/// What all texts share: filters and bounds. Cheap to clone.
+/// Filters and bounds that all texts share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     html: Environment<'static>,
@@ -68,7 +68,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 pub(super) struct CompiledText {
     environment: Environment<'static>,
     lookups: Vec<Lookup>,
-    /// What it takes of memory, roughly.
+    /// Memory that it takes, roughly.
     pub(super) bytes: usize,
 }
 

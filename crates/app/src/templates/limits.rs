@@ -1,4 +1,4 @@
-//! What one template may be at most.
+//! Limits of one template.
 
 /// Of a subject as it is written.
 pub(super) const SUBJECT_BYTES_MAX: usize = 2_000;

@@ -15,7 +15,7 @@ const ABSENT_MAX: usize = 50;
 /// How alike two names have to be, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// What of the variables in the failed tag is not in the model.
+/// Names the variable of the failed tag that is not in the model.
 pub(super) fn explain(
     error: &minijinja::Error,
     lookups: &[Lookup],
@@ -80,7 +80,7 @@ fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
         (Segment::Entry, Value::Array(entries)) => {
             entries.iter().find_map(|entry| find_absent_in(entry, rest))
         }
-        // What is no object has no parts.
+        // Only objects have parts.
         (Segment::Name(_), _) => Some(Absent { nearest: None }),
         (Segment::Entry, _) => None,
     }

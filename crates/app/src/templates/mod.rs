@@ -43,7 +43,7 @@ pub use validate::Validation;
 
 use crate::ttl_cache::TtlCache;
 
-/// What is kept of templates between requests.
+/// Templates kept between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     engine: engine::Engine,

@@ -16,7 +16,7 @@ const INLINE_US_MAX: u64 = 1_000;
 /// Likewise, those of larger models.
 const INLINE_MODEL_VALUES_MAX: usize = 1_000;
 
-/// What to render.
+/// The template to render.
 #[derive(Debug)]
 pub struct RenderRequest {
     pub template: TemplateRef,
@@ -59,7 +59,7 @@ impl App {
     ) -> Result<TemplateMail, TemplateRefusal> {
         let mut head = self.recent_template(server_id, template.clone()).await?;
         let compiled = match self.published(server_id, &head).await {
-            // What was known of it is of a moment ago: the version may be gone meanwhile.
+            // The look-up was a moment ago: the version may be gone meanwhile.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
                 head = self.recent_template(server_id, template).await?;

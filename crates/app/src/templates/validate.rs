@@ -12,7 +12,7 @@ use super::render_failure::RenderFailure;
 use super::{missing, variables};
 use crate::{App, Caller};
 
-/// What can be said of texts without rendering them.
+/// Findings about texts that are not rendered.
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub problems: Vec<TemplateProblem>,
@@ -76,7 +76,7 @@ impl App {
     }
 }
 
-/// What fails with the sample model: every variable that it lacks, or whatever else.
+/// Failures with the sample model: every variable that it lacks, or another error.
 fn tried(compiled: &CompiledTemplate, layout: Option<&CompiledTemplate>, model: &Model) -> Problems {
     let Err(failure) = compiled.render(layout, model, None) else { return Problems::new() };
     let mut problems = Problems::new();

@@ -19,22 +19,22 @@ use super::invalid::invalid;
 pub(super) const FUEL: u64 = 400_000;
 /// Work of one rendering.
 const WORK_MAX: u64 = 1_500_000;
-/// What all texts of one mail may come to.
+/// Largest size of all texts of one mail together.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 5 << 20;
 /// A text that is made on the way, such as a joined list.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How deep values may be nested: those of a model, and what a template makes of them.
 const NESTED_MAX: usize = 200;
-/// The variable of a layout that stands for the text inside of it.
+/// The variable of a layout that contains the text inside of it.
 pub(super) const CONTENT: &str = "content";
 /// The name that the context of a rendering goes by; no variable can be written so.
 const CONTEXT: &str = "\0context";
 
-/// What a text is rendered with: the model, language and time zone, and what work is left.
+/// Context of a rendering: the model, language and time zone, and the work that is left.
 #[derive(Debug)]
 pub(super) struct Context {
     model: Value,
-    /// In a layout: what stands inside of it.
+    /// In a layout: the text inside of it.
     content: Option<Value>,
     pub(super) regional: Regional,
     work_left: Arc<AtomicU64>,
@@ -71,7 +71,7 @@ impl Context {
         Ok(())
     }
 
-    /// Takes what it costs to look at all of a value. A part that stands in several places counts in each.
+    /// Charges the cost of reading a whole value. A part that occurs in several places counts in each.
     pub(super) fn charge_value(&self, value: &Value) -> Result<(), Error> {
         self.charge_nested(value, NESTED_MAX)
     }

@@ -1,4 +1,4 @@
-//! What can be typed to call the HTTP API.
+//! Arguments of `postroad api`.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ pub(crate) enum ExplainCommand {
         /// As the server sent it, such as "550 5.1.1 User unknown"; several lines are one argument
         #[arg(value_name = "REPLY")]
         text: String,
-        /// What it answered, if that is known: the same words mean something else there
+        /// The command that it answered, if known: the same words mean something else there
         #[arg(long, value_enum)]
         phase: Option<ReplyPhase>,
         /// Answer as JSON

@@ -65,7 +65,7 @@ pub(crate) enum QueueCommand {
     },
     /// Lift a suspension or slow-down; what waited goes on at once
     Resume {
-        /// What `queue stats` shows as suspended or slowed, such as domain:example.com
+        /// A scope that `queue stats` shows as suspended or slowed, such as domain:example.com
         scope: String,
     },
 }

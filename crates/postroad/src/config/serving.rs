@@ -1,4 +1,4 @@
-//! What `serve` refuses or warns of before it starts, said by `check-config` too: files that the configuration names,
+//! Checks of `serve` before it starts, and of `check-config`: files that the configuration names,
 //! listeners that cannot stand side by side, and settings that leave the service half useful.
 
 use std::net::{IpAddr, SocketAddr};

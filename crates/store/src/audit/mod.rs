@@ -21,7 +21,7 @@ use crate::setup::NewCreation;
 /// The account under which changes of the installation itself are recorded.
 pub const INSTALLATION: AccountId = AccountId(0);
 
-/// What is known of a change before it is made.
+/// Facts of a change before it is made.
 #[derive(Debug, Clone)]
 pub struct Audit {
     /// Kind of the actor, such as `account_key`, and its id.

@@ -106,7 +106,7 @@ pub(super) async fn record(
     let (after, news) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
-    // What was changed while the check ran (a new key) waits for its own check, not for the next one of this.
+    // A change made while the check ran (a new key) waits for its own check, not for the next one of this.
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };

@@ -1,4 +1,4 @@
-//! What receivers report of the mail of our domains (DMARC, TLS): add, sum up, list.
+//! Reports of receivers on the mail of our domains (DMARC, TLS): add, sum up, list.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ macro_rules! select {
     };
 }
 
-/// What makes `d` a domain that the server $1 may send from. Of two with one name the server's own comes first.
+/// Condition that `d` is a domain that the server $1 may send from. Of two with one name the server's own comes first.
 macro_rules! usable {
     () => {
         "(d.server_id = $1

@@ -94,7 +94,7 @@ pub struct MessageJob {
     pub updated_at: Timestamp,
 }
 
-/// What one step of a job did.
+/// Result of one step of a job.
 #[derive(Debug)]
 pub struct JobStep {
     pub done: u64,

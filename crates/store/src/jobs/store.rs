@@ -9,7 +9,7 @@ use crate::retention::Removed;
 use crate::sql::{Row, to_json};
 use crate::{Result, Store};
 
-/// A node that is silent for so long is gone, and another goes on with its job.
+/// A node that is silent for this long is gone, and another continues its job.
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
 /// Running jobs that a round lists.
 const LISTED_MAX: i64 = 1_000;

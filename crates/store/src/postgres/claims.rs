@@ -51,7 +51,7 @@ impl Claims {
 }
 
 impl Turn<'_> {
-    /// What to keep when the others are given back; `None` if all is known. From here to `end` nothing is.
+    /// Claims to keep when the others are given back; `None` if all are known. From here to `end` none is.
     pub(super) fn held_if_some_are_lost(&mut self) -> Option<Vec<Key>> {
         let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
         let lost_by_claim = std::mem::replace(&mut *self.is_lost, true);

@@ -33,7 +33,7 @@ impl Store {
     ) -> Result<Vec<Claimed>> {
         self.promote_due(limit).await;
         match &*self.engine {
-            // What is handed out once is not looked at again, so nothing blocks.
+            // Entries handed out once are not read again, so nothing blocks.
             Engine::Sqlite { engine, .. } => engine.claim(due_by, limit).await,
             Engine::Postgres(engine) => engine.claim(due_by, limit, &skip_domains).await,
         }

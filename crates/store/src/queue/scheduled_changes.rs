@@ -13,7 +13,7 @@ use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// What its sender wants done with a scheduled message.
+/// Change that its sender makes to a scheduled message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleChange {
     Cancel,

@@ -17,7 +17,7 @@ use crate::{Result, Store};
 
 /// Messages whose ids are younger may have older ones being stored beside them.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
-/// A writer that is silent for so long is gone, and another node may write the block.
+/// A writer that is silent for this long is gone, and another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
 /// Postings of one transaction: accepts wait for it.
 const ROWS_PER_STEP: usize = 500;

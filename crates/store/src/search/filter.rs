@@ -1,4 +1,4 @@
-//! What a search asks for, and the exact test of one message. Whatever the index finds passes through this test.
+//! Conditions of a search, and the exact test of one message. Whatever the index finds passes through this test.
 
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ pub struct SearchPage {
     pub next: Option<MessageId>,
 }
 
-/// What one read found. `position` is where the next one continues, downwards.
+/// Result of one read. `position` is where the next one continues, downwards.
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,

@@ -49,7 +49,7 @@ pub(super) fn decode_ids(mut bytes: &[u8]) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// What two rising lists share.
+/// Common elements of two rising lists.
 pub(super) fn intersect(a: &[u32], b: &[u32]) -> Vec<u32> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();

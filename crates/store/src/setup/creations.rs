@@ -11,7 +11,7 @@ use crate::{Result, Store};
 
 const KEPT: Duration = Duration::from_hours(24);
 
-/// What an idempotency key was used for.
+/// Use of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
     pub fingerprint: Vec<u8>,

@@ -98,7 +98,7 @@ impl WriterThread {
             let mut done = Vec::new();
             let outcome = self.group(first, &mut waiting, &mut done);
             if let Err(error) = &outcome {
-                tracing::error!(%error, operations = done.len(), "writing a group of operations failed");
+                tracing::error!(%error, operations = done.len(), "writing a group of operations failed; their callers are answered 503");
                 self.reopen();
             }
             for operation in done {
@@ -211,7 +211,7 @@ impl WriterThread {
             if !connection.is_autocommit()
                 && let Err(error) = connection.execute_batch("ROLLBACK")
             {
-                tracing::warn!(%error, "rolling back");
+                tracing::warn!(%error, "rolling back a failed group failed; the connection is reopened");
             }
         }
         match connection::open_writer(&self.path) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use postroad_model::{ServerId, TemplateId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What a template is called by.
+/// Name of a template in a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TemplateRef {
     Id(TemplateId),
@@ -33,7 +33,7 @@ impl TemplateKind {
     }
 }
 
-/// What `html_body` is written in.
+/// Format of `html_body`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TemplateFormat {
@@ -82,7 +82,7 @@ pub struct Template {
     pub updated_at: Timestamp,
 }
 
-/// What to change; `None` stays as it is.
+/// Changes; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
     /// `Some(None)` takes the alias away.
@@ -104,7 +104,7 @@ pub struct TemplateContent {
     pub inline_css: bool,
     /// The layout around the bodies.
     pub layout: Option<TemplateId>,
-    /// What the template is tried with.
+    /// Sample model that the template is tried with.
     pub sample_model: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
@@ -117,7 +117,7 @@ pub struct TemplateTexts {
     pub html_body: Option<String>,
     /// Likewise; without it one is made of the HTML.
     pub plain_body: Option<String>,
-    /// What was made of `html_body` when it was saved, if that is another text.
+    /// The HTML made of `html_body` when it was saved, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_html: Option<String>,
     /// Likewise, for the plain text.

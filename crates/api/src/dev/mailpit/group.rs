@@ -13,7 +13,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The first copy stands for all: they differ in return path and tracking links only.
+    /// The first copy represents all: they differ in return path and tracking links only.
     pub(super) fn first(&self) -> &CaughtMessage {
         &self.copies[0]
     }

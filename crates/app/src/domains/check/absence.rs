@@ -91,7 +91,7 @@ pub(super) fn organisational_domain(domain: &DomainName) -> &str {
     psl::domain_str(domain.as_str()).unwrap_or(domain.as_str())
 }
 
-/// What to enter into a panel that appends the domain.
+/// The label to enter into a panel that appends the domain.
 fn label_in<'a>(name: &'a str, domain: &DomainName) -> &'a str {
     name.strip_suffix(domain.as_str()).and_then(|label| label.strip_suffix('.')).unwrap_or("@")
 }

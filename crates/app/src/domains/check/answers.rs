@@ -1,4 +1,4 @@
-//! What the DNS said, and a view of it that notes what was not asked yet.
+//! Answers of the DNS, and a view of them that notes questions not asked yet.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -26,7 +26,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// What the DNS said to each question of a check.
+/// The DNS answer to each question of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DnsAnswers {
     answers: HashMap<Question, Answer>,

@@ -175,7 +175,7 @@ impl KeyRecord {
         None
     }
 
-    /// What is worth knowing about a good record.
+    /// A remark about a good record.
     fn note(&self) -> Option<String> {
         let is_testing = self.flags.split(':').any(|flag| flag == "y");
         is_testing.then(|| {

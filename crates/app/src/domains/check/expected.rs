@@ -106,7 +106,7 @@ impl ExpectedRecords {
         self.records.retain(|record| is_kept(record.purpose));
     }
 
-    /// What to publish, before anything was checked.
+    /// The records to publish, before anything was checked.
     pub fn pending(&self) -> Vec<RecordCheck> {
         self.records.iter().map(|record| record.judged(RecordStatus::Pending, Vec::new(), None)).collect()
     }

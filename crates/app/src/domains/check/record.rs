@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a record is for. The first five are records of a sending domain, the others of the installation.
+/// Purpose of a record. The first five are records of a sending domain, the others of the installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -80,13 +80,13 @@ pub struct RecordCheck {
     pub value: String,
     pub required: bool,
     pub status: RecordStatus,
-    /// What the DNS holds: strangers' text, shortened and without control characters.
+    /// Content of the DNS: strangers' text, shortened and without control characters.
     pub found: Vec<String>,
-    /// What to change, in words for whoever edits the DNS.
+    /// The change to make, in words for whoever edits the DNS.
     pub hint: Option<String>,
 }
 
-/// What the checks of a domain say together.
+/// Verdict of all checks of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// All required records verify, and at least one DKIM record.

@@ -1,4 +1,4 @@
-//! What the records of every sending domain depend on: the names and addresses of this installation.
+//! Names and addresses of this installation, on which the records of every sending domain depend.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ pub struct SendingAddress {
     pub helo: DomainName,
 }
 
-/// What an operator has set up.
+/// The operator's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServiceConfig {
     pub host: DomainName,
@@ -39,7 +39,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// What the configuration says by itself: all there is to know only if it names public addresses and no others.
+    /// Facts from the configuration alone: complete only if it names public addresses and no others.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
             !config.uses_host && config.sources.iter().all(|source| !is_private(source.address));

@@ -11,7 +11,7 @@ use crate::templates::work::Context;
 const ROW_MAX: i64 = 1_000;
 const RANGE_MAX: usize = 10_000;
 
-/// What the first argument may be.
+/// Kinds of the first argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// A text or a number: a list would be written out as one, which can take any time.
@@ -138,7 +138,7 @@ fn call(
     if matches!(takes, Takes::Text | Takes::Number) && is_composite {
         return Err(invalid(format!("`{name}` takes a text or a number, not a {}", super::kind_of(first))));
     }
-    // What comes behind it are names, numbers and short texts; in `default` it is any value, which is not looked into.
+    // Further arguments are names, numbers and short texts; in `default` any value, which is not inspected.
     if !matches!(name, "default" | "d" | "length" | "count" | "first" | "attr") {
         args.iter().try_for_each(|arg| context.charge_value(arg))?;
     }
@@ -149,7 +149,7 @@ fn call(
         return Err(invalid("`round` takes at most 20 digits"));
     }
     let made = function.call(state, args)?;
-    // What is made when it is looked at would be made each time.
+    // A lazy value would be computed each time it is read.
     if made.kind() == ValueKind::Iterable {
         let entries: Vec<Value> = made.try_iter()?.collect();
         context.charge(entries.len() as u64)?;

@@ -14,7 +14,7 @@ use super::regional::{shortened, time_zone};
 use crate::templates::invalid::invalid;
 use crate::templates::work::Context;
 
-/// What reading a language's tables costs.
+/// Cost of reading a language's tables.
 const WORK: u64 = 500;
 const PATTERN_BYTES_MAX: usize = 100;
 

@@ -32,7 +32,7 @@ const OWN: [(&str, Hint); 13] = [
     ("datetime", Hint::Date),
 ];
 
-/// What a filter takes; `None` if there is none of this name.
+/// Input kind of a filter; `None` if there is none of this name.
 pub(super) fn takes(name: &str) -> Option<Hint> {
     let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
     own.or_else(|| builtin::takes(name))

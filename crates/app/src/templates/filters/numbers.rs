@@ -12,7 +12,7 @@ use super::kind_of;
 use crate::templates::invalid::invalid;
 use crate::templates::work::Context;
 
-/// What reading a language's tables costs.
+/// Cost of reading a language's tables.
 const WORK: u64 = 100;
 const DIGITS_MAX: i16 = 20;
 const NO_BREAK_SPACE: &str = "\u{a0}";

@@ -11,9 +11,9 @@ use super::lookups::{Hint, Lookup, Segment};
 use super::lower::{Checked, Lowering};
 use crate::templates::filters;
 
-/// The filter that stands for all operators.
+/// The filter that replaces all operators.
 pub(crate) const OPERATOR: &str = "postroad_operator";
-/// The filter that stands for slices.
+/// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";
 /// Tests that look at one value only.
 const TESTS: [&str; 22] = [

@@ -10,7 +10,7 @@ pub(crate) enum Segment {
     Entry,
 }
 
-/// What a variable is used as.
+/// Use of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hint {
     Any,

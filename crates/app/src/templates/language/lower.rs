@@ -125,7 +125,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Begins a tag on the line where it stands in the source.
+    /// Begins a tag on its line of the source.
     fn open(&mut self, text: &str, span: Span) {
         self.out.push_str(text);
         self.tag_line = self.lines.line((span.start_offset as usize).min(self.source_bytes) as u32);

@@ -1,4 +1,4 @@
-//! What is wrong with a template, and where.
+//! Mistakes in a template, and their places.
 
 /// One mistake in one text of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use css_inline::CSSInliner;
 use super::nesting::{Syntax, nesting};
 use super::protect::protect;
 
-/// What becomes of the `<style>` elements.
+/// Treatment of the `<style>` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Styles {
     /// Only what cannot be written into elements stays, such as `@media`.

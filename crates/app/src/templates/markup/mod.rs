@@ -1,4 +1,4 @@
-//! What is done with the HTML of a template when it is saved: MJML becomes HTML, style sheets go into the elements,
+//! Conversion of a template's HTML when it is saved: MJML becomes HTML, style sheets go into the elements,
 //! and a plain text is made. The tags of the template survive all of it.
 
 mod inline;

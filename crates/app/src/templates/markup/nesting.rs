@@ -3,7 +3,7 @@
 //!
 //! Whatever readers of HTML could understand differently counts as misnested.
 
-/// What there is in well-nested HTML.
+/// Kinds of nodes in well-nested HTML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nesting {
     pub(super) elements: usize,

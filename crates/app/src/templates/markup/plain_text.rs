@@ -3,7 +3,7 @@
 use super::position::Position;
 use super::protect::{Piece, pieces};
 
-/// Elements around whose content an empty line stands, and those with a line break.
+/// Elements whose content has an empty line around it, and those with a line break.
 const PARAGRAPHS: [&str; 13] =
     ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
 const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
@@ -209,7 +209,7 @@ impl Writer {
         }
     }
 
-    /// A link's target stands on the line of its text.
+    /// A link's target is on the line of its text.
     fn gap_before_link(&mut self) {
         self.has_space = false;
     }

@@ -54,7 +54,7 @@ pub(crate) enum OperatorKeyCommand {
 
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct NewKeyArgs {
-    /// What the key is for
+    /// Purpose of the key
     #[arg(long, default_value = "key")]
     pub(crate) name: String,
     /// full, read, a group such as servers, or servers:read; with commas or several times [default: full]

@@ -20,7 +20,7 @@ pub(crate) enum KeyCommand {
         /// Server it is for: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
-        /// What it is for
+        /// Purpose of the key
         #[arg(long, default_value = "key")]
         name: String,
         /// full, send or read

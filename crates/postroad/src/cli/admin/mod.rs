@@ -66,7 +66,7 @@ pub(crate) enum AdminCommand {
     /// Addresses that get no more mail from a server
     #[command(subcommand)]
     Suppression(SuppressionCommand),
-    /// What receivers report of the mail of our domains (DMARC and TLS reports), summed up
+    /// Reports of receivers on the mail of our domains (DMARC and TLS reports), summed up
     Reports {
         /// Only this domain, with its newest reports
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! What a receiver makes of an SPF record for one address: `check_host()` of RFC 7208 4, over answers instead of a
+//! A receiver's evaluation of an SPF record for one address: `check_host()` of RFC 7208 4, over answers instead of a
 //! resolver. Unlike a receiver, it reports what a bad record costs and which term is at fault.
 
 use std::cell::Cell;
@@ -129,7 +129,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) differs_by_sender: Cell<bool>,
 }
 
-/// What one term says: it matches, or not, or the evaluation is over.
+/// Result of one term: it matches, or not, or the evaluation is over.
 pub(super) enum TermResult {
     Match { allows_everybody: bool },
     NoMatch,

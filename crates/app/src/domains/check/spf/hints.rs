@@ -1,4 +1,4 @@
-//! What is wrong with an SPF record, in words.
+//! Faults of an SPF record, in words.
 
 use super::cost::Cost;
 use super::evaluate::{LOOKUPS_MAX, PermError, PermReason};

@@ -21,7 +21,7 @@ enum Piece {
     Macro { letter: u8, labels_kept: Option<usize>, reversed: bool, delimiters: Vec<char>, url_escaped: bool },
 }
 
-/// What macros stand for. The sender is `postmaster`: what local part a message will have is not known here.
+/// Values of macros. The sender is `postmaster`: the local part of a message is not known here.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct MacroValues<'a> {
     pub(in super::super) address: IpAddr,
@@ -133,7 +133,7 @@ impl DomainSpec {
     }
 }
 
-/// What is between the braces.
+/// The text between the braces.
 fn parse_macro(text: &str) -> Option<Piece> {
     let mut bytes = text.bytes();
     let letter = bytes.next()?;

@@ -28,7 +28,7 @@ pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>
     (SpfRecord { terms }, dropped)
 }
 
-/// What comes after a first word that was meant as `v=spf1`; `None` if the text is something else.
+/// The rest after a first word that was meant as `v=spf1`; `None` if the text is something else.
 pub(super) fn after_version(text: &str) -> Option<String> {
     let text = text.replace(['"', '\\'], "");
     let rest = VERSIONS.iter().find_map(|version| without_version(&text, version))?;

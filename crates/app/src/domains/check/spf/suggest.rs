@@ -60,7 +60,7 @@ pub(super) fn suggest(
     Ok(theirs.suggestion(text))
 }
 
-/// What is taken over of their records.
+/// The parts taken over from their records.
 struct Theirs {
     /// Without invalid terms.
     records: Vec<SpfRecord>,

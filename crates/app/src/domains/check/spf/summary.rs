@@ -84,7 +84,7 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
     })
 }
 
-/// What the record of a name of ours says about our addresses.
+/// Verdict of the record of a name of ours on our addresses.
 pub(in super::super) enum Allowed {
     /// All of them, and not everybody's.
     All,
