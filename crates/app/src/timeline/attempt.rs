@@ -10,6 +10,8 @@ use super::TimelineItem;
 
 /// Begins the line of a conversation that tells of the DNS.
 const DNS: &str = "-- DNS: ";
+/// Begins the line about the time in the queue.
+const QUEUE: &str = "-- queue: ";
 
 pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<TimelineItem> {
     let Delivery { id, record } = delivery;
@@ -17,6 +19,9 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
     let taken = Duration::from_micros(record.duration_us.unwrap_or(0).unsigned_abs());
     let begun_at = record.at.minus(taken);
     let mut items = Vec::new();
+    if let Some(wait) = lines.iter().find_map(|line| wait_before(line, begun_at)) {
+        items.push(wait);
+    }
     if let Some(answer) = lines.iter().find_map(|line| line.strip_prefix(DNS)) {
         let text = format!("The DNS says: {answer}");
         items.push(TimelineItem { at: begun_at, kind: "dns", text, data: json!({ "answer": answer }) });
@@ -47,6 +52,20 @@ pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<T
     });
     items.extend(wait_after(&record));
     items
+}
+
+/// Reads the line about the time in the queue: `waited 2.5 s because …`.
+fn wait_before(line: &str, begun_at: Timestamp) -> Option<TimelineItem> {
+    let (seconds, cause) = line.strip_prefix(QUEUE)?.strip_prefix("waited ")?.split_once(" s ")?;
+    let seconds: f64 = seconds.parse().ok()?;
+    let since = begun_at.minus(Duration::try_from_secs_f64(seconds).ok()?);
+    let cause = cause.strip_prefix("because ").unwrap_or(cause);
+    Some(TimelineItem {
+        at: since,
+        kind: "wait",
+        text: format!("Waited {seconds} s: {cause}"),
+        data: json!({ "until": begun_at.to_rfc3339(), "cause": cause, "seconds": seconds }),
+    })
 }
 
 fn kind_of(status: Status) -> &'static str {

@@ -565,6 +565,10 @@ impl Worker {
         transcript: String,
         flight: Option<FlightKey>,
     ) -> Attempt<'a> {
+        let transcript = match &job.waited {
+            Some(waited) => format!("-- {waited}\n{transcript}"),
+            None => transcript,
+        };
         Attempt {
             entry: job.entry.clone(),
             domain: job.lane.domain.clone(),

@@ -1,8 +1,9 @@
 //! Why something may not be sent now, and until when: the machine's reason and the person's sentence.
 
 use std::fmt;
+use std::sync::Arc;
 
-use postroad_model::{GateAction, Timestamp};
+use postroad_model::{DomainName, GateAction, Timestamp};
 use postroad_store::Gate;
 
 /// Causes that pause all sending. Each is lifted by the part that raised it.
@@ -64,6 +65,15 @@ pub(crate) enum Why {
     ServerRate {
         rate: String,
     },
+    /// All connections that the site may have are busy.
+    Connections {
+        site: Arc<str>,
+        connections: u32,
+    },
+    /// The route was not known yet.
+    Dns {
+        domain: DomainName,
+    },
 }
 
 impl fmt::Display for Why {
@@ -100,6 +110,10 @@ impl fmt::Display for Why {
             }
             Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),
             Self::ServerRate { rate } => write!(f, "the server's send rate of {rate} is used up"),
+            Self::Connections { site, connections } => {
+                write!(f, "no further connection to {site} was allowed ({connections} in use)")
+            }
+            Self::Dns { domain } => write!(f, "the DNS had to say where mail for {domain} goes"),
         }
     }
 }

@@ -51,6 +51,12 @@ impl Schedule {
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
+    pub(super) fn all_connections_busy(&self, path_id: usize) -> Why {
+        let path = &self.paths[path_id];
+        let site = Arc::clone(&self.queues[path.queue].route.base_site);
+        Why::Connections { site, connections: self.links[path.link].connections }
+    }
+
     /// Whether it lacks room; remembers since when, if it has no connection.
     pub(super) fn note_lack_of_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let lacks_room = self.lacks_room(path_id, now);

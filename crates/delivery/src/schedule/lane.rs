@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
+use super::block::{Block, Why};
 use super::entry::{Entry, LaneKey};
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
+use super::waited::SeenBlock;
 use super::{Lines, Queue, Schedule, Wake};
 use crate::pacing::Standstill;
 use crate::route::Route;
@@ -26,6 +28,7 @@ pub(super) struct Lane {
     pub(super) parked_in: HashSet<(usize, ServerId)>,
     /// The domain refuses our mail by a policy of its own.
     pub(super) trouble: Standstill,
+    pub(super) last_block: Option<SeenBlock>,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,17 @@ impl Lane {
         }
     }
 
+    /// The domain's refusal of all our mail.
+    pub(super) fn trouble_cause(&self, now: Timestamp) -> Why {
+        let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason().to_owned());
+        Why::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
+    }
+
+    pub(super) fn trouble_block(&self, now: Timestamp) -> Option<Block> {
+        let until = self.trouble.blocked_until(now)?;
+        Some(Block { until: Some(until), why: self.trouble_cause(now) })
+    }
+
     /// Nothing is known of it that is worth keeping.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         match self.route {
@@ -91,6 +105,7 @@ impl Schedule {
             entries: 0,
             parked_in: HashSet::new(),
             trouble: Standstill::default(),
+            last_block: None,
         });
         self.lane_ids.insert(key, id);
         id
@@ -154,6 +169,10 @@ impl Schedule {
     fn line_up(&mut self, lane_id: usize, queue: usize, until: Timestamp, now: Timestamp) {
         let lane = &mut self.lanes[lane_id];
         lane.route = LaneRoute::Known { queue, until };
+        if !lane.unrouted.is_empty() {
+            let why = Why::Dns { domain: lane.key.domain.clone() };
+            lane.last_block = Some(SeenBlock::new(why, now));
+        }
         for entry in std::mem::take(&mut lane.unrouted) {
             self.queues[queue].waiting.push(lane_id, entry);
         }
@@ -201,6 +220,9 @@ impl Schedule {
     pub(super) fn wake_lane(&mut self, lane_id: usize, now: Timestamp) {
         let Some(lane) = self.lanes.get_mut(lane_id) else { return };
         let parked = std::mem::take(&mut lane.parked_in);
+        if let Some(block) = lane.last_block.as_mut().filter(|_| !parked.is_empty()) {
+            block.ends(now);
+        }
         let is_ready = match &lane.route {
             LaneRoute::Failed { until, .. } => *until <= now,
             LaneRoute::Unknown => true,
@@ -229,6 +251,7 @@ impl Schedule {
                 paths,
                 wake_at: None,
                 lines: Lines::default(),
+                last_block: None,
             })
         });
         self.queues[id].route = route;

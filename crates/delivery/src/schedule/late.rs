@@ -49,12 +49,8 @@ impl Schedule {
             for (lane_id, entry) in taken {
                 let lane = &mut self.lanes[lane_id];
                 lane.entries -= 1;
-                let of_domain = || {
-                    let (receiver, reason) = (lane.key.domain.to_string(), lane.trouble.reason().to_owned());
-                    let since = lane.trouble.since().unwrap_or(now);
-                    let why = Why::Standstill { receiver, since, reason };
-                    Block { until: lane.trouble.blocked_until(now), why }
-                };
+                let of_domain =
+                    || Block { until: lane.trouble.blocked_until(now), why: lane.trouble_cause(now) };
                 let block = of_site.clone().unwrap_or_else(of_domain);
                 late.push(Late { lane: lane.key.clone(), entry, block });
             }

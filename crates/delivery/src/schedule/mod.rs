@@ -34,6 +34,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod waited;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
@@ -67,6 +68,7 @@ use shares::Shares;
 use site_queue::SiteQueue;
 use sources::Sources;
 use timeline::Timeline;
+use waited::SeenBlock;
 use warm_up::WarmUpPlan;
 
 /// A server with a rate that could not use its turn at one site has the next one elsewhere.
@@ -121,6 +123,7 @@ struct Queue {
     wake_at: Option<Timestamp>,
     /// Queues in which it waits for a connection.
     lines: Lines,
+    last_block: Option<SeenBlock>,
 }
 
 /// One source at one site.
@@ -480,6 +483,9 @@ impl Schedule {
     fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;
+        if let Some(block) = server_gate.last_block.as_mut().filter(|_| !server_gate.parked_in.is_empty()) {
+            block.ends(now);
+        }
         let queues: Vec<usize> = if server_gate.has_rate() {
             // One message goes through, so one queue has its turn; it parks the server again, which brings the next one.
             let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();

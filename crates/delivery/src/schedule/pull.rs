@@ -7,11 +7,13 @@ use std::time::Duration;
 use postroad_model::{ServerId, Timestamp};
 use slab::Slab;
 
+use super::block::Block;
 use super::entry::{Entry, LaneKey};
 use super::gates::GateBoard;
 use super::lane::Lane;
 use super::server_gate::ServerGate;
 use super::site_queue::Admission;
+use super::waited::SeenBlock;
 use super::{Action, CountedSource, Schedule, Source, Wake};
 use crate::route::Route;
 
@@ -49,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) source: Arc<Source>,
     /// Its site has not answered lately.
     pub(crate) is_site_silent: bool,
+    /// How long it waited for this, and why, if that is worth a line.
+    pub(crate) waited: Option<Box<str>>,
 }
 
 impl Job {
@@ -77,9 +81,13 @@ impl Schedule {
                 return;
             }
             let (mut chosen, mut lacks_room): (Option<usize>, bool) = (None, false);
+            let mut why = None;
             for path_id in queue.paths.clone() {
                 match self.path_block(path_id, now) {
-                    Some(block) => next_free = [next_free, block.until].into_iter().flatten().min(),
+                    Some(block) => {
+                        next_free = [next_free, block.until].into_iter().flatten().min();
+                        why.get_or_insert(block.why);
+                    }
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
                         if chosen.is_none_or(|other| self.comes_before(path_id, other)) {
@@ -87,6 +95,7 @@ impl Schedule {
                         }
                     }
                     None => {
+                        why.get_or_insert_with(|| self.all_connections_busy(path_id));
                         lacks_room |= self.note_lack_of_room(path_id, now);
                         let opening = self.opening_block(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();
@@ -94,6 +103,9 @@ impl Schedule {
                 }
             }
             let Some(path_id) = chosen else {
+                if let Some(why) = why {
+                    self.queues[queue_id].last_block = Some(SeenBlock::new(why, now));
+                }
                 if lacks_room {
                     self.line_up_for_connection(queue_id, now);
                 }
@@ -145,6 +157,8 @@ impl Schedule {
                 let queue = self.paths[path_id].queue;
                 self.wake_queue_at(until, queue);
             }
+            let queue = self.paths[path_id].queue;
+            self.queues[queue].last_block = Some(SeenBlock::new(block.why, now));
             if self.let_go_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }
@@ -206,6 +220,7 @@ impl Schedule {
                 self.expired.push(entry);
                 continue;
             }
+            let waited = self.describe_wait(queue_id, lane, &entry, now);
             self.pass(path_id, &entry, now);
             return Some(Job {
                 lane: self.lanes[lane].key.clone(),
@@ -213,6 +228,7 @@ impl Schedule {
                 route: Arc::clone(&self.queues[queue_id].route),
                 source,
                 is_site_silent: self.is_silent(path_id),
+                waited,
             });
         }
     }
@@ -321,6 +337,7 @@ impl Admission for SendAdmission<'_> {
             server_gate.wake_at = Some(until);
             self.woken.push((until, Wake::Server(server)));
         }
+        server_gate.last_block = Some(SeenBlock::new(block.why, self.now));
         false
     }
 
@@ -329,13 +346,9 @@ impl Admission for SendAdmission<'_> {
             return true;
         }
         let state = &mut self.lanes[lane];
-        let until = match self.gates.block(&state.scopes, self.now) {
-            Some(block) => block.until,
-            None => match state.trouble.blocked_until(self.now) {
-                Some(until) => Some(until),
-                None => return true,
-            },
-        };
+        let block = self.gates.block(&state.scopes, self.now).or_else(|| state.trouble_block(self.now));
+        let Some(Block { until, why }) = block else { return true };
+        state.last_block = Some(SeenBlock::new(why, self.now));
         state.parked_in.insert((self.queue, server));
         self.woken.extend(until.map(|until| (until, Wake::Lane(lane))));
         false

@@ -1,4 +1,4 @@
-//! One sending server's server_gate: suspended or not, and the pace of its send rate.
+//! Gate of one sending server: suspended or not, and the pace of its send rate.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use postroad_model::{GateScope, RatePeriod, SendRate, ServerId, Timestamp};
 
 use super::block::{Block, Why};
 use super::bucket::Bucket;
+use super::waited::SeenBlock;
 
 #[derive(Debug)]
 pub(super) struct ServerGate {
@@ -20,6 +21,7 @@ pub(super) struct ServerGate {
     pub(super) last_readmitted: usize,
     /// When it is looked at again.
     pub(super) wake_at: Option<Timestamp>,
+    pub(super) last_block: Option<SeenBlock>,
 }
 
 impl ServerGate {
@@ -32,6 +34,7 @@ impl ServerGate {
             parked_in: BTreeSet::new(),
             last_readmitted: 0,
             wake_at: None,
+            last_block: None,
         }
     }
 

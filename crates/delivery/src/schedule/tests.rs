@@ -66,6 +66,7 @@ struct Sent {
     at: Timestamp,
     source: i64,
     attempts: u32,
+    waited: Option<Box<str>>,
 }
 
 impl World {
@@ -238,6 +239,7 @@ impl World {
                     at: self.now,
                     source: job.source.id.0,
                     attempts: job.entry.attempts + 1,
+                    waited: job.waited.clone(),
                 });
                 self.connected(id);
                 let counted = job.counted_source().unwrap();
@@ -620,6 +622,19 @@ fn an_address_does_not_wait_for_one_that_gets_no_connection() {
     world.run(Duration::from_secs(30));
     let sent = world.sent.iter().filter(|sent| sent.message >= 100).count();
     assert_eq!(sent, 100, "the address that has a connection sends all of it");
+}
+
+#[test]
+fn the_cause_of_a_wait_goes_with_the_message() {
+    let mut world = World::new();
+    world.rules.connections_max = 1;
+    // The only connection takes a minute for a message.
+    (0..2).for_each(|id| world.add(1, id, "slow.example"));
+    world.run(Duration::from_mins(3));
+    let waits: Vec<Option<&str>> = world.sent.iter().map(|sent| sent.waited.as_deref()).collect();
+    let cause =
+        "queue: waited 60.0 s because no further connection to mx.slow.example was allowed (1 in use)";
+    assert_eq!(waits, [None, Some(cause)]);
 }
 
 fn pool_of_four() -> World {

@@ -1,12 +1,14 @@
 //! messages/timeline and `postroad trace`.
 
 use std::process::Command;
+use std::time::Duration;
 
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use crate::delivery::outside::{Outside, to};
-use crate::world::{World, both_engines, good, program};
+use crate::scheduling::in_millis;
+use crate::world::{World, both_engines, good, good_but, program};
 
 const TIMELINE: &str = "/api/v1/messages/timeline";
 
@@ -18,6 +20,13 @@ async fn items(world: &World, id: i64) -> Vec<Value> {
 
 fn kinds(items: &[Value]) -> Vec<&str> {
     items.iter().map(|item| item["kind"].as_str().expect("a text")).collect()
+}
+
+/// Causes of the waits before attempts.
+async fn waits(world: &World, id: i64) -> Vec<String> {
+    let items = items(world, id).await;
+    let waits = items.iter().filter(|item| item["kind"] == "wait" && item["data"]["seconds"].is_number());
+    waits.map(|item| item["data"]["cause"].as_str().expect("a text").to_owned()).collect()
 }
 
 fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
@@ -64,8 +73,34 @@ both_engines! {
         let last = items.last().unwrap();
         assert_eq!(last["kind"], "waiting");
         assert!(last["text"].as_str().unwrap().contains("for maintenance"), "{last}");
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
         world.queue(&["resume", "domain:shop.example"]);
         world.until_status(id, "Sent").await;
+        let waits = waits(&world, id).await;
+        assert_eq!(waits.len(), 1, "{waits:?}");
+        assert!(waits[0].starts_with("domain:shop.example is suspended by an operator: for maintenance"), "{waits:?}");
+    }
+
+    async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) {
+        let outside = Outside::new();
+        let _peer = outside.site("shop.example", Script::new());
+        let world = outside.start(engine, &[]);
+        world.call("/api/v1/server/update", &json!({"send_rate": "30/m"})).await;
+        let mut ids = Vec::new();
+        for name in ["ann", "bob"] {
+            ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
+        }
+        world.until_status(ids[1], "Sent").await;
+        assert_eq!(waits(&world, ids[0]).await, [""; 0]);
+        assert_eq!(waits(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
+        world.admin(&["server", "set-rate", "dev", "none"]);
+        let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
+        let suspended = world.accepted_id(&good_but(times)).await;
+        world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        world.admin(&["server", "resume", "dev"]);
+        world.until_status(suspended, "Sent").await;
+        assert_eq!(waits(&world, suspended).await, ["the sending server is suspended: unpaid"]);
     }
 
     async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
