@@ -33,6 +33,7 @@ impl App {
             hourly_limit: server.hourly_limit,
             tracking: server.tracking,
             peer,
+            any_from: self.inner.dev.takes_any_from(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Style sheet, script and icon, compiled in. Their names contain a hash of their content, so browsers keep them for good.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -12,7 +13,7 @@ use axum::response::Response;
 pub(crate) const PATH: &str = "/assets/{file}";
 
 /// Hexadecimal digits of the hash in a name.
-const HASH_DIGITS: usize = 12;
+const HASH_BYTES: usize = 6;
 
 struct Asset {
     stem: &'static str,
@@ -45,12 +46,12 @@ static NAMES: LazyLock<[(String, &Asset); 3]> =
 
 impl Asset {
     fn name(&self) -> String {
-        let hash: String = digest(&SHA256, self.content.as_bytes())
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        format!("{}.{}.{}", self.stem, &hash[..HASH_DIGITS], self.extension)
+        let hash = digest(&SHA256, self.content.as_bytes());
+        let mut digits = String::new();
+        for byte in hash.as_ref().iter().take(HASH_BYTES) {
+            let _ = write!(digits, "{byte:02x}");
+        }
+        format!("{}.{digits}.{}", self.stem, self.extension)
     }
 }
 

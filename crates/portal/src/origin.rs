@@ -3,6 +3,7 @@
 
 use axum::extract::Request;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -22,7 +23,7 @@ pub(crate) async fn check(request: Request, next: Next) -> Response {
 fn is_own(headers: &HeaderMap, uri: &Uri) -> bool {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let origin = text(&ORIGIN);
-    let host = uri.authority().map(|authority| authority.as_str()).or_else(|| text(&HOST));
+    let host = uri.authority().map(Authority::as_str).or_else(|| text(&HOST));
     let is_same_host = || {
         let of_origin = origin.and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
         of_origin.is_some() && of_origin == host

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::HOST;
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use postroad_app::access::Operation;
 use postroad_app::accounts::{AccountRefusal, Requester};
 use postroad_app::users::SignedIn;
@@ -89,7 +90,7 @@ pub(crate) fn peer(parts: &Parts) -> Result<Peer, Problem> {
 
 /// Only characters of host names: it is shown in snippets.
 pub(crate) fn base_url(parts: &Parts, peer: Peer) -> String {
-    let host = parts.uri.authority().map(|authority| authority.as_str());
+    let host = parts.uri.authority().map(Authority::as_str);
     let host = host.or_else(|| parts.headers.get(HOST)?.to_str().ok()).unwrap_or("localhost");
     let host: String = host
         .chars()

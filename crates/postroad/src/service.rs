@@ -198,7 +198,9 @@ impl Service {
         self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         api = self.with_tracking(api, config, dev_options).await?;
         self.app.set_portal_base(match self.http_address {
-            Some(address) if dev_options.is_some() && config.portal.base_url.is_none() => format!("http://{address}"),
+            Some(address) if dev_options.is_some() && config.portal.base_url.is_none() => {
+                format!("http://{address}")
+            }
             _ => config.portal_base(),
         });
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
@@ -322,7 +324,7 @@ async fn start_local_dns(config: &Config) -> anyhow::Result<LocalDns> {
 
 /// Where the portal says that mail clients send to.
 fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAccess {
-    let local = addresses.host().filter(|_| dev).map(|address| address.to_string());
+    let local = addresses.starttls.or(addresses.tls).filter(|_| dev).map(|address| address.ip().to_string());
     SmtpAccess {
         host: local.unwrap_or_else(|| config.hostname.to_string()),
         starttls_port: addresses.starttls.map(|address| address.port()),

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, UserRole};
 use postroad_store::{AuditSubject, FirstUser, NewUser, StoreError, UserTokenKind};
 
-use super::sign_in::Visitor;
+use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester};

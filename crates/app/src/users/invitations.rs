@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, InvitationId, UserRole};
 use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
 
-use super::sign_in::Visitor;
+use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation};

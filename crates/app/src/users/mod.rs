@@ -14,6 +14,7 @@ mod second_factor;
 mod session;
 mod sign_in;
 mod totp;
+mod visitor;
 
 use postroad_model::EmailAddress;
 
@@ -22,7 +23,8 @@ pub use people::{NewPersonRequest, PersonChangeRequest};
 pub use refusal::UserRefusal;
 pub use second_factor::ProposedTotp;
 pub use session::{NewSession, SignedIn};
-pub use sign_in::{SignIn, SignInRequest, Visitor};
+pub use sign_in::{SignIn, SignInRequest};
+pub use visitor::Visitor;
 
 pub(crate) use password::PasswordHasher;
 

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::EmailAddress;
 use postroad_store::{AuditSubject, StoreError, User, UserTokenKind};
 
-use super::sign_in::Visitor;
+use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email};
 use crate::App;
 use crate::access::{Actor, Operation};

@@ -8,7 +8,7 @@ use postroad_model::{Timestamp, client_network};
 use postroad_store::{NewUserSession, User, UserSession};
 
 use super::UserRefusal;
-use super::sign_in::Visitor;
+use super::visitor::Visitor;
 use crate::App;
 use crate::access::Actor;
 use crate::accounts::Requester;

@@ -1,26 +1,15 @@
 //! Signing in: by password, with a code if the person uses an authenticator app, or by the link of `postroad dev`.
 
-use std::net::IpAddr;
-
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{User, UserToken, UserTokenKind};
 
 use super::password::{BYTES_MAX, normalise};
-use super::{NewSession, UserRefusal, read_email};
+use super::{NewSession, UserRefusal, Visitor, read_email};
 use crate::App;
 use crate::secrets::{hash, new_key};
 
 /// Time for the code after the password.
 const CODE_TIME: std::time::Duration = std::time::Duration::from_mins(10);
-
-/// The browser of a person who is not signed in yet.
-#[derive(Debug, Clone)]
-pub struct Visitor {
-    pub address: IpAddr,
-    pub user_agent: String,
-    /// Token of the session that the browser has, which ends.
-    pub previous_token: Option<String>,
-}
 
 #[derive(Clone)]
 pub struct SignInRequest {

@@ -11,7 +11,6 @@ use super::range::{RANGES, Range};
 use crate::answer::{Answer, page};
 use crate::chart::{Bar, Part, bars};
 use crate::layout::{Layout, Section};
-use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::count;
 use crate::visit::Visit;
@@ -49,7 +48,6 @@ struct TopRow {
 #[template(path = "analytics/show.html")]
 struct AnalyticsPage {
     layout: Layout,
-    server: i64,
     ranges: Vec<Choice>,
     dimensions: Vec<Choice>,
     figures: Vec<Figure>,
@@ -89,7 +87,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let top = app.analytics_top(&caller, &top).await?;
     page(&AnalyticsPage {
         layout,
-        server,
         ranges: RANGES
             .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == range })
             .into(),
@@ -97,7 +94,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             .map(|one| Choice { value: one.as_str(), words: words(one), is_chosen: one == dimension })
             .into(),
         figures: figures(&this, &before),
-        chart: chart(&series, range)?,
+        chart: chart(&series, range),
         parts: &PARTS,
         by: words(dimension),
         rows: top.entries.iter().map(|entry| top_row(&entry.value, &entry.figures)).collect(),
@@ -136,7 +133,7 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     ]
 }
 
-fn chart(series: &Timeseries, range: Range) -> Result<String, Problem> {
+fn chart(series: &Timeseries, range: Range) -> String {
     let points = series.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
     let chart_bars: Vec<Bar> = points
         .iter()
@@ -155,7 +152,7 @@ fn chart(series: &Timeseries, range: Range) -> Result<String, Problem> {
             }
         })
         .collect();
-    Ok(bars(&PARTS, &chart_bars, "Messages over time; the table below has the figures"))
+    bars(&PARTS, &chart_bars, "Messages over time; the table below has the figures")
 }
 
 fn top_row(value: &DimensionValue, figures: &Figures) -> TopRow {

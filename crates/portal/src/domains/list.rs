@@ -54,11 +54,11 @@ pub(super) async fn list(
     let (domains, has_more) = visit.app().list_domains(&caller, after, PAGE_ROWS).await?;
     let next = domains.last().filter(|_| has_more);
     let next = next.map(|last| query(&[("after", &last.domain.id.to_string())]));
-    let rows = domains.into_iter().map(row).collect();
+    let rows = domains.iter().map(row).collect();
     page_with(status, &ListPage { layout, server, rows, next, problem, name: name.to_owned() })
 }
 
-fn row(view: DomainView) -> Row {
+fn row(view: &DomainView) -> Row {
     let is_verified = |status: RecordStatus| status == RecordStatus::Verified;
     Row {
         name: view.domain.name.to_string(),

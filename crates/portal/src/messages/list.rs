@@ -95,6 +95,7 @@ impl ListPage {
         format!("/servers/{}/messages{}", self.server, query(&[("tab", self.tab.name()), ("q", &self.q)]))
     }
 
+    #[expect(clippy::unused_self, reason = "templates call methods")]
     fn of_tag(&self, tag: &str) -> String {
         query(&[("q", &format!("tag:\"{}\"", tag.replace('"', "")))])
     }

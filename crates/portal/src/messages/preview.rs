@@ -19,19 +19,22 @@ use crate::visit::Visit;
 /// `sandbox` without any permission: no scripts, no forms, no navigation of the page around it, an origin of its own.
 const POLICY: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'self'";
-/// Pictures that are put into the HTML, in total.
+/// Pictures that are put into the HTML: each takes a pass over it.
+const PICTURES_MAX: usize = 50;
+/// Likewise, in total.
 const PICTURES_BYTES_MAX: usize = 4 << 20;
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let view = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
-    let prepared = tokio::task::spawn_blocking(move || with_pictures(view).map(sandboxed)).await;
+    let prepared =
+        tokio::task::spawn_blocking(move || with_pictures(view).map(|html| sandboxed(&html))).await;
     prepared.map_err(|error| Problem::Internal(error.to_string()))?.ok_or(Problem::NotFound)
 }
 
 /// An answer with HTML of somebody else, for a frame with `sandbox`.
-pub(crate) fn sandboxed(html: String) -> Response {
-    let mut response = Response::new(Body::from(without_loaders(&html)));
+pub(crate) fn sandboxed(html: &str) -> Response {
+    let mut response = Response::new(Body::from(without_loaders(html)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -43,7 +46,7 @@ pub(crate) fn sandboxed(html: String) -> Response {
 fn with_pictures(view: MessageView) -> Option<String> {
     let mut html = view.html_body?;
     let mut left = PICTURES_BYTES_MAX;
-    for picture in view.attachments.iter().filter(|file| is_picture(file)) {
+    for picture in view.attachments.iter().filter(|file| is_picture(file)).take(PICTURES_MAX) {
         let Some(content_id) = &picture.content_id else { continue };
         let address = format!("cid:{content_id}");
         let uses = html.matches(&address).count();
@@ -66,7 +69,7 @@ fn without_loaders(html: &str) -> String {
         element.remove();
         Ok(())
     });
-    let settings = RewriteStrSettings { element_content_handlers: vec![remove], ..RewriteStrSettings::new() };
+    let settings = RewriteStrSettings::new().append_element_content_handler(remove);
     rewrite_str(html, settings).unwrap_or_else(|_| html.replace('&', "&amp;").replace('<', "&lt;"))
 }
 

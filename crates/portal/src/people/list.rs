@@ -25,6 +25,7 @@ struct Row {
 }
 
 impl Row {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn has(&self, role: &UserRole) -> bool {
         self.role == *role
     }

@@ -103,10 +103,12 @@ impl FormPage {
         page_with(status, self)
     }
 
+    #[expect(clippy::unused_self, reason = "templates call methods")]
     fn style(&self) -> String {
         assets::style_path()
     }
 
+    #[expect(clippy::unused_self, reason = "templates call methods")]
     fn icon(&self) -> String {
         assets::icon_path()
     }

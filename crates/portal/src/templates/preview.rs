@@ -22,10 +22,10 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         locale: None,
     };
     match visit.app().render_template(&caller, request).await {
-        Ok((_, _, rendered)) => Ok(sandboxed(rendered.html_body.unwrap_or_default())),
+        Ok((_, _, rendered)) => Ok(sandboxed(&rendered.html_body.unwrap_or_default())),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
-            Ok(sandboxed(format!("<p>{}</p>", text.replace('&', "&amp;").replace('<', "&lt;"))))
+            Ok(sandboxed(&format!("<p>{}</p>", text.replace('&', "&amp;").replace('<', "&lt;"))))
         }
     }
 }
