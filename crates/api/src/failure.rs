@@ -307,8 +307,11 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
                 Thing::User => "UserNotFound",
                 Thing::Invitation => "InvitationNotFound",
                 Thing::Session => "SessionNotFound",
+                Thing::IpPool => "IpPoolNotFound",
+                Thing::IpAddress => "IpAddressNotFound",
             };
-            (code, format!("No {} found matching provided ID", thing.name()).into())
+            let by = if *thing == Thing::IpAddress { "address" } else { "ID" };
+            (code, format!("No {} found matching provided {by}", thing.name()).into())
         }
         AccountRefusal::Exists(Thing::Account) => ("AccountExists", "Another account has this name".into()),
         AccountRefusal::Exists(Thing::User) => {
@@ -317,11 +320,21 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
         AccountRefusal::LastOwner => {
             ("LastOwner", "An account needs an owner: make somebody else one first".into())
         }
+        AccountRefusal::Exists(Thing::IpPool) => {
+            ("IpPoolExists", "Another pool has this name, or is the shared one".into())
+        }
+        AccountRefusal::Exists(Thing::IpAddress) => {
+            ("IpAddressExists", "The address is in a pool already".into())
+        }
         AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
         AccountRefusal::OtherVersion(version) => {
             let message = format!("It was changed since: its version is {version}. Get it, and try again");
             ("VersionConflict", message.into())
         }
+        AccountRefusal::PoolInUse => (
+            "IpPoolInUse",
+            "The pool is in use: remove its addresses and give its servers another pool first".into(),
+        ),
         AccountRefusal::CredentialEnded => {
             let message =
                 "The credential is revoked, expired, replaced or bound to addresses; create a new one";
@@ -430,6 +443,7 @@ impl From<DomainRefusal> for Failure {
             DomainRefusal::Busy => Reason::DomainsBusy.into(),
             DomainRefusal::NotVerified => Reason::DomainNotVerified.into(),
             DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),
+            DomainRefusal::Account(refusal) => refusal.into(),
             DomainRefusal::Store(error) => error.into(),
         }
     }
@@ -517,6 +531,11 @@ pub(crate) enum ErrorCode {
     LastOwner,
     AccountExists,
     ServerExists,
+    IpPoolNotFound,
+    IpPoolExists,
+    IpPoolInUse,
+    IpAddressNotFound,
+    IpAddressExists,
     VersionConflict,
     CredentialEnded,
     InvalidServerAPIKey,
@@ -592,6 +611,9 @@ mod tests {
             Reason::Account(AccountRefusal::LastOwner),
             Reason::Account(AccountRefusal::OtherVersion(2)),
             Reason::Account(AccountRefusal::CredentialEnded),
+            Reason::Account(AccountRefusal::PoolInUse),
+            Reason::Account(AccountRefusal::Exists(Thing::IpPool)),
+            Reason::Account(AccountRefusal::Exists(Thing::IpAddress)),
             Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },

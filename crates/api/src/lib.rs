@@ -27,6 +27,7 @@ mod health;
 mod held;
 mod host;
 mod idempotency;
+mod ip_pools;
 mod jobs;
 mod json;
 mod memory;

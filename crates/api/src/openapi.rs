@@ -7,8 +7,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
 use crate::{
-    account, account_keys, analytics, credentials, customers, domains, events, jobs, messages, send,
-    server_settings, servers, suppressions, templates, users, webhooks,
+    account, account_keys, analytics, credentials, customers, domains, events, ip_pools, jobs, messages,
+    send, server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 /// The document as a value.
@@ -87,6 +87,15 @@ pub fn openapi_json() -> String {
         domains::delete::handle,
         domains::zone::handle,
         domains::reports::handle,
+        ip_pools::create::handle,
+        ip_pools::list::handle,
+        ip_pools::get::handle,
+        ip_pools::delete::handle,
+        ip_pools::add_address::handle,
+        ip_pools::update_address::handle,
+        ip_pools::remove_address::handle,
+        ip_pools::warm_up::handle,
+        ip_pools::history::handle,
         server_settings::get::handle,
         server_settings::update::handle,
         servers::create::handle,
@@ -136,7 +145,8 @@ pub fn openapi_json() -> String {
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "templates", description = "Mails with variables in them; `read` or `full` to look and try, `full` to change"),
-        (name = "domains", description = "Domains to send from, and their DNS records; `read` or `full` to look, `full` to change"),
+        (name = "domains", description = "Domains to send from, and their DNS records, by the key of a server, an account or the operator; `read` or `full` to look, `full` to change"),
+        (name = "ip_pools", description = "Addresses that mail leaves from; the operator makes them, an account sees those it sends from"),
         (name = "servers", description = "The servers of an account; account keys with the scope `servers`, `read` to look, or `full`"),
         (name = "credentials", description = "API keys and secrets of an account's servers; account keys with the scope `credentials`, `read` to look, or `full`"),
         (name = "account", description = "The account of the key; account keys with the scope `account`, `read` to look, or `full`"),
@@ -170,7 +180,8 @@ fn keys_of(path: &str) -> &'static [&'static str] {
     match Operation::ALL.iter().find(is_meant).map(|operation| operation.level()) {
         Some(Level::Account | Level::Person) => &["account_api_key", "operator_api_key"],
         Some(Level::Operator) => &["operator_api_key"],
-        Some(Level::Server | Level::ServerOrAccount) | None => &["server_api_key"],
+        Some(Level::ServerOrAccount) => &["server_api_key", "account_api_key", "operator_api_key"],
+        Some(Level::Server) | None => &["server_api_key"],
     }
 }
 

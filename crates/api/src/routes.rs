@@ -18,8 +18,8 @@ use crate::failure::Failure;
 use crate::openapi::openapi_json;
 use crate::state::ApiState;
 use crate::{
-    account, account_keys, analytics, credentials, customers, domains, events, health, jobs, messages, send,
-    server_settings, servers, suppressions, templates, users, webhooks,
+    account, account_keys, analytics, credentials, customers, domains, events, health, ip_pools, jobs,
+    messages, send, server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
@@ -94,6 +94,15 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::CredentialsUpdate, credentials::update::handle)
         .endpoint(Operation::CredentialsRevoke, credentials::revoke::handle)
         .endpoint(Operation::CredentialsRotate, credentials::rotate::handle)
+        .endpoint(Operation::IpPoolsCreate, ip_pools::create::handle)
+        .endpoint(Operation::IpPoolsList, ip_pools::list::handle)
+        .endpoint(Operation::IpPoolsGet, ip_pools::get::handle)
+        .endpoint(Operation::IpPoolsDelete, ip_pools::delete::handle)
+        .endpoint(Operation::IpPoolsAddAddress, ip_pools::add_address::handle)
+        .endpoint(Operation::IpPoolsUpdateAddress, ip_pools::update_address::handle)
+        .endpoint(Operation::IpPoolsRemoveAddress, ip_pools::remove_address::handle)
+        .endpoint(Operation::IpPoolsWarmUp, ip_pools::warm_up::handle)
+        .endpoint(Operation::IpPoolsHistory, ip_pools::history::handle)
         .endpoint(Operation::AccountGet, account::get::handle)
         .endpoint(Operation::AccountUpdate, account::update::handle)
         .endpoint(Operation::AccountUsage, account::usage::handle)

@@ -15,6 +15,7 @@ mod feed;
 mod find_message;
 mod housekeeping;
 mod installation;
+pub mod ip_pools;
 mod jobs;
 mod log_in;
 mod long_reads;

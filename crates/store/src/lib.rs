@@ -75,7 +75,9 @@ pub use jobs::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob};
 pub use messages::{Message, MessageSummary, StoredBody};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
-pub use pools::{NewSource, Pool, Senders, SendersOf, Source, SourceCounts, SourceDay, WarmupPause};
+pub use pools::{
+    NewSource, Pool, Senders, SendersOf, Source, SourceChange, SourceCounts, SourceDay, WarmupPause,
+};
 pub use queue::{
     Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried, ScheduleChange,
     ScheduleChanged, ScheduledOf, ScheduledPage, WaitingFor,

@@ -1,15 +1,17 @@
 //! domains/create: a domain to send from, and the records it needs.
 
-use postroad_app::domains::ImportedDkimKey;
+use postroad_app::accounts::CreationKey;
+use postroad_app::domains::{ImportedDkimKey, NamedOwner};
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
-use super::shared_params::{read_key, read_name};
-use crate::endpoint::Call;
+use super::shared_params::{read_key, read_name, read_owner};
+use crate::account_params::{created, read_creation_key};
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::json;
+use crate::{idempotency, json};
 
 /// A domain to be.
 #[derive(Debug, ToSchema)]
@@ -26,6 +28,12 @@ pub(crate) struct CreateDomainIn {
     selector: Option<String>,
     /// Of the key that is made: `rsa` (if left out) or `ed25519`, for a second signature beside the RSA one.
     algorithm: Option<String>,
+    /// Id of the server that it is for, with an account's or the operator's key; for all servers of the account if left out.
+    server: Option<i64>,
+    /// Id of the account, with the operator's key.
+    account: Option<i64>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// Add a domain
@@ -39,19 +47,31 @@ pub(crate) struct CreateDomainIn {
     request_body = CreateDomainIn,
     responses((status = 200, body = Answer<DomainOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let (name, key) = read(&call.text, &mut findings)?;
+    let given = read(&call, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let created = call.app.create_domain(&call.caller, &name, key).await.map_err(Failure::from);
-    Success::with_warnings(created.map(DomainOut::from), warnings)
+    let Given { owner, name, key, creation } = given;
+    let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
+    Ok(created(made, DomainOut::from, warnings))
+}
+
+struct Given {
+    owner: NamedOwner,
+    name: String,
+    key: ImportedDkimKey,
+    creation: Option<CreationKey>,
 }
 
 /// The fields of the request; their names are those of `CreateDomainIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, ImportedDkimKey), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<Given, Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", false, &object);
+    let mut fields = Fields::of_request(object);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);
+    let owner = read_owner(&mut fields, findings);
+    let creation = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok((name, key))
+    Ok(Given { owner, name, key, creation })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::get::{DomainNameIn, read};
-use crate::endpoint::Call;
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
@@ -19,7 +19,7 @@ pub(crate) struct DeletedDomainOut {
 /// Delete a domain
 ///
 /// With its DKIM keys. Messages under way are signed by the installation. A domain of the account is not deleted by a server's
-/// key: `AccessDenied`.
+/// key or by naming a server: `AccessDenied`.
 #[utoipa::path(
     post,
     path = "/api/v1/domains/delete",
@@ -28,10 +28,10 @@ pub(crate) struct DeletedDomainOut {
     request_body = DomainNameIn,
     responses((status = 200, body = Answer<DeletedDomainOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DeletedDomainOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DeletedDomainOut>, Failure> {
     let mut findings = Findings::default();
-    let name = read(&call.text, &mut findings)?;
+    let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let deleted = call.app.delete_domain(&call.caller, &name).await.map_err(Failure::from);
+    let deleted = call.app.delete_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
     Success::with_warnings(deleted.map(|()| DeletedDomainOut { name, deleted: true }), warnings)
 }

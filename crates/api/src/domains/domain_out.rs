@@ -15,8 +15,12 @@ pub(super) const DOMAIN_BYTES: usize = 12 << 10;
 pub(crate) struct DomainOut {
     #[schema(example = "example.com")]
     name: String,
-    /// `server`: this server's own; `account`: for all servers of the account.
+    /// `server`: of one server; `account`: for all servers of the account.
     owner: &'static str,
+    /// Id of the server that it belongs to; null for a domain of the account.
+    server: Option<i64>,
+    /// Id of the account.
+    account: i64,
     /// Whether mail may be sent from it.
     verified: bool,
     /// `dns`: all required records were found; `operator`: the operator said so; null: it is not verified.
@@ -80,6 +84,8 @@ impl From<DomainView> for DomainOut {
                 DomainOwner::Server(_) => "server",
                 DomainOwner::Account(_) => "account",
             },
+            server: domain.server_id.map(|id| id.0),
+            account: domain.account_id.0,
             verified: domain.is_verified(),
             verified_by: domain.verified_by.map(VerifiedBy::as_str),
             verified_at: domain.verified_at.map(Timestamp::to_rfc3339),

@@ -1,10 +1,12 @@
 //! domains/get: one domain with its records.
 
+use postroad_app::access::Operation;
+use postroad_app::domains::NamedOwner;
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
-use super::shared_params::read_name;
-use crate::endpoint::Call;
+use super::shared_params::{read_name, read_owner};
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
@@ -19,11 +21,16 @@ use crate::json;
 )]
 pub(crate) struct DomainNameIn {
     name: String,
+    /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
+    server: Option<i64>,
+    /// Id of the account, with the operator's key.
+    account: Option<i64>,
 }
 
 /// Get a domain
 ///
-/// The server's own, or one of its account. Another account's domain is an unknown one.
+/// With a server's key, or with `server`: the server's own, or one of its account. Otherwise the account's own. Another
+/// account's domain is an unknown one.
 #[utoipa::path(
     post,
     path = "/api/v1/domains/get",
@@ -32,18 +39,20 @@ pub(crate) struct DomainNameIn {
     request_body = DomainNameIn,
     responses((status = 200, body = Answer<DomainOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let name = read(&call.text, &mut findings)?;
+    let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let found = call.app.find_domain(&call.caller, &name).await.map_err(Failure::from);
+    let found = call.app.find_domain_by(&call.caller, owner, &name, Operation::DomainsGet).await;
+    let found = found.map_err(Failure::from);
     Success::with_warnings(found.map(DomainOut::from), warnings)
 }
 
 /// The fields of the request; their names are those of `DomainNameIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(NamedOwner, String), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
+    let owner = read_owner(&mut fields, findings);
     fields.finish(findings);
-    Ok(name)
+    Ok((owner, name))
 }

@@ -1,11 +1,13 @@
 //! domains/list: the domains that the server may send from.
 
+use postroad_app::domains::NamedOwner;
 use postroad_model::DomainId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::domain_out::{DOMAIN_BYTES, DomainOut};
-use crate::endpoint::Call;
+use super::shared_params::read_owner;
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
@@ -24,6 +26,10 @@ pub(crate) struct ListDomainsIn {
     limit: Option<usize>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
+    /// Id of a server, with an account's or the operator's key: those that it may send from.
+    server: Option<i64>,
+    /// Id of an account, with the operator's key; all accounts if left out.
+    account: Option<i64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,7 +39,8 @@ pub(crate) struct DomainListOut {
 
 /// List domains
 ///
-/// The server's own and those of its account, in the order they were added.
+/// In the order they were added. With a server's key, or with `server`: the server's own and those of its account. Otherwise all
+/// of the account and its servers.
 #[utoipa::path(
     post,
     path = "/api/v1/domains/list",
@@ -42,12 +49,12 @@ pub(crate) struct DomainListOut {
     request_body = ListDomainsIn,
     responses((status = 200, body = Answer<DomainListOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DomainListOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, Failure> {
     let mut findings = Findings::default();
-    let (limit, after) = read(&call.text, &mut findings)?;
+    let (owner, limit, after) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * DOMAIN_BYTES).await?.into();
-    let (found, has_more) = call.app.list_domains(&call.caller, after, limit).await?;
+    let (found, has_more) = call.app.list_domains_by(&call.caller, owner, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|view| view.domain.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(DomainOut::from).collect();
@@ -55,10 +62,14 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DomainListOut>, Failure
 }
 
 /// The fields of the request; their names are those of `ListDomainsIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<DomainId>), Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(NamedOwner, usize, Option<DomainId>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(DomainId));
+    let owner = read_owner(&mut fields, findings);
     fields.finish(findings);
-    Ok((limit, after))
+    Ok((owner, limit, after))
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use postroad_app::domains::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
+use postroad_app::domains::{DmarcTotals, DomainReports, NamedOwner, ReportPeriod, SourceTotals, TlsTotals};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::shared_params::read_name;
-use crate::endpoint::Call;
+use super::shared_params::{read_name, read_owner};
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
@@ -30,6 +30,10 @@ pub(crate) struct DomainReportsIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
+    /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
+    server: Option<i64>,
+    /// Id of the account, with the operator's key.
+    account: Option<i64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,24 +96,28 @@ struct TlsOut {
     request_body = DomainReportsIn,
     responses((status = 200, body = Answer<DomainReportsOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DomainReportsOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainReportsOut>, Failure> {
     let mut findings = Findings::default();
-    let (name, period) = read(&call.text, &mut findings)?;
+    let (owner, name, period) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(ANSWER_BYTES).await?;
-    let summed = call.app.domain_reports_of(&call.caller, &name, period).await.map_err(Failure::from);
+    let summed = call.app.domain_reports_by(&call.caller, owner, &name, period).await.map_err(Failure::from);
     let answer = Success::with_warnings(summed.map(DomainReportsOut::from), warnings)?;
     Ok(Success { memory: memory.into(), ..answer })
 }
 
 /// The fields of the request; their names are those of `DomainReportsIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, ReportPeriod), Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(NamedOwner, String, ReportPeriod), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let from = read_time(&mut fields, "from", findings);
     let to = read_time(&mut fields, "to", findings);
+    let owner = read_owner(&mut fields, findings);
     fields.finish(findings);
-    Ok((name, ReportPeriod { from, to }))
+    Ok((owner, name, ReportPeriod { from, to }))
 }
 
 impl From<DomainReports> for DomainReportsOut {

@@ -1,11 +1,11 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
-use postroad_app::domains::ImportedDkimKey;
+use postroad_app::domains::{ImportedDkimKey, NamedOwner};
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
-use super::shared_params::{read_key, read_name};
-use crate::endpoint::Call;
+use super::shared_params::{read_key, read_name, read_owner};
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
@@ -26,6 +26,10 @@ pub(crate) struct RotateDkimIn {
     selector: Option<String>,
     /// Of the key that is made: `rsa` (if left out) or `ed25519`, for a second signature beside the RSA one.
     algorithm: Option<String>,
+    /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
+    server: Option<i64>,
+    /// Id of the account, with the operator's key.
+    account: Option<i64>,
 }
 
 /// Give a domain a new DKIM key
@@ -40,19 +44,23 @@ pub(crate) struct RotateDkimIn {
     request_body = RotateDkimIn,
     responses((status = 200, body = Answer<DomainOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let (name, key) = read(&call.text, &mut findings)?;
+    let (owner, name, key) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let rotated = call.app.rotate_dkim(&call.caller, &name, key).await.map_err(Failure::from);
+    let rotated = call.app.rotate_dkim_by(&call.caller, owner, &name, key).await.map_err(Failure::from);
     Success::with_warnings(rotated.map(DomainOut::from), warnings)
 }
 
 /// The fields of the request; their names are those of `RotateDkimIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, ImportedDkimKey), Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(NamedOwner, String, ImportedDkimKey), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);
+    let owner = read_owner(&mut fields, findings);
     fields.finish(findings);
-    Ok((name, key))
+    Ok((owner, name, key))
 }

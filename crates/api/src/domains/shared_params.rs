@@ -1,7 +1,9 @@
 //! Fields that several of these calls have.
 
-use postroad_app::domains::ImportedDkimKey;
+use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_model::ServerId;
 
+use crate::account_params::{read_account, read_integer};
 use crate::fields::{Fields, Findings};
 
 pub(super) fn read_name(fields: &mut Fields<'_>, findings: &mut Findings) -> String {
@@ -9,6 +11,12 @@ pub(super) fn read_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Str
         findings.missing("name");
     }
     fields.text("name", findings).unwrap_or_default().into_owned()
+}
+
+/// `server` and `account`.
+pub(super) fn read_owner(fields: &mut Fields<'_>, findings: &mut Findings) -> NamedOwner {
+    let server = read_integer(fields, "server", findings).map(ServerId);
+    NamedOwner { server, account: read_account(fields, findings) }
 }
 
 pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> ImportedDkimKey {

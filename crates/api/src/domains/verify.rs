@@ -2,7 +2,7 @@
 
 use super::domain_out::DomainOut;
 use super::get::{DomainNameIn, read};
-use crate::endpoint::Call;
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
@@ -21,10 +21,10 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let name = read(&call.text, &mut findings)?;
+    let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     // Name servers may take their time.
     call.release_request();
-    let checked = call.app.verify_domain(&call.caller, &name).await.map_err(Failure::from);
+    let checked = call.app.verify_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
     Success::with_warnings(checked.map(DomainOut::from), warnings)
 }

@@ -1,10 +1,11 @@
 //! domains/zone: the records of a domain for a zone file.
 
+use postroad_app::access::Operation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::get::{DomainNameIn, read};
-use crate::endpoint::Call;
+use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
@@ -28,10 +29,11 @@ pub(crate) struct ZoneOut {
     request_body = DomainNameIn,
     responses((status = 200, body = Answer<ZoneOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<ZoneOut>, Failure> {
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<ZoneOut>, Failure> {
     let mut findings = Findings::default();
-    let name = read(&call.text, &mut findings)?;
+    let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let found = call.app.find_domain(&call.caller, &name).await.map_err(Failure::from);
+    let found = call.app.find_domain_by(&call.caller, owner, &name, Operation::DomainsZone).await;
+    let found = found.map_err(Failure::from);
     Success::with_warnings(found.map(|view| ZoneOut { zone: view.zone() }), warnings)
 }

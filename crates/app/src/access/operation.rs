@@ -132,8 +132,10 @@ operations! {
     CredentialsRotate         "credentials/rotate"        Account          Change   Admin;
     IpPoolsCreate             "ip_pools/create"           Operator         Change   Owner;
     IpPoolsList               "ip_pools/list"             Account          Read     ReadOnly;
+    IpPoolsGet                "ip_pools/get"              Account          Read     ReadOnly;
     IpPoolsDelete             "ip_pools/delete"           Operator         Change   Owner;
     IpPoolsAddAddress         "ip_pools/add_address"      Operator         Change   Owner;
+    IpPoolsUpdateAddress      "ip_pools/update_address"   Operator         Change   Owner;
     IpPoolsRemoveAddress      "ip_pools/remove_address"   Operator         Change   Owner;
     IpPoolsWarmUp             "ip_pools/warm_up"          Account          Change   Admin;
     IpPoolsHistory            "ip_pools/history"          Account          Read     ReadOnly;

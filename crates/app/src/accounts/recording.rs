@@ -27,7 +27,7 @@ impl App {
         self.recording_creation(by, operation, subject, None)
     }
 
-    pub(super) fn recording_creation(
+    pub(crate) fn recording_creation(
         &self,
         by: &Requester,
         operation: Operation,
@@ -44,7 +44,7 @@ impl App {
     }
 
     /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.
-    pub(super) async fn find_created(
+    pub(crate) async fn find_created(
         &self,
         account_id: Option<AccountId>,
         key: Option<&CreationKey>,

@@ -15,10 +15,12 @@ pub enum Thing {
     User,
     Invitation,
     Session,
+    IpPool,
+    IpAddress,
 }
 
 impl Thing {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Account,
         Self::AccountKey,
         Self::Server,
@@ -26,6 +28,8 @@ impl Thing {
         Self::User,
         Self::Invitation,
         Self::Session,
+        Self::IpPool,
+        Self::IpAddress,
     ];
 
     /// In a sentence.
@@ -38,6 +42,8 @@ impl Thing {
             Self::User => "user",
             Self::Invitation => "invitation",
             Self::Session => "session",
+            Self::IpPool => "IP pool",
+            Self::IpAddress => "address",
         }
     }
 }
@@ -57,6 +63,8 @@ pub enum AccountRefusal {
     /// The thing was changed since the caller saw it; with the version it has.
     #[error("it has the version {0}")]
     OtherVersion(i64),
+    #[error("the pool is in use: remove its addresses and give its servers another pool first")]
+    PoolInUse,
     /// A credential that is revoked, expired or replaced cannot be rotated.
     #[error("the credential is revoked, expired or replaced already: create a new one instead")]
     CredentialEnded,

@@ -33,9 +33,9 @@ impl App {
             (None, Some(account)) => DomainOwner::Account(self.find_account_id(account).await?),
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
-        let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key).await;
+        let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key, None).await;
         self.forget_setup();
-        Ok(shown(created.map_err(|refusal| admin_error(refusal, &name))?))
+        Ok(shown(created.map_err(|refusal| admin_error(refusal, &name))?.value))
     }
 
     pub async fn show_domains(
@@ -127,9 +127,7 @@ impl App {
             }
             (None, Some(given)) => {
                 let account_id = self.find_account_id(given).await?;
-                let mut found = store.find_domains_named(name.clone(), OWNERS_MAX).await?;
-                found.retain(|domain| domain.owner() == DomainOwner::Account(account_id));
-                found
+                store.find_account_domain(account_id, name.clone()).await?.into_iter().collect()
             }
             (None, None) => store.find_domains_named(name.clone(), OWNERS_MAX).await?,
         };
@@ -144,7 +142,7 @@ impl App {
         }
     }
 
-    async fn find_account_id(&self, given: &str) -> Result<AccountId, AdminError> {
+    pub(super) async fn find_account_id(&self, given: &str) -> Result<AccountId, AdminError> {
         let accounts = self.inner.store.list_accounts().await?;
         let is_meant =
             |account: &&postroad_store::Account| account.name == given || account.id.to_string() == given;
@@ -170,6 +168,7 @@ fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminError {
         DomainRefusal::Exists => AdminError::refused(format!("the domain `{name}` exists already")),
         DomainRefusal::NotFound => AdminError::refused(format!("there is no domain `{name}`")),
         DomainRefusal::Store(error) => error.into(),
+        DomainRefusal::Account(refusal) => refusal.into(),
         other @ (DomainRefusal::TooMany { .. }
         | DomainRefusal::Busy
         | DomainRefusal::NotVerified

@@ -20,7 +20,6 @@ use postroad_store::{AuditSubject, Server, Store, StoreError};
 pub use ceilings::DaysCeiling;
 pub use domains::NamedDomain;
 pub use keys::NewKey;
-pub use pools::WarmUpState;
 pub use tracking::{SetDomainTracking, SetServerTracking, Switch};
 
 use crate::access::Operation;

@@ -3,38 +3,47 @@
 use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainName, PoolId};
-use postroad_store::{AuditSubject, NewSource, Pool, Source, SourceDay, StoreError};
+use postroad_model::Timestamp;
+use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
-use super::{AdminError, check_name, taken};
-use crate::App;
-use crate::access::Operation;
+use super::AdminError;
+use crate::accounts::{AccountRefusal, Requester};
+use crate::ip_pools::{AddressChange, AddressView, NewAddress, NewPoolRequest, PoolView, WarmUpChange};
+use crate::{App, Refusal};
+
+/// Pools that one list shows.
+const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    pub async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
-        let name = check_name(&name)?;
+    /// `account`: the one that it is for.
+    pub async fn create_pool(
+        &self,
+        name: String,
+        shared: bool,
+        account: Option<&str>,
+    ) -> Result<Value, AdminError> {
+        let account = match account {
+            Some(given) => Some(self.find_account_id(given).await?),
+            None => None,
+        };
         let what = format!("the pool `{name}`");
-        let store = self.by_operator(Operation::IpPoolsCreate, AuditSubject::NewPool(name.clone()));
-        let pool = store.create_pool(name, shared).await.map_err(taken(what))?;
-        Ok(self.shown_pool(&pool, &[]))
+        let given = NewPoolRequest { name, shared, account, key: None };
+        let created = self.create_ip_pool(&Requester::command_line(), given).await;
+        Ok(shown_pool(&created.map_err(named(what))?.value))
     }
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {
-        let setup = self.inner.store.delivery_setup().await?;
-        Ok(setup.pools.iter().map(|pool| self.shown_pool(pool, &setup.sources)).collect())
+        let by = Requester::command_line();
+        let (pools, _) = self.list_ip_pools(&by, None, None, LISTED_MAX).await?;
+        Ok(pools.iter().map(shown_pool).collect())
     }
 
     pub async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
-        let store = self.by_operator(Operation::IpPoolsDelete, AuditSubject::Pool(pool.id));
-        store.delete_pool(pool.id).await.map_err(|error| match error {
-            StoreError::InUse => AdminError::refused(format!(
-                "the pool `{name}` is in use: remove its addresses and give its servers another pool first"
-            )),
-            other => other.into(),
-        })?;
+        let deleted = self.delete_ip_pool(&Requester::command_line(), pool.id).await;
+        deleted.map_err(named(format!("the pool `{name}`")))?;
         Ok(json!({ "deleted": name }))
     }
 
@@ -42,47 +51,45 @@ impl App {
         &self,
         pool: &str,
         address: IpAddr,
-        helo: &str,
+        helo: String,
         weight: u32,
         warm_up: bool,
     ) -> Result<Value, AdminError> {
-        let helo = DomainName::parse(helo).map_err(|e| AdminError::refused(format!("--helo {helo}: {e}")))?;
-        let pool = self.find_pool(pool).await?;
-        let new = NewSource {
-            pool_id: pool.id,
-            address,
-            helo,
-            weight,
-            warmup_started_at: warm_up.then(|| self.inner.clock.now()),
-        };
-        let store = self.by_operator(Operation::IpPoolsAddAddress, AuditSubject::NewSource(address));
-        store.add_source(new).await.map_err(taken(format!("the address {address}")))?;
-        self.pool_by_id(pool.id).await
+        let pool = self.find_pool(pool).await?.id;
+        let new = NewAddress { pool, address, helo, weight, warm_up };
+        let added = self.add_pool_address(&Requester::command_line(), new).await;
+        Ok(shown_pool(&added.map_err(of_address(address))?))
+    }
+
+    pub async fn update_address(
+        &self,
+        address: IpAddr,
+        helo: Option<String>,
+        weight: Option<u32>,
+    ) -> Result<Value, AdminError> {
+        let change = AddressChange { helo, weight };
+        let updated = self.update_pool_address(&Requester::command_line(), address, change).await;
+        Ok(shown_pool(&updated.map_err(of_address(address))?))
     }
 
     pub async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
-        let source = self.find_source(address).await?;
-        let store = self.by_operator(Operation::IpPoolsRemoveAddress, AuditSubject::Source(source.id));
-        store.remove_source(source.id).await?;
+        let removed = self.remove_pool_address(&Requester::command_line(), address).await;
+        removed.map_err(of_address(address))?;
         Ok(json!({ "removed": address }))
     }
 
-    /// Restarts a warm-up, continues a paused one, or ends it.
-    pub async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
-        let source = self.find_source(address).await?;
-        let store = self.by_operator(Operation::IpPoolsWarmUp, AuditSubject::Source(source.id));
-        match state {
-            WarmUpState::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await?,
-            WarmUpState::Resume => store.resume_warmup(source.id).await?,
-            WarmUpState::End => store.set_source_warmup(source.id, None).await?,
-        }
-        self.pool_by_id(source.pool_id).await
+    pub async fn set_warm_up(
+        &self,
+        address: IpAddr,
+        change: WarmUpChange,
+    ) -> Result<Value, AdminError> {
+        let changed = self.change_warm_up(&Requester::command_line(), address, change).await;
+        Ok(shown_pool(&changed.map_err(of_address(address))?))
     }
 
     /// Messages that an address sent per day and receiver group, with their outcomes.
     pub async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
-        let source = self.find_source(address).await?;
-        let days = self.inner.store.source_days(source.id).await?;
+        let days = self.pool_address_history(&Requester::command_line(), address).await;
         let shown = |day: &SourceDay| {
             json!({
                 "day": day.day.to_rfc3339().split('T').next(),
@@ -92,7 +99,7 @@ impl App {
                 "complained": day.counts.complained,
             })
         };
-        Ok(days.iter().map(shown).collect())
+        Ok(days.map_err(of_address(address))?.iter().map(shown).collect())
     }
 
     pub async fn set_server_pool(&self, server: &str, pool: Option<&str>) -> Result<Value, AdminError> {
@@ -121,59 +128,65 @@ impl App {
             ))
         })
     }
+}
 
-    async fn pool_by_id(&self, id: PoolId) -> Result<Value, AdminError> {
-        let setup = self.inner.store.delivery_setup().await?;
-        let pool = setup.pools.iter().find(|pool| pool.id == id);
-        Ok(pool.map_or(Value::Null, |pool| self.shown_pool(pool, &setup.sources)))
-    }
-
-    async fn find_source(&self, address: IpAddr) -> Result<Source, AdminError> {
-        let setup = self.inner.store.delivery_setup().await?;
-        setup.sources.into_iter().find(|source| source.address == address).ok_or_else(|| {
-            AdminError::refused(format!(
-                "{address} is in no pool; `postroad admin pool list` shows the addresses"
-            ))
-        })
+fn named(what: String) -> impl FnOnce(AccountRefusal) -> AdminError {
+    move |refusal| match refusal {
+        AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
+        AccountRefusal::PoolInUse => AdminError::refused(format!(
+            "{what} is in use: remove its addresses and give its servers another pool first"
+        )),
+        other => in_words(other),
     }
 }
 
-/// Change of an address's warm-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WarmUpState {
-    Start,
-    Resume,
-    End,
+fn of_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
+    move |refusal| match refusal {
+        AccountRefusal::NotFound(_) => AdminError::refused(format!(
+            "{address} is in no pool; `postroad admin pool list` shows the addresses"
+        )),
+        AccountRefusal::Exists(_) => AdminError::refused(format!("the address {address} exists already")),
+        other => in_words(other),
+    }
 }
 
-impl App {
-    fn shown_pool(&self, pool: &Pool, sources: &[Source]) -> Value {
-        let now = self.inner.clock.now();
-        let is_over =
-            |source: &Source| source.warmup_day(now).is_some_and(|day| day >= self.inner.warm_up_days);
-        let addresses: Vec<Value> = sources
-            .iter()
-            .filter(|source| source.pool_id == pool.id)
-            .map(|source| {
-                json!({
-                    "address": source.address,
-                    "helo": source.helo,
-                    "weight": source.weight,
-                    "warm_up": match (&source.warmup_started_at, &source.warmup_paused_reason) {
-                        (None, _) => "none",
-                        (Some(_), None) if is_over(source) => "done",
-                        (Some(_), None) => "running",
-                        (Some(_), Some(_)) => "paused",
-                    },
-                    "warm_up_started_at": source.warmup_started_at.map(postroad_model::Timestamp::to_rfc3339),
-                    "warm_up_paused_reason": source.warmup_paused_reason,
-                    "sent_today": source.sent_today,
-                    "bounced_today": source.bounced_today,
-                    "complained_today": source.complained_today,
-                })
+/// Wrong fields are said one by one.
+fn in_words(refusal: AccountRefusal) -> AdminError {
+    match refusal {
+        AccountRefusal::Refused(Refusal::Validation(problems)) => {
+            let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            AdminError::refused(texts.join("; "))
+        }
+        other => other.into(),
+    }
+}
+
+fn shown_pool(view: &PoolView) -> Value {
+    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    let addresses: Vec<Value> = view
+        .addresses
+        .iter()
+        .map(|AddressView { source, warm_up, warm_up_day }| {
+            json!({
+                "address": source.address,
+                "helo": source.helo,
+                "weight": source.weight,
+                "warm_up": warm_up.as_str(),
+                "warm_up_day": warm_up_day,
+                "warm_up_started_at": time(source.warmup_started_at),
+                "warm_up_paused_reason": source.warmup_paused_reason,
+                "sent_today": source.sent_today,
+                "bounced_today": source.bounced_today,
+                "complained_today": source.complained_today,
             })
-            .collect();
-        json!({ "id": pool.id, "name": pool.name, "shared": pool.shared, "addresses": addresses })
-    }
+        })
+        .collect();
+    let pool = &view.pool;
+    json!({
+        "id": pool.id,
+        "name": pool.name,
+        "shared": pool.shared,
+        "account": pool.account_id,
+        "addresses": addresses,
+    })
 }

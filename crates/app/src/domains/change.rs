@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, Timestamp};
-use postroad_store::{AuditSubject, Domain, DomainFilter, DomainKey, KeyState, StoreError};
+use postroad_store::{AuditSubject, Domain, DomainKey, KeyState, StoreError};
 
 use super::check::RecordCheck;
 use super::create::parse_name;
@@ -13,45 +13,19 @@ use super::view::DomainView;
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
 use crate::accounts::Requester;
-use crate::{App, Caller, FieldProblem};
+use crate::{App, FieldProblem};
 
 /// Where mail is kept for good, its links work for this long.
 const LINKS_WORK_MAX: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[boxed_futures]
 impl App {
-    /// A domain that the caller's server may send from.
-    pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
-        let domain = self.usable_domain(caller, name).await?;
-        Ok(self.domain_view(domain).await)
-    }
-
     /// The records of the domain of that name, whoever owns it: for the DNS server of `postroad dev`.
     pub async fn records_to_publish(&self, name: &str) -> Result<Vec<RecordCheck>, DomainRefusal> {
         let name = parse_name(name)?;
         let found = self.inner.store.find_domains_named(name, 1).await?.pop();
         let view = self.domain_view(found.ok_or(DomainRefusal::NotFound)?).await;
         Ok(view.records.into_iter().map(|record| record.check).collect())
-    }
-
-    /// In the order of their ids, and whether there are more.
-    pub async fn list_domains(
-        &self,
-        caller: &Caller,
-        after: Option<DomainId>,
-        limit: usize,
-    ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
-        let filter = DomainFilter::UsableBy(caller.server_id);
-        let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
-        let has_more = found.len() > limit;
-        found.truncate(limit);
-        Ok((self.domain_views(found).await, has_more))
-    }
-
-    /// Only the server's own: the account's domains serve others too.
-    pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
-        let domain = self.own_domain(caller, name).await?;
-        self.delete_domain_by_id(&caller.requester(), domain.id).await
     }
 
     pub(crate) async fn delete_domain_by_id(
@@ -68,17 +42,6 @@ impl App {
     /// Until when links in mail that was sent by now have to work: for as long as the mail is kept here.
     pub(crate) fn links_until(&self) -> Timestamp {
         self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINKS_WORK_MAX))
-    }
-
-    /// Puts a key beside the one that signs. It takes over once its record is found.
-    pub async fn rotate_dkim(
-        &self,
-        caller: &Caller,
-        name: &str,
-        key: ImportedDkimKey,
-    ) -> Result<DomainView, DomainRefusal> {
-        let domain = self.own_domain(caller, name).await?;
-        self.rotate_dkim_of(&caller.requester(), domain, key).await
     }
 
     pub(crate) async fn rotate_dkim_of(
@@ -108,16 +71,5 @@ impl App {
         })?;
         let domain = self.inner.store.find_domain_by_id(domain.id).await?;
         Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
-    }
-
-    async fn own_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
-        let domain = self.usable_domain(caller, name).await?;
-        if domain.server_id.is_none() { Err(DomainRefusal::OfAccount) } else { Ok(domain) }
-    }
-
-    pub(super) async fn usable_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
-        // A malformed name is nobody's domain.
-        let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
-        self.inner.store.find_domain(caller.server_id, name).await?.ok_or(DomainRefusal::NotFound)
     }
 }

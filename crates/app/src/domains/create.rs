@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::DomainName;
+use postroad_model::{AccountId, DomainId, DomainName};
 use postroad_store::{AuditSubject, DomainOwner, KeyAlgorithm, NewDomain, StoreError};
 use tokio::time::timeout;
 
@@ -12,25 +12,14 @@ use super::schedule::FIRST_CHECK_AFTER;
 use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
-use crate::accounts::Requester;
-use crate::{App, Caller, FieldProblem};
+use crate::accounts::{Created, CreationKey, Requester};
+use crate::{App, FieldProblem};
 
 /// For the look at what the domain has already; without an answer the records are shown as for a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
 impl App {
-    /// Adds a domain of the caller's server.
-    pub async fn create_domain(
-        &self,
-        caller: &Caller,
-        name: &str,
-        key: ImportedDkimKey,
-    ) -> Result<DomainView, DomainRefusal> {
-        let name = parse_name(name)?;
-        self.create_domain_of(&caller.requester(), DomainOwner::Server(caller.server_id), name, key).await
-    }
-
     /// Adds a domain with a key of its own, and a second one if the installation makes those.
     pub(crate) async fn create_domain_of(
         &self,
@@ -38,10 +27,14 @@ impl App {
         owner: DomainOwner,
         name: DomainName,
         key: ImportedDkimKey,
-    ) -> Result<DomainView, DomainRefusal> {
+        creation: Option<CreationKey>,
+    ) -> Result<Created<DomainView>, DomainRefusal> {
         // Before anything that takes long.
         let limits = &self.inner.domain_limits;
         let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
+        if let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await? {
+            return Ok(made);
+        }
         if owned.has_name {
             return Err(DomainRefusal::Exists);
         }
@@ -51,13 +44,32 @@ impl App {
         let _permit = limits.begin_change(owned.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
         let new = self.new_domain(owner, name, key, false).await?;
-        let domain = self.recording(by, Operation::DomainsCreate, subject).create_domain(new).await;
-        let domain = domain.map_err(|error| match error {
+        let operation = Operation::DomainsCreate;
+        let key = creation.as_ref().map(|key| (owned.account_id, key));
+        let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await?
+        {
+            return Ok(made);
+        }
+        let domain = created.map_err(|error| match error {
             StoreError::LimitReached => DomainRefusal::TooMany { most: limits.per_owner_max },
             other => other.into(),
         })?;
         self.inner.verified.clear();
-        Ok(self.domain_view(domain).await)
+        Ok(Created { value: self.domain_view(domain).await, is_replay: false })
+    }
+
+    async fn domain_made_before(
+        &self,
+        account_id: AccountId,
+        creation: Option<&CreationKey>,
+    ) -> Result<Option<Created<DomainView>>, DomainRefusal> {
+        let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
+        let domain =
+            self.inner.store.find_domain_by_id(DomainId(id)).await?.ok_or(DomainRefusal::NotFound)?;
+        Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 
     /// With what its DNS says already of the records that exist once per domain: whoever follows us must not publish a second

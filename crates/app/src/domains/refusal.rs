@@ -3,6 +3,7 @@
 use postroad_store::StoreError;
 
 use crate::FieldProblem;
+use crate::accounts::AccountRefusal;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DomainRefusal {
@@ -22,8 +23,17 @@ pub enum DomainRefusal {
     /// A server's key may use it, not change it.
     #[error("the domain belongs to the account")]
     OfAccount,
+    /// The owner is unknown, or not the actor's.
+    #[error(transparent)]
+    Account(AccountRefusal),
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl From<AccountRefusal> for DomainRefusal {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self::Account(refusal)
+    }
 }
 
 /// Verbs about one domain say `NotFound` when it is not there.

@@ -102,20 +102,6 @@ struct TlsDetails {
 
 #[boxed_futures]
 impl App {
-    /// Reports about a verified domain that the caller's server may send from: before it is verified, it may be anybody's.
-    pub async fn domain_reports_of(
-        &self,
-        caller: &Caller,
-        name: &str,
-        period: ReportPeriod,
-    ) -> Result<DomainReports, DomainRefusal> {
-        let domain = self.usable_domain(caller, name).await?;
-        if !domain.is_verified() {
-            return Err(DomainRefusal::NotVerified);
-        }
-        Ok(self.sum_reports(domain.name, period).await?)
-    }
-
     pub(crate) async fn sum_reports(
         &self,
         name: DomainName,

@@ -10,12 +10,12 @@ use postroad_net::guarded_http::{GuardedHttp, PostFailure};
 use postroad_store::{Domain, DomainCheck, KeyAlgorithm, KeyState, StoreError};
 use serde_json::json;
 
+use super::DomainRefusal;
 use super::check::{ExpectedRecords, Purpose, RecordCheck, RecordStatus, Verdict, check};
 use super::facts::KnownFacts;
 use super::schedule::next_check_at;
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
-use super::{DomainRefusal, create};
-use crate::{App, Caller};
+use crate::App;
 
 /// Checks of one domain by hand are this far apart (contract 15).
 const APART: Duration = Duration::from_secs(10);
@@ -71,13 +71,6 @@ impl App {
 
     pub(super) fn checker(&self) -> Option<&DomainChecker> {
         self.inner.checker.get()
-    }
-
-    /// Checks a domain now and shows it; the last result if it was checked a moment ago.
-    pub async fn verify_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
-        let name = create::parse_name(name)?;
-        let found = self.inner.store.find_domain(caller.server_id, name).await?;
-        self.verify(found.ok_or(DomainRefusal::NotFound)?).await
     }
 
     pub(crate) async fn verify(&self, domain: Domain) -> Result<DomainView, DomainRefusal> {

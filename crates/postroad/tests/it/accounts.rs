@@ -7,45 +7,45 @@ use serde_json::{Value, json};
 use crate::world::{World, both_engines, envelope};
 
 /// Whoever calls: the header of the key, and the key.
-type Key<'a> = (&'a str, &'a str);
+pub(crate) type Key<'a> = (&'a str, &'a str);
 
-const ACCOUNT: &str = "X-Account-API-Key";
-const OPERATOR: &str = "X-Operator-API-Key";
-const SERVER: &str = "X-Server-API-Key";
+pub(crate) const ACCOUNT: &str = "X-Account-API-Key";
+pub(crate) const OPERATOR: &str = "X-Operator-API-Key";
+pub(crate) const SERVER: &str = "X-Server-API-Key";
 
-async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
+pub(crate) async fn call(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let (path, method) = (format!("/api/v1/{name}"), "POST".parse().expect("a method"));
     let reply = world.client.request(method, &path, &[key], body.to_string().into()).await;
     envelope(&reply.expect("the server answers"))
 }
 
-async fn done(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
+pub(crate) async fn done(world: &World, key: Key<'_>, name: &str, body: &Value) -> Value {
     let answer = call(world, key, name, body).await;
     assert_eq!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"].clone()
 }
 
-async fn code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
+pub(crate) async fn code(world: &World, key: Key<'_>, name: &str, body: &Value) -> String {
     let answer = call(world, key, name, body).await;
     assert_ne!(answer["status"], "success", "{name} {body}: {answer}");
     answer["data"]["code"].as_str().expect("a code").to_owned()
 }
 
-fn ready<'a>(world: &'a World, name: &str) -> &'a str {
+pub(crate) fn ready<'a>(world: &'a World, name: &str) -> &'a str {
     world.daemon.ready()[name].as_str().expect("the ready line has it")
 }
 
 /// An account with two servers and a key for each, made by the operator.
-struct Customer {
-    id: Value,
-    key: String,
+pub(crate) struct Customer {
+    pub(crate) id: Value,
+    pub(crate) key: String,
     account_key_id: Value,
-    servers: Vec<Value>,
+    pub(crate) servers: Vec<Value>,
     credentials: Vec<Value>,
-    server_keys: Vec<String>,
+    pub(crate) server_keys: Vec<String>,
 }
 
-async fn customer(world: &World, name: &str) -> Customer {
+pub(crate) async fn customer(world: &World, name: &str) -> Customer {
     let operator = (OPERATOR, ready(world, "operator_api_key"));
     let id = done(world, operator, "accounts/create", &json!({ "name": name })).await["id"].clone();
     let made = done(world, operator, "account_keys/create", &json!({"account": id, "name": "main"})).await;

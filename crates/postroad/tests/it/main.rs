@@ -22,6 +22,7 @@ mod explain_bounce;
 mod files;
 mod idempotency;
 mod injection;
+mod ip_pools;
 mod large;
 mod limits;
 mod lookup;

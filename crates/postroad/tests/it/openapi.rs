@@ -331,7 +331,19 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
     let invitation = visit.by_operator("users/invite", invitation).await["id"].clone();
     let person =
         visit.world.admin(&["user", "create", "anna@example.com", "--account", "acme"])["id"].clone();
+    let pool = visit.by_operator("ip_pools/create", json!({"name": "dedicated-1"})).await["id"].clone();
     for (path, good) in [
+        (
+            "ip_pools/add_address",
+            json!({"pool": pool, "address": "192.0.2.1", "helo": "mta1.example.com", "warm_up": true}),
+        ),
+        ("ip_pools/update_address", json!({"address": "192.0.2.1", "weight": 2})),
+        ("ip_pools/warm_up", json!({"address": "192.0.2.1", "action": "pause"})),
+        ("ip_pools/history", json!({"address": "192.0.2.1"})),
+        ("ip_pools/list", json!({"limit": 1})),
+        ("ip_pools/get", json!({ "id": pool })),
+        ("ip_pools/remove_address", json!({"address": "192.0.2.1"})),
+        ("ip_pools/delete", json!({ "id": pool })),
         ("accounts/create", json!({"name": "other"})),
         ("servers/create", json!({"account": account, "name": "news"})),
         ("credentials/create", json!({"server": server, "name": "x"})),
@@ -344,6 +356,9 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         ("servers/get", json!({ "id": server })),
         ("credentials/get", json!({ "id": credential })),
         ("accounts/update", json!({"id": account, "name": "acme 2"})),
+        ("domains/create", json!({"account": account, "name": "account.example"})),
+        ("domains/list", json!({"account": account, "limit": 1})),
+        ("ip_pools/create", json!({"name": "dedicated", "account": account})),
         ("account/get", json!({ "account": account })),
         ("account/update", json!({"account": account, "name": "acme 3"})),
         ("account/usage", json!({ "account": account })),

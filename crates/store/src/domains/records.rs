@@ -194,6 +194,8 @@ pub enum DomainFilter {
     UsableBy(ServerId),
     /// Those that belong to the account itself.
     OfAccount(AccountId),
+    /// Those of the account and of all its servers.
+    InAccount(AccountId),
 }
 
 /// A verified domain as a send needs it.

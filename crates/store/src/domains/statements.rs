@@ -118,6 +118,17 @@ pub(super) async fn find(
     with_keys(sql, row.into_iter().collect()).await.map(|mut found| found.pop())
 }
 
+/// A domain of the account itself.
+pub(super) async fn find_of_account(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    name: DomainName,
+) -> Result<Option<Domain>, StoreError> {
+    let text = concat!(select!(), "WHERE d.account_id = $1 AND d.server_id IS NULL AND d.name = $2");
+    let row = sql.query_opt(text, &[account_id.0.into(), name.as_str().into()]).await?;
+    with_keys(sql, row.into_iter().collect()).await.map(|mut found| found.pop())
+}
+
 /// The domains of that name, whoever owns them.
 pub(super) async fn find_named(
     sql: &Sql<'_>,
@@ -147,6 +158,9 @@ pub(super) async fn list(
             ),
             id.0,
         ),
+        DomainFilter::InAccount(id) => {
+            (concat!(select!(), "WHERE d.account_id = $1 AND d.id > $2 ORDER BY d.id LIMIT $3"), id.0)
+        }
         DomainFilter::UsableBy(id) => (
             concat!(
                 select!(),

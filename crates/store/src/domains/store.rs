@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
+use postroad_model::{AccountId, DomainId, DomainName, ServerId, Timestamp};
 
 use super::records::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainOwner, DomainTracking, NewDkimKey, NewDomain,
@@ -23,6 +23,15 @@ impl Store {
     /// A domain that the server may send from, verified or not. Its own goes before its account's.
     pub async fn find_domain(&self, server_id: ServerId, name: DomainName) -> Result<Option<Domain>> {
         self.read(move |sql| Box::pin(statements::find(sql, server_id, name))).await
+    }
+
+    /// A domain of the account itself, verified or not.
+    pub async fn find_account_domain(
+        &self,
+        account_id: AccountId,
+        name: DomainName,
+    ) -> Result<Option<Domain>> {
+        self.read(move |sql| Box::pin(statements::find_of_account(sql, account_id, name))).await
     }
 
     pub async fn find_domain_by_id(&self, id: DomainId) -> Result<Option<Domain>> {

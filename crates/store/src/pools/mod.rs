@@ -12,7 +12,7 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 pub use source_days::{SourceCounts, SourceDay};
-pub use sources::{NewSource, Senders, SendersOf, Source};
+pub use sources::{NewSource, Senders, SendersOf, Source, SourceChange};
 pub use warmup::WarmupPause;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,11 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql))).await
     }
 
+    /// Pools that the account's servers send from.
+    pub async fn list_pools_used_by(&self, account_id: AccountId) -> Result<Vec<PoolId>> {
+        self.read(move |sql| Box::pin(list_used_by(sql, account_id))).await
+    }
+
     /// `InUse` while servers send from it or it has sources.
     pub async fn delete_pool(&self, id: PoolId) -> Result<()> {
         self.change(move |sql| Box::pin(delete(sql, id))).await
@@ -70,6 +75,12 @@ pub(crate) async fn create(
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
     let rows = sql.query("SELECT id, name, shared, account_id FROM pools ORDER BY id", &[]).await?;
     rows.iter().map(read_pool).collect()
+}
+
+async fn list_used_by(sql: &Sql<'_>, account_id: AccountId) -> Result<Vec<PoolId>, StoreError> {
+    let text = "SELECT DISTINCT pool_id FROM servers WHERE account_id = $1 AND pool_id IS NOT NULL";
+    let rows = sql.query(text, &[account_id.0.into()]).await?;
+    rows.iter().map(|row| row.int(0).map(PoolId)).collect()
 }
 
 /// `InUse` while servers send from it or it has sources.

@@ -20,6 +20,13 @@ pub struct NewSource {
     pub warmup_started_at: Option<Timestamp>,
 }
 
+/// `None` leaves a value as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceChange {
+    pub helo: Option<DomainName>,
+    pub weight: Option<u32>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     pub id: SourceId,
@@ -89,6 +96,10 @@ impl Store {
         self.read(move |sql| Box::pin(list_sources(sql, now))).await
     }
 
+    pub async fn update_source(&self, id: SourceId, change: SourceChange) -> Result<()> {
+        self.change(move |sql| Box::pin(update_source(sql, id, change))).await
+    }
+
     pub async fn remove_source(&self, id: SourceId) -> Result<()> {
         self.change(move |sql| Box::pin(remove_source(sql, id))).await
     }
@@ -113,6 +124,18 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
     let id = SourceId(row.ok_or(StoreError::Conflict)?.int(0)?);
     let sources = list_sources(sql, now).await?;
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
+}
+
+async fn update_source(sql: &Sql<'_>, id: SourceId, change: SourceChange) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight) WHERE id = $1",
+        &[
+            id.0.into(),
+            change.helo.as_ref().map(DomainName::as_str).into(),
+            change.weight.map(i64::from).into(),
+        ],
+    )
+    .await
 }
 
 pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), StoreError> {

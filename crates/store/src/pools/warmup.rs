@@ -31,6 +31,12 @@ impl Store {
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
     }
 
+    /// Pauses a warm-up that is running; one that is paused keeps its reason.
+    pub async fn pause_source_warmup(&self, id: SourceId, reason: String) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(pause_by_hand(sql, id, reason, now))).await
+    }
+
     /// Goes on with a paused warm-up on the day of its plan on which it was paused. What was counted before does not
     /// pause it again.
     pub async fn resume_warmup(&self, id: SourceId) -> Result<()> {
@@ -68,6 +74,21 @@ pub(crate) async fn set_warmup(
     )
     .await?;
     judge_from_now(sql, id, now).await
+}
+
+async fn pause_by_hand(
+    sql: &Sql<'_>,
+    id: SourceId,
+    reason: String,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3
+         WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL",
+        &[id.0.into(), reason.into(), now.into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Goes on with a paused warm-up on the day of its plan on which it was paused.

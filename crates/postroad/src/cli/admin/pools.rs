@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use clap::Subcommand;
 use postroad_app::App;
-use postroad_app::admin::{AdminError, WarmUpState};
+use postroad_app::admin::AdminError;
+use postroad_app::ip_pools::WarmUpChange;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,8 +16,11 @@ pub(crate) enum PoolCommand {
         /// Its name
         name: String,
         /// Servers without a pool of their own send from it, and what a warming address may not take
-        #[arg(long)]
+        #[arg(long, conflicts_with = "account")]
         shared: bool,
+        /// Account that it is for, whose keys may see it and steer its warm-up: NAME or id
+        #[arg(long)]
+        account: Option<String>,
     },
     /// List pools with their addresses and their warm-up
     List,
@@ -41,18 +45,29 @@ pub(crate) enum PoolCommand {
         #[arg(long)]
         warm_up: bool,
     },
+    /// Change the name that an address greets with, or its share
+    UpdateAddress {
+        /// Address as `pool list` shows it
+        address: IpAddr,
+        /// The name it greets with; its PTR record should say the same
+        #[arg(long)]
+        helo: Option<String>,
+        /// Its share of the pool's mail
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        weight: Option<u32>,
+    },
     /// Remove an address
     RemoveAddress {
         /// Address as `pool list` shows it
         address: IpAddr,
     },
-    /// Start an address's warm-up again, resume a paused one, or end it
+    /// Start an address's warm-up again, pause it, resume a paused one, or end it
     WarmUp {
         /// Address as `pool list` shows it
         address: IpAddr,
-        /// start, resume or end
+        /// start, pause, resume or end
         #[arg(value_parser = parse_warm_up)]
-        state: WarmUpState,
+        change: WarmUpChange,
     },
     /// Show what an address sent on each day to each provider, and what bounced or was complained about
     History {
@@ -64,24 +79,21 @@ pub(crate) enum PoolCommand {
 impl PoolCommand {
     pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Create { name, shared } => app.create_pool(name, shared).await,
+            Self::Create { name, shared, account } => app.create_pool(name, shared, account.as_deref()).await,
             Self::List => app.list_pools().await,
             Self::Delete { name } => app.delete_pool(&name).await,
             Self::AddAddress { pool, address, helo, weight, warm_up } => {
-                app.add_address(&pool, address, &helo, weight, warm_up).await
+                app.add_address(&pool, address, helo, weight, warm_up).await
             }
+            Self::UpdateAddress { address, helo, weight } => app.update_address(address, helo, weight).await,
             Self::RemoveAddress { address } => app.remove_address(address).await,
-            Self::WarmUp { address, state } => app.set_warm_up(address, state).await,
+            Self::WarmUp { address, change } => app.set_warm_up(address, change).await,
             Self::History { address } => app.address_history(address).await,
         }
     }
 }
 
-fn parse_warm_up(text: &str) -> Result<WarmUpState, String> {
-    match text {
-        "start" => Ok(WarmUpState::Start),
-        "resume" => Ok(WarmUpState::Resume),
-        "end" => Ok(WarmUpState::End),
-        _ => Err("use start, resume or end".to_owned()),
-    }
+fn parse_warm_up(text: &str) -> Result<WarmUpChange, String> {
+    let known = WarmUpChange::ALL.iter().find(|(name, _)| *name == text);
+    known.map(|(_, change)| *change).ok_or_else(|| "use start, pause, resume or end".to_owned())
 }

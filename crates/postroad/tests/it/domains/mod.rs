@@ -1,5 +1,6 @@
 //! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
 
+mod by_account;
 mod command_line;
 mod limits;
 mod local_dns;

@@ -1,0 +1,65 @@
+//! ip_pools/add_address: an address for a pool.
+
+use postroad_app::ip_pools::NewAddress;
+use postroad_model::PoolId;
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use super::shared_params::{read_address, read_weight};
+use crate::account_params::{read_required_id, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// An address to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"pool": 2, "address": "192.0.2.1", "helo": "mta1.example.com", "warm_up": true}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct AddAddressIn {
+    /// Id of the pool.
+    pool: i64,
+    /// IPv4 or IPv6 address that a node can send from.
+    address: String,
+    /// The name it greets with; its PTR record should say the same.
+    helo: String,
+    /// Its share of the pool's mail, 1 to 1000; 1 if left out.
+    weight: Option<u32>,
+    /// Begin with few messages a day and grow.
+    warm_up: Option<bool>,
+}
+
+/// Add an address to a pool
+///
+/// For the operator. Answers with the pool.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/add_address",
+    tag = "ip_pools",
+    operation_id = "addIpPoolAddress",
+    request_body = AddAddressIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let added = call.app.add_pool_address(&call.caller, given).await.map_err(Failure::from);
+    Success::with_warnings(added.map(PoolOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `AddAddressIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<NewAddress, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let pool = PoolId(read_required_id(&mut fields, "pool", findings));
+    let address = read_address(&mut fields, findings);
+    let helo = read_required_text(&mut fields, "helo", findings);
+    let weight = read_weight(&mut fields, findings).unwrap_or(1);
+    let warm_up = fields.flag("warm_up", findings).unwrap_or(false);
+    fields.finish(findings);
+    Ok(NewAddress { pool, address, helo, weight, warm_up })
+}

@@ -1,0 +1,62 @@
+//! ip_pools/create: a new pool.
+
+use postroad_app::ip_pools::NewPoolRequest;
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use crate::account_params::{created, read_account, read_creation_key, read_required_text};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::{idempotency, json};
+
+/// A pool to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "dedicated-1", "account": 3}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreatePoolIn {
+    /// Unique, and not a number.
+    name: String,
+    /// Servers without a pool of their own send from it, and what a warming address may not take. There is one.
+    shared: Option<bool>,
+    /// Id of the account that it is for: its keys may see the pool and steer the warm-up of its addresses.
+    account: Option<i64>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
+}
+
+/// Create a pool
+///
+/// For the operator. Servers send from it once they are given the pool.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/create",
+    tag = "ip_pools",
+    operation_id = "createIpPool",
+    request_body = CreatePoolIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let made = call.app.create_ip_pool(&call.caller, given).await?;
+    Ok(created(made, PoolOut::from, warnings))
+}
+
+/// The fields of the request; their names are those of `CreatePoolIn`.
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewPoolRequest, Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "ip_pools/create", false, &object);
+    let mut fields = Fields::of_request(object);
+    let name = read_required_text(&mut fields, "name", findings);
+    let shared = fields.flag("shared", findings).unwrap_or(false);
+    let account = read_account(&mut fields, findings);
+    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    fields.finish(findings);
+    Ok(NewPoolRequest { name, shared, account, key })
+}

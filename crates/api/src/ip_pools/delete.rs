@@ -1,0 +1,27 @@
+//! ip_pools/delete: a pool that nobody uses.
+
+use super::get::{PoolIdIn, read};
+use super::pool_out::PoolOut;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// Delete a pool
+///
+/// For the operator. `IpPoolInUse` while it has addresses, or servers send from it. Answers with the pool as it was.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/delete",
+    tag = "ip_pools",
+    operation_id = "deleteIpPool",
+    request_body = PoolIdIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let deleted = call.app.delete_ip_pool(&call.caller, id).await.map_err(Failure::from);
+    Success::with_warnings(deleted.map(PoolOut::from), warnings)
+}

@@ -1,0 +1,51 @@
+//! ip_pools/get: one pool with its addresses.
+
+use postroad_app::access::Operation;
+use postroad_model::PoolId;
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use crate::account_params::read_required_id;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which pool.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 2}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct PoolIdIn {
+    id: i64,
+}
+
+/// Get a pool
+///
+/// With its addresses and their warm-up. An account sees its own pools, the shared one, and those that its servers send from.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/get",
+    tag = "ip_pools",
+    operation_id = "getIpPool",
+    request_body = PoolIdIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_ip_pool(&call.caller, Operation::IpPoolsGet, id).await.map_err(Failure::from);
+    Success::with_warnings(found.map(PoolOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `PoolIdIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<PoolId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = read_required_id(&mut fields, "id", findings);
+    fields.finish(findings);
+    Ok(PoolId(id))
+}

@@ -1,0 +1,70 @@
+//! ip_pools/list: the pools.
+
+use postroad_model::{AccountId, PoolId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::pool_out::{POOL_BYTES, PoolOut};
+use crate::account_params::{page_flags, read_account};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
+
+/// Which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListPoolsIn {
+    /// Id of an account, with the operator's key: those that it sees; all if left out.
+    account: Option<i64>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PoolListOut {
+    items: Vec<PoolOut>,
+}
+
+/// List pools
+///
+/// In the order they were made. An account sees its own pools, the shared one, and those that its servers send from.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/list",
+    tag = "ip_pools",
+    operation_id = "listIpPools",
+    request_body = ListPoolsIn,
+    responses((status = 200, body = Answer<PoolListOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (account, after, limit) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * POOL_BYTES).await?.into();
+    let (found, has_more) = call.app.list_ip_pools(&call.caller, account, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.pool.id.0.to_string());
+    let items = found.into_iter().map(PoolOut::from).collect();
+    Ok(Success { data: PoolListOut { items }, flags: page_flags(limit, next, warnings), memory })
+}
+
+/// The fields of the request; their names are those of `ListPoolsIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<AccountId>, Option<PoolId>, usize), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let account = read_account(&mut fields, findings);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(PoolId));
+    fields.finish(findings);
+    Ok((account, after, limit))
+}

@@ -1,0 +1,73 @@
+//! A pool as answers show it.
+
+use postroad_app::ip_pools::{AddressView, PoolView};
+use postroad_model::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// About what one pool takes, and one of its addresses.
+pub(super) const POOL_BYTES: usize = 8 << 10;
+
+/// A pool of addresses that mail leaves from.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PoolOut {
+    id: i64,
+    #[schema(example = "dedicated-1")]
+    name: String,
+    /// Whether servers without a pool of their own send from it.
+    shared: bool,
+    /// Id of the account that it is for; null for the operator's.
+    account: Option<i64>,
+    addresses: Vec<AddressOut>,
+}
+
+/// An address. Times are RFC 3339; counts are since midnight UTC.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddressOut {
+    #[schema(example = "192.0.2.1")]
+    address: String,
+    /// The name it greets with; its PTR record should say the same.
+    #[schema(example = "mta1.example.com")]
+    helo: String,
+    /// Its share of the pool's mail.
+    weight: u32,
+    /// `none` (the address is warm), `running`, `paused` or `done`.
+    warm_up: &'static str,
+    /// Day of the warm-up plan, from 1.
+    warm_up_day: Option<u32>,
+    warm_up_started_at: Option<String>,
+    warm_up_paused_reason: Option<String>,
+    sent_today: u64,
+    bounced_today: u64,
+    complained_today: u64,
+}
+
+impl From<PoolView> for PoolOut {
+    fn from(view: PoolView) -> Self {
+        Self {
+            id: view.pool.id.0,
+            name: view.pool.name,
+            shared: view.pool.shared,
+            account: view.pool.account_id.map(|id| id.0),
+            addresses: view.addresses.into_iter().map(AddressOut::from).collect(),
+        }
+    }
+}
+
+impl From<AddressView> for AddressOut {
+    fn from(view: AddressView) -> Self {
+        let AddressView { source, warm_up, warm_up_day } = view;
+        Self {
+            address: source.address.to_string(),
+            helo: source.helo.into(),
+            weight: source.weight,
+            warm_up: warm_up.as_str(),
+            warm_up_day,
+            warm_up_started_at: source.warmup_started_at.map(Timestamp::to_rfc3339),
+            warm_up_paused_reason: source.warmup_paused_reason,
+            sent_today: source.sent_today,
+            bounced_today: source.bounced_today,
+            complained_today: source.complained_today,
+        }
+    }
+}

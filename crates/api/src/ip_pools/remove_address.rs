@@ -1,0 +1,51 @@
+//! ip_pools/remove_address: an address that no mail leaves from any more.
+
+use std::net::IpAddr;
+
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use super::shared_params::read_address;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which address.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "192.0.2.1"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct AddressIn {
+    address: String,
+}
+
+/// Remove an address from its pool
+///
+/// For the operator. With its history. Answers with the pool.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/remove_address",
+    tag = "ip_pools",
+    operation_id = "removeIpPoolAddress",
+    request_body = AddressIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let address = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let removed = call.app.remove_pool_address(&call.caller, address).await.map_err(Failure::from);
+    Success::with_warnings(removed.map(PoolOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `AddressIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<IpAddr, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let address = read_address(&mut fields, findings);
+    fields.finish(findings);
+    Ok(address)
+}

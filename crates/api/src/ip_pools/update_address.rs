@@ -1,0 +1,59 @@
+//! ip_pools/update_address: HELO name and weight of an address.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use postroad_app::ip_pools::AddressChange;
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use super::shared_params::{read_address, read_weight};
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which address, and what changes.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "192.0.2.1", "weight": 10}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateAddressIn {
+    address: String,
+    /// The name it greets with; its PTR record should say the same.
+    helo: Option<String>,
+    /// Its share of the pool's mail, 1 to 1000.
+    weight: Option<u32>,
+}
+
+/// Change an address of a pool
+///
+/// For the operator. Answers with the pool.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/update_address",
+    tag = "ip_pools",
+    operation_id = "updateIpPoolAddress",
+    request_body = UpdateAddressIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let (address, change) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let updated = call.app.update_pool_address(&call.caller, address, change).await.map_err(Failure::from);
+    Success::with_warnings(updated.map(PoolOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateAddressIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, AddressChange), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let address = read_address(&mut fields, findings);
+    let helo = fields.text("helo", findings).map(Cow::into_owned);
+    let weight = read_weight(&mut fields, findings);
+    fields.finish(findings);
+    Ok((address, AddressChange { helo, weight }))
+}

@@ -1,0 +1,61 @@
+//! ip_pools/warm_up: start, pause, resume or end the warm-up of an address.
+
+use std::net::IpAddr;
+
+use postroad_app::ip_pools::WarmUpChange;
+use utoipa::ToSchema;
+
+use super::pool_out::PoolOut;
+use super::shared_params::read_address;
+use crate::account_params::read_required_text;
+use crate::endpoint::AccountCall;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which address, and what happens.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "192.0.2.1", "action": "pause"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct WarmUpIn {
+    address: String,
+    /// `start` (from the first day), `pause`, `resume` (on the day it was paused), or `end` (the address is warm).
+    action: String,
+}
+
+/// Steer the warm-up of an address
+///
+/// With the operator's key, or with that of the account that the pool is for. Answers with the pool, whose addresses show the state.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ip_pools/warm_up",
+    tag = "ip_pools",
+    operation_id = "warmUpIpPoolAddress",
+    request_body = WarmUpIn,
+    responses((status = 200, body = Answer<PoolOut>)),
+)]
+pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
+    let mut findings = Findings::default();
+    let (address, change) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let changed = call.app.change_warm_up(&call.caller, address, change).await.map_err(Failure::from);
+    Success::with_warnings(changed.map(PoolOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `WarmUpIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, WarmUpChange), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let address = read_address(&mut fields, findings);
+    let is_absent = fields.is_absent("action");
+    let action = read_required_text(&mut fields, "action", findings);
+    let known = WarmUpChange::ALL.iter().find(|(name, _)| *name == action);
+    if known.is_none() && !is_absent {
+        findings.problem("/action", "`action` should be `start`, `pause`, `resume` or `end`");
+    }
+    fields.finish(findings);
+    Ok((address, known.map_or(WarmUpChange::Resume, |(_, change)| *change)))
+}

@@ -1,0 +1,58 @@
+//! Domains for whoever works on one server, such as a person in the portal.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::DomainId;
+
+use super::view::DomainView;
+use super::{DomainRefusal, ImportedDkimKey};
+use crate::access::Operation;
+use crate::{App, Caller};
+
+#[boxed_futures]
+impl App {
+    /// Adds a domain of the caller's server.
+    pub async fn create_domain(
+        &self,
+        caller: &Caller,
+        name: &str,
+        key: ImportedDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        let created = self.create_domain_by(&caller.requester(), caller.into(), name, key, None).await?;
+        Ok(created.value)
+    }
+
+    /// A domain that the caller's server may send from.
+    pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
+        self.find_domain_by(&caller.requester(), caller.into(), name, Operation::DomainsGet).await
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_domains(
+        &self,
+        caller: &Caller,
+        after: Option<DomainId>,
+        limit: usize,
+    ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
+        self.list_domains_by(&caller.requester(), caller.into(), after, limit).await
+    }
+
+    /// Checks a domain now and shows it; the last result if it was checked a moment ago.
+    pub async fn verify_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
+        self.verify_domain_by(&caller.requester(), caller.into(), name).await
+    }
+
+    /// Only the server's own: the account's domains serve others too.
+    pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
+        self.delete_domain_by(&caller.requester(), caller.into(), name).await
+    }
+
+    /// Likewise.
+    pub async fn rotate_dkim(
+        &self,
+        caller: &Caller,
+        name: &str,
+        key: ImportedDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        self.rotate_dkim_by(&caller.requester(), caller.into(), name, key).await
+    }
+}

@@ -1,0 +1,194 @@
+//! Whose domains a call is about, and the domain that it names.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, DomainId, ServerId};
+use postroad_store::{Domain, DomainFilter, DomainOwner};
+
+use super::create::parse_name;
+use super::view::DomainView;
+use super::{DomainRefusal, DomainReports, ImportedDkimKey, ReportPeriod};
+use crate::access::{Actor, Operation, Subject, permit};
+use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
+use crate::{App, Caller};
+
+/// The owner as the caller names it. A server's key need not name any; an account's key names a server, or means the account
+/// itself; the operator's names either.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NamedOwner {
+    pub server: Option<ServerId>,
+    pub account: Option<AccountId>,
+}
+
+impl From<&Caller> for NamedOwner {
+    fn from(caller: &Caller) -> Self {
+        Self { server: Some(caller.server_id), account: None }
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// Adds a domain of the named owner.
+    pub async fn create_domain_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        key: ImportedDkimKey,
+        creation: Option<CreationKey>,
+    ) -> Result<Created<DomainView>, DomainRefusal> {
+        let owner = self.domain_owner(by, Operation::DomainsCreate, owner).await?;
+        let name = parse_name(name)?;
+        self.create_domain_of(by, owner, name, key, creation).await
+    }
+
+    pub async fn find_domain_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        operation: Operation,
+    ) -> Result<DomainView, DomainRefusal> {
+        let domain = self.domain_of(by, operation, owner, name).await?;
+        Ok(self.domain_view(domain).await)
+    }
+
+    /// In the order of their ids, and whether there are more: of a server those that it may send from, of an account all.
+    pub async fn list_domains_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        after: Option<DomainId>,
+        limit: usize,
+    ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
+        let operation = Operation::DomainsList;
+        let filter = if owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. }) {
+            match self.domain_owner(by, operation, owner).await? {
+                DomainOwner::Server(id) => DomainFilter::UsableBy(id),
+                DomainOwner::Account(id) => DomainFilter::InAccount(id),
+            }
+        } else {
+            let account = self.listed_account(by, operation, owner.account).await?;
+            account.map_or(DomainFilter::All, DomainFilter::InAccount)
+        };
+        let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        Ok((self.domain_views(found).await, has_more))
+    }
+
+    /// Checks a domain now and shows it; the last result if it was checked a moment ago.
+    pub async fn verify_domain_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+    ) -> Result<DomainView, DomainRefusal> {
+        let domain = self.domain_of(by, Operation::DomainsVerify, owner, name).await?;
+        self.verify(domain).await
+    }
+
+    pub async fn delete_domain_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+    ) -> Result<(), DomainRefusal> {
+        let domain = self.changeable_domain(by, Operation::DomainsDelete, owner, name).await?;
+        self.delete_domain_by_id(by, domain.id).await
+    }
+
+    /// Puts a key beside the one that signs. It takes over once its record is found.
+    pub async fn rotate_dkim_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        key: ImportedDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        let domain = self.changeable_domain(by, Operation::DomainsRotateDkim, owner, name).await?;
+        self.rotate_dkim_of(by, domain, key).await
+    }
+
+    /// Reports about a verified domain: before it is verified, it may be anybody's.
+    pub async fn domain_reports_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        period: ReportPeriod,
+    ) -> Result<DomainReports, DomainRefusal> {
+        let domain = self.domain_of(by, Operation::DomainsReports, owner, name).await?;
+        if !domain.is_verified() {
+            return Err(DomainRefusal::NotVerified);
+        }
+        Ok(self.sum_reports(domain.name, period).await?)
+    }
+
+    /// Another's server or account is refused like one that does not exist.
+    async fn domain_owner(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        named: NamedOwner,
+    ) -> Result<DomainOwner, DomainRefusal> {
+        if let Actor::ServerKey { server_id, .. } = by.actor {
+            return of_server_key(by, operation, server_id, named);
+        }
+        let Some(id) = named.server else {
+            return Ok(DomainOwner::Account(self.account_of(by, operation, named.account).await?));
+        };
+        let server = self.server_of(by, operation, id).await?;
+        if named.account.is_some_and(|account| account != server.account_id) {
+            return Err(AccountRefusal::NotFound(Thing::Server).into());
+        }
+        Ok(DomainOwner::Server(id))
+    }
+
+    /// A domain that the named server may send from, or one of the named account itself.
+    async fn domain_of(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        owner: NamedOwner,
+        name: &str,
+    ) -> Result<Domain, DomainRefusal> {
+        let owner = self.domain_owner(by, operation, owner).await?;
+        // What is no name is nobody's domain.
+        let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
+        let found = match owner {
+            DomainOwner::Server(id) => self.inner.store.find_domain(id, name).await?,
+            DomainOwner::Account(id) => self.inner.store.find_account_domain(id, name).await?,
+        };
+        found.ok_or(DomainRefusal::NotFound)
+    }
+
+    /// Whoever names a server changes its own domains only: the account's serve others too.
+    async fn changeable_domain(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        owner: NamedOwner,
+        name: &str,
+    ) -> Result<Domain, DomainRefusal> {
+        let names_server = owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. });
+        let domain = self.domain_of(by, operation, owner, name).await?;
+        if names_server && domain.server_id.is_none() { Err(DomainRefusal::OfAccount) } else { Ok(domain) }
+    }
+}
+
+/// A server's key may name its own server, and no other owner.
+fn of_server_key(
+    by: &Requester,
+    operation: Operation,
+    own: ServerId,
+    named: NamedOwner,
+) -> Result<DomainOwner, DomainRefusal> {
+    // The account of the server does not matter to its own key.
+    let account_id = AccountId(0);
+    let server = Subject::Server { id: named.server.unwrap_or(own), account_id };
+    permit(&by.actor, operation, server).map_err(AccountRefusal::of(Thing::Server))?;
+    if named.account.is_some() {
+        return Err(AccountRefusal::NotFound(Thing::Account).into());
+    }
+    Ok(DomainOwner::Server(own))
+}

@@ -1,0 +1,181 @@
+//! Addresses of pools: HELO names, weights, warm-up.
+
+use std::net::IpAddr;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{DomainName, PoolId};
+use postroad_store::{AuditSubject, NewSource, Source, SourceChange, SourceDay};
+
+use super::view::PoolView;
+use crate::access::{Operation, Subject, permit, permit_any};
+use crate::accounts::{AccountRefusal, Requester, Thing};
+use crate::{App, FieldProblem, Refusal};
+
+/// Addresses of one pool.
+const ADDRESSES_MAX: usize = 1_000;
+const WEIGHT_MAX: u32 = 1_000;
+
+#[derive(Debug, Clone)]
+pub struct NewAddress {
+    pub pool: PoolId,
+    pub address: IpAddr,
+    pub helo: String,
+    pub weight: u32,
+    /// Begin with few messages a day and grow.
+    pub warm_up: bool,
+}
+
+/// `None` leaves a value as it is.
+#[derive(Debug, Clone, Default)]
+pub struct AddressChange {
+    pub helo: Option<String>,
+    pub weight: Option<u32>,
+}
+
+/// Change of an address's warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpChange {
+    /// From the first day of the plan.
+    Start,
+    /// The days of the plan do not advance until it is resumed.
+    Pause,
+    Resume,
+    /// The address is warm.
+    End,
+}
+
+impl WarmUpChange {
+    pub const ALL: [(&'static str, Self); 4] =
+        [("start", Self::Start), ("pause", Self::Pause), ("resume", Self::Resume), ("end", Self::End)];
+}
+
+#[boxed_futures]
+impl App {
+    pub async fn add_pool_address(
+        &self,
+        by: &Requester,
+        given: NewAddress,
+    ) -> Result<PoolView, AccountRefusal> {
+        let operation = Operation::IpPoolsAddAddress;
+        let pool = self.find_ip_pool(by, operation, given.pool).await?;
+        let (helo, weight) = check(Some(&given.helo), Some(given.weight))?;
+        if pool.addresses.len() >= ADDRESSES_MAX {
+            return Err(AccountRefusal::problem("pool", "has the maximum number of addresses"));
+        }
+        let address = given.address.to_canonical();
+        let new = NewSource {
+            pool_id: given.pool,
+            address,
+            helo: helo.ok_or_else(|| AccountRefusal::missing("helo"))?,
+            weight: weight.unwrap_or(1),
+            warmup_started_at: given.warm_up.then(|| self.inner.clock.now()),
+        };
+        let store = self.recording(by, operation, AuditSubject::NewSource(address));
+        store.add_source(new).await.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        self.forget_setup();
+        self.find_ip_pool(by, operation, given.pool).await
+    }
+
+    pub async fn update_pool_address(
+        &self,
+        by: &Requester,
+        address: IpAddr,
+        given: AddressChange,
+    ) -> Result<PoolView, AccountRefusal> {
+        let operation = Operation::IpPoolsUpdateAddress;
+        let source = self.pool_address(by, operation, address).await?;
+        let (helo, weight) = check(given.helo.as_deref(), given.weight)?;
+        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        let changed = store.update_source(source.id, SourceChange { helo, weight }).await;
+        changed.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        self.forget_setup();
+        self.find_ip_pool(by, operation, source.pool_id).await
+    }
+
+    pub async fn remove_pool_address(
+        &self,
+        by: &Requester,
+        address: IpAddr,
+    ) -> Result<PoolView, AccountRefusal> {
+        let operation = Operation::IpPoolsRemoveAddress;
+        let source = self.pool_address(by, operation, address).await?;
+        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        store.remove_source(source.id).await.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        self.forget_setup();
+        self.find_ip_pool(by, operation, source.pool_id).await
+    }
+
+    pub async fn change_warm_up(
+        &self,
+        by: &Requester,
+        address: IpAddr,
+        change: WarmUpChange,
+    ) -> Result<PoolView, AccountRefusal> {
+        let operation = Operation::IpPoolsWarmUp;
+        let source = self.pool_address(by, operation, address).await?;
+        if change == WarmUpChange::Pause && source.warmup_started_at.is_none() {
+            return Err(AccountRefusal::problem("action", "`pause` is for an address that is warming up"));
+        }
+        let store = self.recording(by, operation, AuditSubject::Source(source.id));
+        let changed = match change {
+            WarmUpChange::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await,
+            WarmUpChange::Pause => store.pause_source_warmup(source.id, "paused by hand".to_owned()).await,
+            WarmUpChange::Resume => store.resume_warmup(source.id).await,
+            WarmUpChange::End => store.set_source_warmup(source.id, None).await,
+        };
+        changed.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        self.forget_setup();
+        self.find_ip_pool(by, operation, source.pool_id).await
+    }
+
+    /// Messages that an address sent per day and receiver group, with their outcomes.
+    pub async fn pool_address_history(
+        &self,
+        by: &Requester,
+        address: IpAddr,
+    ) -> Result<Vec<SourceDay>, AccountRefusal> {
+        let source = self.pool_address(by, Operation::IpPoolsHistory, address).await?;
+        Ok(self.inner.store.source_days(source.id).await?)
+    }
+
+    /// An address of a pool that the actor may do `operation` to.
+    async fn pool_address(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        address: IpAddr,
+    ) -> Result<Source, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let setup = self.inner.store.delivery_setup().await?;
+        let address = address.to_canonical();
+        let source = setup.sources.into_iter().find(|source| source.address == address);
+        let pool_id = source.as_ref().map(|source| source.pool_id);
+        let subject = match setup.pools.iter().find(|pool| Some(pool.id) == pool_id) {
+            Some(pool) => self.pool_subject(by, operation, pool).await?,
+            None => Subject::Absent,
+        };
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpAddress))?;
+        source.ok_or(AccountRefusal::NotFound(Thing::IpAddress))
+    }
+}
+
+/// Reports all problems at once.
+fn check(
+    helo: Option<&str>,
+    weight: Option<u32>,
+) -> Result<(Option<DomainName>, Option<u32>), AccountRefusal> {
+    let mut problems = Vec::new();
+    let helo = helo.and_then(|text| match DomainName::parse(text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            problems.push(FieldProblem::new("/helo", format!("`helo`: {error}")));
+            None
+        }
+    });
+    if weight.is_some_and(|weight| !(1..=WEIGHT_MAX).contains(&weight)) {
+        let message = format!("`weight` should be from 1 to {WEIGHT_MAX}");
+        problems.push(FieldProblem::new("/weight", message));
+    }
+    if problems.is_empty() { Ok((helo, weight)) } else { Err(Refusal::Validation(problems).into()) }
+}

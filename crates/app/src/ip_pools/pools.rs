@@ -1,0 +1,149 @@
+//! Creating, finding, listing and deleting pools.
+
+use std::collections::HashSet;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, PoolId};
+use postroad_store::{AuditSubject, Pool, StoreError};
+
+use super::view::PoolView;
+use crate::access::{Operation, Subject, permit, permit_any};
+use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
+use crate::{App, names};
+
+#[derive(Debug, Clone)]
+pub struct NewPoolRequest {
+    pub name: String,
+    /// Servers without a pool of their own send from it.
+    pub shared: bool,
+    /// The account that it is for.
+    pub account: Option<AccountId>,
+    pub key: Option<CreationKey>,
+}
+
+#[boxed_futures]
+impl App {
+    pub async fn create_ip_pool(
+        &self,
+        by: &Requester,
+        given: NewPoolRequest,
+    ) -> Result<Created<PoolView>, AccountRefusal> {
+        let operation = Operation::IpPoolsCreate;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::of(Thing::IpPool))?;
+        if let Some(id) = self.find_created(given.account, given.key.as_ref()).await? {
+            let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
+        if let Some(problem) = names::find_problem(&given.name) {
+            return Err(AccountRefusal::problem("name", problem));
+        }
+        if let Some(account) = given.account {
+            self.account_of(by, operation, Some(account)).await?;
+            if given.shared {
+                return Err(AccountRefusal::problem("shared", "pools belong to no account"));
+            }
+        }
+        let name = given.name.trim().to_owned();
+        let subject = AuditSubject::NewPool(name.clone());
+        let key = given.key.as_ref().map(|key| (given.account.unwrap_or(postroad_store::INSTALLATION), key));
+        let store = self.recording_creation(by, operation, subject, key);
+        let created = match given.account {
+            Some(account) => store.create_pool_for(name, account).await,
+            None => store.create_pool(name, given.shared).await,
+        };
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(id) = self.find_created(given.account, given.key.as_ref()).await?
+        {
+            let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
+        let pool = created.map_err(AccountRefusal::store(Thing::IpPool))?;
+        self.forget_setup();
+        Ok(Created { value: PoolView { pool, addresses: Vec::new() }, is_replay: false })
+    }
+
+    /// In the order of their ids, and whether there are more. An account sees its own pools, the shared one, and those that its
+    /// servers send from.
+    pub async fn list_ip_pools(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        after: Option<PoolId>,
+        limit: usize,
+    ) -> Result<(Vec<PoolView>, bool), AccountRefusal> {
+        let account = self.listed_account(by, Operation::IpPoolsList, account).await?;
+        let used = self.pools_used_by(account).await?;
+        let setup = self.inner.store.delivery_setup().await?;
+        let is_listed = |pool: &Pool| {
+            account.is_none_or(|account| is_visible(pool, account, &used))
+                && after.is_none_or(|after| pool.id > after)
+        };
+        let mut pools: Vec<Pool> = setup.pools.into_iter().filter(is_listed).take(limit + 1).collect();
+        let has_more = pools.len() > limit;
+        pools.truncate(limit);
+        let (days, now) = (self.inner.warm_up_days, self.inner.clock.now());
+        let view = |pool| PoolView::of(pool, &setup.sources, days, now);
+        Ok((pools.into_iter().map(view).collect(), has_more))
+    }
+
+    /// A pool that the actor may do `operation` to.
+    pub async fn find_ip_pool(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: PoolId,
+    ) -> Result<PoolView, AccountRefusal> {
+        permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
+        let setup = self.inner.store.delivery_setup().await?;
+        let pool = setup.pools.into_iter().find(|pool| pool.id == id);
+        let subject = match &pool {
+            Some(pool) => self.pool_subject(by, operation, pool).await?,
+            None => Subject::Absent,
+        };
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpPool))?;
+        let pool = pool.ok_or(AccountRefusal::NotFound(Thing::IpPool))?;
+        Ok(PoolView::of(pool, &setup.sources, self.inner.warm_up_days, self.inner.clock.now()))
+    }
+
+    /// Only one without addresses that no server sends from.
+    pub async fn delete_ip_pool(&self, by: &Requester, id: PoolId) -> Result<PoolView, AccountRefusal> {
+        let operation = Operation::IpPoolsDelete;
+        let found = self.find_ip_pool(by, operation, id).await?;
+        let store = self.recording(by, operation, AuditSubject::Pool(id));
+        store.delete_pool(id).await.map_err(|error| match error {
+            StoreError::InUse => AccountRefusal::PoolInUse,
+            other => AccountRefusal::store(Thing::IpPool)(other),
+        })?;
+        self.forget_setup();
+        Ok(found)
+    }
+
+    /// The owner of a pool. What an account's servers use is the account's to look at, not to change.
+    pub(super) async fn pool_subject(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        pool: &Pool,
+    ) -> Result<Subject, StoreError> {
+        if let Some(account) = pool.account_id {
+            return Ok(Subject::Account(account));
+        }
+        let Some(account) = by.actor.account_id().filter(|_| operation.is_read()) else {
+            return Ok(Subject::Installation);
+        };
+        let used = self.pools_used_by(Some(account)).await?;
+        Ok(if is_visible(pool, account, &used) { Subject::Account(account) } else { Subject::Installation })
+    }
+
+    async fn pools_used_by(&self, account: Option<AccountId>) -> Result<HashSet<PoolId>, StoreError> {
+        match account {
+            Some(account) => Ok(self.inner.store.list_pools_used_by(account).await?.into_iter().collect()),
+            None => Ok(HashSet::new()),
+        }
+    }
+}
+
+fn is_visible(pool: &Pool, account: AccountId, used: &HashSet<PoolId>) -> bool {
+    pool.account_id == Some(account) || pool.shared || used.contains(&pool.id)
+}
