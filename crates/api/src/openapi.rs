@@ -408,7 +408,6 @@ mod tests {
             assert!(read(b"{}", &mut findings).is_ok());
             findings.asked
         }
-        assert_eq!(asked(domains::create::read), documented("CreateDomainIn"));
         assert_eq!(asked(domains::rotate_dkim::read), documented("RotateDkimIn"));
         assert_eq!(asked(domains::get::read), documented("DomainNameIn"));
         assert_eq!(asked(domains::list::read), documented("ListDomainsIn"));

@@ -8,8 +8,7 @@ use postroad_model::{DomainName, Timestamp};
 use postroad_store::{DomainReport, ReportKind, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::DomainRefusal;
-use crate::{App, Caller};
+use crate::App;
 
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Reports that are read at once.
