@@ -64,7 +64,7 @@ pub enum AuthFailure {
 }
 
 impl Caller {
-    pub(crate) fn requester(&self) -> Requester {
+    pub fn requester(&self) -> Requester {
         Requester { actor: self.actor.clone(), address: Some(self.peer.address) }
     }
 }

@@ -19,6 +19,8 @@ const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
 const DELETED_AT_ONCE: usize = 100;
+/// Steps of removing deleted servers and accounts in one round; each is one transaction.
+const PURGE_STEPS_MAX: usize = 20;
 
 /// Last use of credentials, not stored yet.
 #[derive(Debug)]
@@ -108,6 +110,11 @@ impl App {
         while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         let over = self.window_start();
         while self.inner.store.purge_attempts(over, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        for _ in 0..PURGE_STEPS_MAX {
+            if !self.inner.store.purge_deleted().await? {
+                break;
+            }
+        }
         self.inner.store.purge_gates().await?;
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Request {
                 }
                 Ok(answer)
             }
-            Self::Audit(AuditCommand::Verify) => Ok(app.check_audit().await?),
+            Self::Audit(command) => Ok(command.execute(app).await?),
             Self::Queue(command) => queue::execute(app, queue_admin, command).await,
             Self::Feed(command) => feed::execute(app, command).await,
             Self::Trace { message } => trace::execute(app, queue_admin, &message).await,

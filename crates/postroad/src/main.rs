@@ -77,6 +77,8 @@ async fn run_command(cli: cli::Cli) -> anyhow::Result<()> {
         cli::Command::Admin(args) => commands::admin::run(args).await,
         cli::Command::Api(args) => commands::api_call::run(args).await,
         cli::Command::Audit(args) => commands::audit::run(args).await,
+        cli::Command::Completions { shell } => commands::shell_help::completions(shell),
+        cli::Command::Man => commands::shell_help::manual(),
         cli::Command::Queue(args) => commands::queue::run(args).await,
         cli::Command::Trace(args) => commands::trace::run(args).await,
         cli::Command::Webhook { command: cli::WebhookCommand::Listen(args) } => {

@@ -193,6 +193,9 @@ enum Engine {
     Postgres(postgres::Engine),
 }
 
+/// What a change did, for the audit log.
+type Described = serde_json::Map<String, serde_json::Value>;
+
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 #[boxed_futures]
@@ -276,6 +279,29 @@ impl Store {
             Box::pin(async move { audit::append::around(sql, &audit, now, job(sql)).await })
         });
         self.write_unaudited(audited).await
+    }
+
+    /// Like `write`, for changes of what is no single row: the job also says what it changed, or nothing.
+    async fn write_described<T: Send + 'static>(
+        &self,
+        job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
+    ) -> Result<T> {
+        let (audit, now) = (self.audit.clone(), self.clock.now());
+        let described: Job<T> = Box::new(move |sql| {
+            Box::pin(async move {
+                let (done, changed) = job(sql).await?;
+                if let (Some(audit), Some(changed)) = (audit, changed) {
+                    audit::append::describe(sql, &audit, changed, now).await?;
+                }
+                Ok(done)
+            })
+        });
+        self.write_unaudited(described).await
+    }
+
+    /// The store without an entry in the audit log, for a step of a larger change.
+    fn unaudited(&self) -> Self {
+        Self { audit: None, ..self.clone() }
     }
 
     async fn write_unaudited<T: Send + 'static>(&self, job: Job<T>) -> Result<T> {

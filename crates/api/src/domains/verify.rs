@@ -19,7 +19,7 @@ use crate::fields::Findings;
     request_body = DomainNameIn,
     responses((status = 200, body = Answer<DomainOut>)),
 )]
-pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
+pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
     let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;

@@ -140,7 +140,7 @@ fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> 
 }
 
 async fn add_one(call: &Call, given: SuppressionRequest) -> Result<AddedOneOut, Failure> {
-    let added = call.app.add_suppressions(call.caller.server_id, &[given]).await?;
+    let added = call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &[given]).await?;
     let added = added.into_iter().next().expect("there is a result for each").map_err(Failure::validation)?;
     Ok(AddedOneOut { status: status(added.is_new), suppression: added.stored.into() })
 }
@@ -152,7 +152,7 @@ async fn add_many(
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =
         items.into_iter().map(|item| item.map(|given| readable.push(given))).collect();
-    let added = call.app.add_suppressions(call.caller.server_id, &readable).await?;
+    let added = call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &readable).await?;
     drop(readable);
     let mut added = added.into_iter();
     let mut out = AddedManyOut::default();

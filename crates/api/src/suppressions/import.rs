@@ -125,7 +125,8 @@ async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
 }
 
 async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failure> {
-    let added = call.app.add_suppressions(call.caller.server_id, &part.given).await?;
+    let added =
+        call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &part.given).await?;
     for (line, added) in part.numbers.into_iter().zip(added) {
         match added {
             Ok(added) if added.is_new => out.added += 1,

@@ -102,7 +102,10 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>
 }
 
 async fn remove_one(call: &Call, address: String) -> Result<RemovedOneOut, Failure> {
-    let removed = call.app.remove_suppressions(call.caller.server_id, std::slice::from_ref(&address)).await?;
+    let removed = call
+        .app
+        .remove_suppressions(&call.caller.requester(), call.caller.server_id, std::slice::from_ref(&address))
+        .await?;
     let was_there = removed.into_iter().next().expect("there is a result for each")?;
     if !was_there {
         return Err(Reason::SuppressionNotFound.into());
@@ -117,7 +120,8 @@ async fn remove_many(
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =
         items.into_iter().map(|item| item.map(|address| readable.push(address))).collect();
-    let removed = call.app.remove_suppressions(call.caller.server_id, &readable).await?;
+    let removed =
+        call.app.remove_suppressions(&call.caller.requester(), call.caller.server_id, &readable).await?;
     let mut removed = readable.into_iter().zip(removed);
     let mut out = RemovedManyOut::default();
     for (index, item) in items.into_iter().enumerate() {

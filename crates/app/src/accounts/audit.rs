@@ -21,15 +21,35 @@ impl App {
         before: Option<i64>,
         limit: usize,
     ) -> Result<(Vec<AuditEntry>, bool), AccountRefusal> {
-        let operation = Operation::AccountAudit;
-        let account_id = if account == Some(INSTALLATION) && by.actor.is_operator() {
-            permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
-            INSTALLATION
-        } else {
-            self.account_of(by, operation, account).await?
-        };
+        let account_id = self.audited_account(by, account).await?;
         let found = self.inner.store.list_audit(account_id, filter, before, limit + 1).await?;
         Ok(page(found, limit))
+    }
+
+    /// Oldest first, behind the entry `after`; for exports, a part at a time.
+    pub async fn export_audit(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        filter: AuditFilter,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, AccountRefusal> {
+        let account_id = self.audited_account(by, account).await?;
+        Ok(self.inner.store.export_audit(account_id, filter, after, limit).await?)
+    }
+
+    async fn audited_account(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+    ) -> Result<AccountId, AccountRefusal> {
+        let operation = Operation::AccountAudit;
+        if account == Some(INSTALLATION) && by.actor.is_operator() {
+            permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+            return Ok(INSTALLATION);
+        }
+        self.account_of(by, operation, account).await
     }
 
     /// Checks the chains of all accounts.

@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountKeyId, Timestamp};
-use postroad_store::AccountKey;
+use postroad_store::{AccountKey, AuditEntry, AuditFilter, INSTALLATION};
 use serde_json::{Value, json};
 
 use super::AdminError;
@@ -11,6 +11,8 @@ use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester};
 
 /// Keys that one list shows.
 const LISTED_MAX: usize = 10_000;
+/// Entries in one part of an export; the control socket's answers stay small.
+const EXPORTED_AT_ONCE: usize = 500;
 
 #[boxed_futures]
 impl App {
@@ -64,6 +66,24 @@ impl App {
         Ok(shown(&revoked))
     }
 
+    /// One part of an account's log, oldest first; of the installation's own if there is no account. `next` is the last
+    /// entry of a part that may not be the last.
+    pub async fn show_audit(
+        &self,
+        account: Option<&str>,
+        filter: AuditFilter,
+        after: i64,
+    ) -> Result<Value, AdminError> {
+        let id = match account {
+            Some(account) => self.find_account(account).await?.id,
+            None => INSTALLATION,
+        };
+        let by = Requester::command_line();
+        let entries = self.export_audit(&by, Some(id), filter, after, EXPORTED_AT_ONCE).await?;
+        let next = entries.last().filter(|_| entries.len() == EXPORTED_AT_ONCE).map(|last| last.seq);
+        Ok(json!({ "entries": entries.iter().map(entry).collect::<Vec<_>>(), "next": next }))
+    }
+
     /// Fails if the log of any account is not whole.
     pub async fn check_audit(&self) -> Result<Value, AdminError> {
         let verdicts = self.verify_audit(&Requester::command_line()).await?;
@@ -84,6 +104,22 @@ impl From<AccountRefusal> for AdminError {
             other => Self::refused(other.to_string()),
         }
     }
+}
+
+fn entry(entry: &AuditEntry) -> Value {
+    json!({
+        "account": entry.account_id,
+        "seq": entry.seq,
+        "at": entry.at.to_rfc3339(),
+        "actor": entry.actor,
+        "actor_id": entry.actor_id,
+        "address": entry.address,
+        "operation": entry.operation,
+        "subject": entry.subject,
+        "subject_id": entry.subject_id,
+        "before": entry.before,
+        "after": entry.after,
+    })
 }
 
 fn shown(key: &AccountKey) -> Value {

@@ -1,12 +1,14 @@
 //! Admin commands for accounts.
 
 use postroad_boxed_futures::boxed_futures;
+use postroad_model::Timestamp;
 use postroad_store::{Account, AuditSubject, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
 use crate::App;
 use crate::access::Operation;
+use crate::accounts::Requester;
 
 #[boxed_futures]
 impl App {
@@ -29,6 +31,14 @@ impl App {
         let accounts = self.inner.store.list_accounts().await?;
         let account = accounts.iter().find(|account| account.id == id).ok_or(StoreError::NotFound)?;
         Ok(shown(account))
+    }
+
+    /// Deletes an account, or takes the deletion back.
+    pub async fn set_account_deleted(&self, name: &str, deleted: bool) -> Result<Value, AdminError> {
+        let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
+        let account =
+            if deleted { self.delete_customer(&by, id).await } else { self.restore_customer(&by, id).await };
+        Ok(shown(&account?))
     }
 
     pub(super) async fn find_account(&self, given: &str) -> Result<Account, AdminError> {
@@ -54,6 +64,7 @@ fn shown(account: &Account) -> Value {
         "name": account.name,
         "suspended": account.suspended_reason.is_some(),
         "suspended_reason": account.suspended_reason,
+        "delete_at": account.delete_at.map(Timestamp::to_rfc3339),
         "created_at": account.created_at.to_rfc3339(),
         "updated_at": account.updated_at.to_rfc3339(),
     })

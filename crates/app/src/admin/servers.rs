@@ -1,13 +1,14 @@
 //! Admin commands for servers; their limits are in `ceilings`.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::ServerMode;
+use postroad_model::{ServerMode, Timestamp};
 use postroad_store::{AuditSubject, NewServer, Server};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
 use crate::App;
 use crate::access::Operation;
+use crate::accounts::Requester;
 
 #[boxed_futures]
 impl App {
@@ -37,6 +38,14 @@ impl App {
         store.set_server_suspended(server.id, reason).await?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }
+
+    /// Deletes a server, or takes the deletion back.
+    pub async fn set_server_deleted(&self, given: &str, deleted: bool) -> Result<Value, AdminError> {
+        let (by, id) = (Requester::command_line(), self.find_server(given).await?.id);
+        let server =
+            if deleted { self.delete_server(&by, id).await } else { self.restore_server(&by, id).await };
+        Ok(shown(&server?))
+    }
 }
 
 pub(super) fn shown(server: &Server) -> Value {
@@ -57,6 +66,7 @@ pub(super) fn shown(server: &Server) -> Value {
         },
         "suspended": server.suspended_reason.is_some(),
         "suspended_reason": server.suspended_reason,
+        "delete_at": server.delete_at.map(Timestamp::to_rfc3339),
         "created_at": server.created_at.to_rfc3339(),
         "updated_at": server.updated_at.to_rfc3339(),
     })

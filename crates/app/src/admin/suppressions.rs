@@ -16,7 +16,7 @@ const AT_ONCE: usize = 1_000;
 impl App {
     pub async fn add_suppression(&self, server: &str, item: SuppressionRequest) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
-        match self.add_suppressions(server.id, &[item]).await?.pop() {
+        match self.add_suppressions(&Requester::command_line(), server.id, &[item]).await?.pop() {
             Some(Ok(added)) => {
                 let mut answer = shown(&added.stored);
                 answer["status"] = if added.is_new { "added" } else { "exists" }.into();
@@ -33,17 +33,22 @@ impl App {
         items: &[SuppressionRequest],
     ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
-        let results = self.add_suppressions(server.id, items).await?.into_iter().map(|ended| match ended {
-            Ok(added) if added.is_new => json!({ "status": "added" }),
-            Ok(_) => json!({ "status": "exists" }),
-            Err(problems) => json!({ "status": "error", "message": sentence(&problems) }),
-        });
+        let results =
+            self.add_suppressions(&Requester::command_line(), server.id, items).await?.into_iter().map(
+                |ended| match ended {
+                    Ok(added) if added.is_new => json!({ "status": "added" }),
+                    Ok(_) => json!({ "status": "exists" }),
+                    Err(problems) => json!({ "status": "error", "message": sentence(&problems) }),
+                },
+            );
         Ok(json!({ "results": results.collect::<Value>() }))
     }
 
     pub async fn remove_suppression(&self, server: &str, address: String) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
-        let removed = self.remove_suppressions(server.id, std::slice::from_ref(&address)).await?;
+        let removed = self
+            .remove_suppressions(&Requester::command_line(), server.id, std::slice::from_ref(&address))
+            .await?;
         match removed.into_iter().next() {
             Some(Ok(true)) => Ok(json!({ "removed": address })),
             Some(Err(problem)) => Err(AdminError::refused(problem.message)),

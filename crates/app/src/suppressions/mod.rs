@@ -6,12 +6,16 @@ mod csv_text;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
-use postroad_store::{AddedSuppression, StoreError, Suppression, SuppressionCursor, SuppressionFilter};
+use postroad_store::{
+    AddedSuppression, AuditSubject, StoreError, Suppression, SuppressionCursor, SuppressionFilter,
+};
 
 pub use check::SuppressionRequest;
 pub(crate) use csv_text::write_csv;
 pub use csv_text::{CsvLine, CsvList, CsvReader, read_csv};
 
+use crate::access::Operation;
+use crate::accounts::Requester;
 use crate::{App, FieldProblem, Refusal};
 
 /// Result for one item: the entry that is in force now, or its problems.
@@ -36,6 +40,7 @@ impl App {
     /// twice is harmless.
     pub async fn add_suppressions(
         &self,
+        by: &Requester,
         server_id: ServerId,
         given: &[SuppressionRequest],
     ) -> Result<Vec<AddedOrNot>, StoreError> {
@@ -43,7 +48,8 @@ impl App {
         let mut good = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
             given.iter().map(|given| given.check(now).map(|new| good.push(new))).collect();
-        let mut added = self.inner.store.add_suppressions(server_id, good).await?.into_iter();
+        let store = self.recording(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
+        let mut added = store.add_suppressions(server_id, good).await?.into_iter();
         let ended = checked.into_iter().map(|checked| {
             checked.map(|()| added.next().expect("the store answers for each that it was given"))
         });
@@ -53,6 +59,7 @@ impl App {
     /// Ends the suppression of addresses. Messages held for them stay held until they are released.
     pub async fn remove_suppressions(
         &self,
+        by: &Requester,
         server_id: ServerId,
         addresses: &[String],
     ) -> Result<Vec<RemovedOrNot>, StoreError> {
@@ -61,7 +68,8 @@ impl App {
             .iter()
             .map(|address| check::check_address(address).map(|address| good.push(address.into())))
             .collect();
-        let mut removed = self.inner.store.remove_suppressions(server_id, good).await?.into_iter();
+        let store = self.recording(by, Operation::SuppressionsRemove, AuditSubject::Suppressions(server_id));
+        let mut removed = store.remove_suppressions(server_id, good).await?.into_iter();
         let ended = checked.into_iter().map(|checked| {
             checked.map(|()| removed.next().expect("the store answers for each that it was given"))
         });

@@ -2,13 +2,14 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::TemplateId;
-use postroad_store::{NewTemplate, TemplateChange, TemplateContent, TemplateKind, TemplateRef};
+use postroad_store::{AuditSubject, NewTemplate, TemplateChange, TemplateContent, TemplateKind, TemplateRef};
 
 use super::content::{self, TemplateFields};
 use super::find::FoundTemplate;
 use super::limits::{ALIAS_BYTES_MAX, TEMPLATES_PER_SERVER, VERSIONS_KEPT};
 use super::refusal::TemplateRefusal;
 use super::render::aside;
+use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 use postroad_store::StoreError;
 
@@ -37,7 +38,8 @@ impl App {
         let before = TemplateContent { inline_css: true, ..TemplateContent::default() };
         let content = self.built(caller, kind, fields, before, problems).await?;
         let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
-        let store = &self.inner.store;
+        let subject = AuditSubject::NewTemplate(caller.server_id, new.name.clone());
+        let store = self.recording(&caller.requester(), Operation::TemplatesCreate, subject);
         let created =
             store.create_template(new, TEMPLATES_PER_SERVER).await.map_err(|error| match error {
                 StoreError::InUse => TemplateRefusal::TooMany,
@@ -46,7 +48,9 @@ impl App {
             })?;
         self.inner.templates.forget();
         if publish {
-            return self.publish_version(caller, created.id, created.latest).await;
+            return self
+                .publish_version(caller, created.id, created.latest, Operation::TemplatesPublish)
+                .await;
         }
         self.with_version(created, None).await
     }
@@ -81,11 +85,13 @@ impl App {
             return Err(TemplateRefusal::Validation(problems));
         };
         let change = TemplateChange { alias, name, content };
-        let changed = self.inner.store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
+        let subject = AuditSubject::Template(caller.server_id, id);
+        let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);
+        let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
         let changed = changed?;
         if publish {
-            return self.publish_version(caller, id, changed.latest).await;
+            return self.publish_version(caller, id, changed.latest, Operation::TemplatesPublish).await;
         }
         self.with_version(changed, None).await
     }
@@ -99,7 +105,7 @@ impl App {
         let found = self.inner.store.find_template(caller.server_id, request.template).await?;
         let template = found.ok_or(TemplateRefusal::NotFound)?;
         let version = request.version.unwrap_or(template.latest);
-        self.publish_version(caller, template.id, version).await
+        self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
     /// Makes mails of the version before the published one again, or of the one that is named.
@@ -111,7 +117,7 @@ impl App {
         let found = self.inner.store.find_template(caller.server_id, request.template).await?;
         let template = found.ok_or(TemplateRefusal::NotFound)?;
         let version = request.version.or(template.previous).ok_or(TemplateRefusal::NothingToRollBackTo)?;
-        self.publish_version(caller, template.id, version).await
+        self.publish_version(caller, template.id, version, Operation::TemplatesRollback).await
     }
 
     pub async fn delete_template(
@@ -122,6 +128,8 @@ impl App {
         let store = &self.inner.store;
         let template =
             store.find_template(caller.server_id, template).await?.ok_or(TemplateRefusal::NotFound)?;
+        let subject = AuditSubject::Template(caller.server_id, template.id);
+        let store = self.recording(&caller.requester(), Operation::TemplatesDelete, subject);
         store.delete_template(caller.server_id, template.id).await?;
         self.inner.templates.forget();
         Ok(template.id)
@@ -132,6 +140,7 @@ impl App {
         caller: &Caller,
         id: TemplateId,
         version: i64,
+        operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
         // It compiled when it was saved; a newer release may be stricter, and nobody's mails should stop for that.
         let compiled = self.compiled_template(caller.server_id, id, version).await?;
@@ -140,7 +149,9 @@ impl App {
             TemplateRefusal::NotFound => no_layout(),
             other => other,
         })?;
-        let published = self.inner.store.publish_template(caller.server_id, id, version).await;
+        let subject = AuditSubject::Template(caller.server_id, id);
+        let store = self.recording(&caller.requester(), operation, subject);
+        let published = store.publish_template(caller.server_id, id, version).await;
         self.inner.templates.forget();
         self.with_version(published?, Some(version)).await
     }

@@ -2,11 +2,12 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookFormat, WebhookId};
-use postroad_store::{Webhook, WebhookChange};
+use postroad_store::{AuditSubject, Webhook, WebhookChange};
 
 use super::WebhookRefusal;
 use super::create::{checked_format, checked_url};
 use super::events::{EventFilter, all_of, resolve};
+use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
 /// Requested changes; `None` keeps a setting.
@@ -42,7 +43,9 @@ impl App {
             format,
             enabled: changes.enabled,
         };
-        Ok(self.inner.store.change_webhook(caller.server_id, id, change).await?)
+        let subject = AuditSubject::Webhook(caller.server_id, id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksUpdate, subject);
+        Ok(store.change_webhook(caller.server_id, id, change).await?)
     }
 }
 

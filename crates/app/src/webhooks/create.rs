@@ -2,11 +2,12 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookFormat, WebhookUrl};
-use postroad_store::{NewWebhook, Webhook};
+use postroad_store::{AuditSubject, NewWebhook, Webhook};
 
 use super::WebhookRefusal;
 use super::events::{EventFilter, resolve};
 use super::new_secret;
+use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
 /// Requested webhook, not checked yet.
@@ -49,6 +50,8 @@ impl App {
             enabled: draft.enabled,
             secret: new_secret(),
         };
+        let subject = AuditSubject::NewWebhook(caller.server_id, new.secret.clone());
+        let store = self.recording(&caller.requester(), Operation::WebhooksCreate, subject);
         Ok(store.create_webhook(new).await?)
     }
 }

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookAttemptId, WebhookId};
-use postroad_store::{Webhook, WebhookAttempt, WebhookSecret};
+use postroad_store::{AuditSubject, Webhook, WebhookAttempt, WebhookSecret};
 use rand::RngCore as _;
 
 pub use change::WebhookChanges;
@@ -21,6 +21,7 @@ pub use events::{EventFilter, shown_events};
 pub use refusal::WebhookRefusal;
 pub use replay::ReplayRequest;
 
+use crate::access::Operation;
 use crate::{App, Caller};
 
 /// The old secret also signs for this long after a rotation.
@@ -47,7 +48,9 @@ impl App {
     }
 
     pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<(), WebhookRefusal> {
-        Ok(self.inner.store.delete_webhook(caller.server_id, id).await?)
+        let subject = AuditSubject::Webhook(caller.server_id, id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksDelete, subject);
+        Ok(store.delete_webhook(caller.server_id, id).await?)
     }
 
     /// Creates a new secret; for a day both sign.
@@ -57,7 +60,9 @@ impl App {
         id: WebhookId,
     ) -> Result<Webhook, WebhookRefusal> {
         let until = self.inner.clock.now().plus(PREVIOUS_SECRET_FOR);
-        let rotated = self.inner.store.rotate_webhook_secret(caller.server_id, id, new_secret(), until);
+        let subject = AuditSubject::Webhook(caller.server_id, id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksRotateSecret, subject);
+        let rotated = store.rotate_webhook_secret(caller.server_id, id, new_secret(), until);
         Ok(rotated.await?)
     }
 

@@ -19,7 +19,7 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
         details: fields.filled("details").map(ToOwned::to_owned),
         ..SuppressionRequest::default()
     };
-    let added = visit.app().add_suppressions(caller.server_id, &[request]).await?;
+    let added = visit.app().add_suppressions(&caller.requester(), caller.server_id, &[request]).await?;
     match added.into_iter().next() {
         Some(Err(problems)) => {
             list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(sentences(&problems))).await
@@ -31,7 +31,8 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
 pub(super) async fn remove(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SuppressionsRemove).await?;
     let address = form.fields.text("address").to_owned();
-    let removed = form.visit.app().remove_suppressions(caller.server_id, &[address]).await?;
+    let removed =
+        form.visit.app().remove_suppressions(&caller.requester(), caller.server_id, &[address]).await?;
     match removed.into_iter().next() {
         Some(Err(problem)) => Err(Problem::Invalid(format!("{}.", problem.message))),
         _ => Ok(see_other(&format!("/servers/{server}/suppressions?done=removed"))),

@@ -1,9 +1,15 @@
 //! Arguments of `postroad audit`, which are also the command on the control socket.
 
 use clap::{Args, Subcommand};
+use postroad_app::App;
+use postroad_app::admin::AdminError;
+use postroad_model::Timestamp;
+use postroad_store::AuditFilter;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::InstallationArgs;
+use super::values::parse_time;
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -17,4 +23,48 @@ pub(crate) struct AuditArgs {
 pub(crate) enum AuditCommand {
     /// Check that no entry was removed or changed
     Verify,
+    /// Print entries as JSON lines, oldest first
+    Export(AuditExportArgs),
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
+pub(crate) struct AuditExportArgs {
+    /// Name or id of the account; the installation's own entries if left out
+    #[arg(long)]
+    pub(crate) account: Option<String>,
+    /// Only of this operation, such as servers/update
+    #[arg(long)]
+    operation: Option<String>,
+    /// Only about this kind of thing, such as server
+    #[arg(long)]
+    subject: Option<String>,
+    /// Only about the thing with this id
+    #[arg(long)]
+    subject_id: Option<i64>,
+    /// Only by this kind of actor: command_line, operator_key, account_key, server_key, user
+    #[arg(long)]
+    actor: Option<String>,
+    /// Only from this time on
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+    since: Option<Timestamp>,
+    /// Only before this time
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// Only behind the entry with this number
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: i64,
+}
+
+impl AuditCommand {
+    pub(crate) async fn execute(self, app: &App) -> Result<Value, AdminError> {
+        match self {
+            Self::Verify => app.check_audit().await,
+            Self::Export(args) => {
+                let AuditExportArgs { account, operation, subject, subject_id, actor, since, until, after } =
+                    args;
+                let filter = AuditFilter { operation, subject, subject_id, actor, since, until };
+                app.show_audit(account.as_deref(), filter, after).await
+            }
+        }
+    }
 }

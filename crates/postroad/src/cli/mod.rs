@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AccountCommand, AdminArgs, AdminCommand, SuppressionCommand};
 pub(crate) use api_call::ApiArgs;
-pub(crate) use audit::{AuditArgs, AuditCommand};
+pub(crate) use audit::{AuditArgs, AuditCommand, AuditExportArgs};
 pub(crate) use dev::DevArgs;
 pub(crate) use explain::ExplainCommand;
 pub(crate) use installation::InstallationArgs;
@@ -72,6 +72,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: WebhookCommand,
     },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
     /// Say what a mail server's answer or a returned message means, and why
     Explain {
         #[command(subcommand)]
@@ -86,7 +94,7 @@ impl Command {
             Self::Dev(args) => args.json,
             Self::Serve(args) => args.json,
             Self::CheckConfig(args) => args.json,
-            Self::Config { .. } => false,
+            Self::Config { .. } | Self::Completions { .. } | Self::Man => false,
             Self::Admin(args) => args.installation.json,
             Self::Api(_) => true,
             Self::Audit(args) => args.installation.json,

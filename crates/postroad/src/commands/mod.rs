@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod explain_bounce;
 pub(crate) mod queue;
 pub(crate) mod serve;
+pub(crate) mod shell_help;
 mod suppressions;
 pub(crate) mod trace;
 pub(crate) mod webhook_listen;

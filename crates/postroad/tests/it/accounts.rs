@@ -79,6 +79,19 @@ async fn state(world: &World, customer: &Customer) -> Value {
     shown.into()
 }
 
+/// Everything that the keys of a customer show, but for what is recorded later.
+async fn all_of(world: &World, customer: &Customer) -> Value {
+    let own = (SERVER, customer.server_keys[0].as_str());
+    let mut shown = vec![state(world, customer).await];
+    for list in
+        ["domains/list", "webhooks/list", "templates/list", "suppressions/list", "server/get", "events/list"]
+    {
+        shown.push(done(world, own, list, &json!({})).await);
+    }
+    shown.push(done(world, (ACCOUNT, &customer.key), "users/list", &json!({})).await);
+    shown.into()
+}
+
 /// Every call about a thing of `of`, with the code for one that does not exist.
 fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
     let (server, credential) = (&of.servers[0], &of.credentials[0]);
@@ -143,6 +156,48 @@ both_engines! {
             listed["items"].as_array().unwrap().iter().map(|server| server["id"].to_string()).collect();
         assert_eq!(ids, one.servers.iter().map(ToString::to_string).collect());
         assert_eq!(state(&world, &other).await, before);
+    }
+
+    async fn no_endpoint_shows_or_changes_a_thing_of_another_by_any_key_or_id(world: World) {
+        let (one, other) = (customer(&world, "one").await, customer(&world, "zebra").await);
+        let own = (SERVER, other.server_keys[0].as_str());
+        // Of everything that a server has, one thing with a word that stands nowhere else.
+        let domain = done(&world, own, "domains/create", &json!({"name": "zebra.example"})).await;
+        let webhook = json!({"url": "https://zebra.example/in", "events": ["message.delivered"]});
+        let webhook = done(&world, own, "webhooks/create", &webhook).await["id"].clone();
+        let template = json!({"alias": "zebra", "name": "zebra", "subject": "zebra", "plain_body": "zebra"});
+        let template = done(&world, own, "templates/create", &template).await["id"].clone();
+        done(&world, own, "suppressions/add", &json!({"address": "zebra@example.com"})).await;
+        assert!(domain["name"].is_string());
+        let person = world.admin(&["user", "create", "zebra@example.com", "--account", "zebra"])["id"].clone();
+        let before = all_of(&world, &other).await;
+
+        let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
+        let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+        assert!(paths.len() > 80, "{}", paths.len());
+        let ids = [
+            &other.id, &other.servers[0], &other.credentials[0], &other.account_key_id, &webhook, &template, &person
+        ];
+        let mut bodies: Vec<Value> = ids.iter().map(|id| json!({"id": id, "reason": "x", "name": "x"})).collect();
+        bodies.push(json!({"account": other.id, "name": "x", "email": "x@example.com"}));
+        bodies.push(json!({"server": other.servers[0], "name": "x"}));
+        bodies.push(json!({"name": "zebra.example", "alias": "zebra", "address": "zebra@example.com"}));
+        let keys = [(ACCOUNT, &one.key), (SERVER, &one.server_keys[0]), (SERVER, &one.server_keys[1])];
+        for path in paths {
+            for body in &bodies {
+                for (header, key) in keys {
+                    let post = "POST".parse().unwrap();
+                    let reply = world.client.request(post, path, &[(header, key)], body.to_string().into()).await;
+                    let text = reply.unwrap().text().to_owned();
+                    // What was asked for may be repeated; nothing else of it may be said.
+                    let echoed = ["zebra.example", "zebra@example.com", "\"zebra\""].iter().fold(text.clone(), |text, word| {
+                        if body.to_string().contains(word) { text.replace(word, "") } else { text }
+                    });
+                    assert!(!echoed.contains("zebra"), "{path} {body} by {header}: {text}");
+                }
+            }
+        }
+        assert_eq!(all_of(&world, &other).await, before);
     }
 
     async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
@@ -210,6 +265,77 @@ both_engines! {
         assert!(success, "{err}");
         let verdict: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(verdict["whole"], true);
+    }
+
+    async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
+        let one = customer(&world, "one").await;
+        let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+        let before = done(&world, by, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
+        let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
+        let webhook = done(&world, own, "webhooks/create", &webhook).await;
+        let id = &webhook["id"];
+        done(&world, own, "webhooks/update", &json!({"id": id, "url": "https://hooks.example/other"})).await;
+        done(&world, own, "webhooks/rotate_secret", &json!({ "id": id })).await;
+        done(&world, own, "webhooks/delete", &json!({ "id": id })).await;
+        let template = json!({"name": "Hello", "subject": "Hi", "plain_body": "Hi {{ name }}"});
+        let template = done(&world, own, "templates/create", &template).await["id"].clone();
+        done(&world, own, "templates/publish", &json!({ "id": template })).await;
+        done(&world, own, "templates/update", &json!({"id": template, "subject": "Hello"})).await;
+        done(&world, own, "templates/delete", &json!({ "id": template })).await;
+        let addresses = json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});
+        call(&world, own, "suppressions/add", &addresses).await;
+        done(&world, own, "suppressions/remove", &json!({"address": "a@example.com"})).await;
+        // Refusals, and changes that change nothing.
+        for (name, body) in [
+            ("webhooks/create", json!({"url": "not a url"})),
+            ("webhooks/delete", json!({ "id": id })),
+            ("templates/create", json!({"name": "Bad", "subject": "{{", "plain_body": "x"})),
+            ("templates/publish", json!({ "id": template })),
+            ("suppressions/remove", json!({"address": "nobody@example.com"})),
+        ] {
+            code(&world, own, name, &body).await;
+        }
+        done(&world, own, "suppressions/add", &json!({"address": "b@example.com"})).await;
+
+        let log = done(&world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
+        let entries: Vec<&Value> = log.as_array().unwrap().iter().rev().skip(before.as_u64().unwrap() as usize).collect();
+        let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+        assert_eq!(names, [
+            "webhooks/create", "webhooks/update", "webhooks/rotate_secret", "webhooks/delete", "templates/create",
+            "templates/publish", "templates/update", "templates/delete", "suppressions/add", "suppressions/remove"
+        ]);
+        assert!(entries.iter().all(|entry| entry["actor"] == "server_key" && entry["address"] == "127.0.0.1"));
+        assert_eq!((&entries[0]["before"], &entries[0]["subject_id"]), (&Value::Null, id));
+        assert_eq!(entries[1]["after"]["url"], "https://hooks.example/other");
+        assert_eq!((&entries[3]["after"], &entries[7]["after"]), (&Value::Null, &Value::Null));
+        assert_eq!(entries[5]["after"]["published"], 1);
+        assert_eq!((&entries[8]["after"]["added"], &entries[9]["after"]["removed"]), (&json!(2), &json!(1)));
+        let text = log.to_string();
+        assert!(!text.contains("whsec_") && !text.contains("b@example.com"), "{text}");
+
+        // The same as JSON lines, oldest first, whole or filtered.
+        let (success, out, err) = world.audit_output(&["export", "--account", "one"]);
+        assert!(success, "{err}");
+        let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), log.as_array().unwrap().len());
+        assert_eq!(lines.iter().map(|line| line["seq"].as_i64().unwrap()).collect::<Vec<_>>(), (1..=lines.len() as i64).collect::<Vec<_>>());
+        let (_, out, _) = world.audit_output(&["export", "--account", "one", "--subject", "webhook", "--after", "7"]);
+        assert_eq!(out.lines().count(), 3, "{out}");
+        assert!(world.audit_output(&["verify"]).0);
+    }
+
+    async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world: World) {
+        let one = customer(&world, "one").await;
+        let own = (SERVER, one.server_keys[0].as_str());
+        assert!(world.admin(&["server", "delete", "one/shop"])["delete_at"].is_string());
+        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+        assert!(!world.admin_output(&["server", "delete", "one/shop"]).0, "it is deleted already");
+        assert!(world.admin(&["server", "restore", "one/shop"])["delete_at"].is_null());
+        done(&world, own, "server/get", &json!({})).await;
+        assert!(world.admin(&["account", "delete", "one"])["delete_at"].is_string());
+        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+        world.admin(&["account", "restore", "one"]);
+        done(&world, own, "server/get", &json!({})).await;
     }
 
     async fn keys_do_what_their_scopes_say(world: World) {

@@ -141,3 +141,23 @@ fn errors_of_commands_with_json_are_json() {
     let help = run(&["admin", "--json", "--help"]);
     assert!(help.status.success() && text(&help.stdout).contains("Usage:"), "help stays for people");
 }
+
+#[test]
+fn shells_complete_every_command_and_the_manual_names_it() {
+    let run = |arguments: &[&str]| {
+        let output =
+            std::process::Command::new(program()).args(arguments).output().expect("the program runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]);
+        for word in ["admin", "suppression", "set-up-link", "export", "completions"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let page = run(&["man"]);
+    for part in [".TH postroad", "POSTROAD SERVE", "check\\-config", "\\-\\-json"] {
+        assert!(page.contains(part), "{part}");
+    }
+}

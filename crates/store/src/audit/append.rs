@@ -20,6 +20,9 @@ pub(crate) async fn around<'a, T>(
     let before = audit.subject.snapshot(sql).await?;
     let done = change.await?;
     let after = audit.subject.snapshot(sql).await?;
+    // A new thing may have the name of an older one.
+    let is_other = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
+    let before = before.filter(|before| !is_other(before));
     if before != after {
         if let (Some(creation), Some(subject_id)) =
             (&audit.creation, after.as_ref().and_then(|subject| subject.id))
@@ -29,6 +32,17 @@ pub(crate) async fn around<'a, T>(
         append(sql, audit, before, after, now).await?;
     }
     Ok(done)
+}
+
+/// Records a change that says itself what it did.
+pub(crate) async fn describe(
+    sql: &Sql<'_>,
+    audit: &Audit,
+    changed: serde_json::Map<String, serde_json::Value>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let after = audit.subject.described(sql, changed).await?;
+    append(sql, audit, None, after, now).await
 }
 
 async fn append(

@@ -45,6 +45,17 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit as i64))).await
     }
 
+    /// Oldest first, behind the entry `after`.
+    pub async fn export_audit(
+        &self,
+        account_id: AccountId,
+        filter: AuditFilter,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>> {
+        self.read(move |sql| Box::pin(export(sql, account_id, filter, after, limit as i64))).await
+    }
+
     /// Accounts that have entries, behind `after`.
     pub async fn list_audited_accounts(&self, after: AccountId, limit: usize) -> Result<Vec<AccountId>> {
         let text = "SELECT account_id FROM audit_heads WHERE account_id > $1 ORDER BY account_id LIMIT $2";
@@ -125,6 +136,41 @@ async fn list(
             &[
                 account_id.0.into(),
                 before.unwrap_or(i64::MAX).into(),
+                filter.operation.into(),
+                filter.subject.into(),
+                filter.subject_id.into(),
+                filter.actor.into(),
+                filter.since.into(),
+                filter.until.into(),
+                limit.into(),
+            ],
+        )
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+async fn export(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    filter: AuditFilter,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<AuditEntry>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
+             FROM audit
+             WHERE account_id = $1 AND seq > $2
+               AND (CAST($3 AS TEXT) IS NULL OR operation = $3)
+               AND (CAST($4 AS TEXT) IS NULL OR subject = $4)
+               AND (CAST($5 AS BIGINT) IS NULL OR subject_id = $5)
+               AND (CAST($6 AS TEXT) IS NULL OR actor = $6)
+               AND (CAST($7 AS BIGINT) IS NULL OR at >= $7)
+               AND (CAST($8 AS BIGINT) IS NULL OR at < $8)
+             ORDER BY seq LIMIT $9",
+            &[
+                account_id.0.into(),
+                after.into(),
                 filter.operation.into(),
                 filter.subject.into(),
                 filter.subject_id.into(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use postroad_model::{
     AccountId, AccountKeyId, CredentialId, DomainId, DomainName, InvitationId, PoolId, ServerId, SourceId,
-    Timestamp, UserId,
+    TemplateId, Timestamp, UserId, WebhookId,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,6 +13,7 @@ use crate::domains::DomainOwner;
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::{self, Row, Sql};
+use crate::webhooks::WebhookSecret;
 
 /// The thing that a change is about. New things are named by what makes them unique, because they have no id yet.
 #[derive(Debug, Clone)]
@@ -31,6 +32,14 @@ pub enum AuditSubject {
     NewPool(String),
     Source(SourceId),
     NewSource(IpAddr),
+    Webhook(ServerId, WebhookId),
+    /// By its secret, which is not shown.
+    NewWebhook(ServerId, WebhookSecret),
+    Template(ServerId, TemplateId),
+    /// By its name; the newest if several have it.
+    NewTemplate(ServerId, String),
+    /// The whole list of a server: its entries say how many addresses changed, and name none.
+    Suppressions(ServerId),
     User(UserId),
     /// By the address in lower case.
     NewUser(String),
@@ -76,12 +85,16 @@ const DOMAIN_FIELDS: &[&str] =
 const POOL_FIELDS: &[&str] = &["name", "shared"];
 const SOURCE_FIELDS: &[&str] =
     &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
+const WEBHOOK_FIELDS: &[&str] = &["server", "url", "events", "format", "enabled", "secret_rotated_until"];
+const TEMPLATE_FIELDS: &[&str] = &["server", "alias", "name", "kind", "latest", "published"];
+const SUPPRESSIONS_FIELDS: &[&str] = &["server"];
 const USER_FIELDS: &[&str] = &["email", "name", "role", "operator", "password_changed_at", "two_factor"];
 const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
 
 /// Columns that hold 0 or 1.
-const FLAGS: [&str; 7] = ["hold", "test", "track_opens", "track_clicks", "shared", "operator", "two_factor"];
+const FLAGS: [&str; 8] =
+    ["hold", "test", "track_opens", "track_clicks", "shared", "operator", "two_factor", "enabled"];
 
 impl AuditSubject {
     pub(super) fn kind(&self) -> &'static str {
@@ -93,6 +106,9 @@ impl AuditSubject {
             Self::Domain(_) | Self::NewDomain(..) => "domain",
             Self::Pool(_) | Self::NewPool(_) => "ip_pool",
             Self::Source(_) | Self::NewSource(_) => "address",
+            Self::Webhook(..) | Self::NewWebhook(..) => "webhook",
+            Self::Template(..) | Self::NewTemplate(..) => "template",
+            Self::Suppressions(_) => "suppressions",
             Self::User(_) | Self::NewUser(_) => "user",
             Self::Invitation(_) | Self::NewInvitation(..) => "invitation",
             Self::Setting(_) => "setting",
@@ -101,8 +117,27 @@ impl AuditSubject {
 
     /// The subject now; `None` if it does not exist.
     pub(super) async fn snapshot(&self, sql: &Sql<'_>) -> Result<Option<Snapshot>, StoreError> {
+        if matches!(self, Self::Suppressions(_)) {
+            return Ok(None);
+        }
         let (row, fields) = self.find(sql).await?;
         row.map(|row| read(&row, fields)).transpose()
+    }
+
+    /// A subject that is no single row, with what a change did to it.
+    pub(super) async fn described(
+        &self,
+        sql: &Sql<'_>,
+        changed: Map<String, Value>,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let (row, fields) = self.find(sql).await?;
+        let snapshot = row.map(|row| read(&row, fields)).transpose()?;
+        Ok(snapshot.map(|mut snapshot| {
+            if let Some(fields) = snapshot.fields.as_object_mut() {
+                fields.extend(changed);
+            }
+            snapshot
+        }))
     }
 
     async fn find(&self, sql: &Sql<'_>) -> Result<(Option<Row>, &'static [&'static str]), StoreError> {
@@ -203,6 +238,36 @@ impl AuditSubject {
                  FROM sources s JOIN pools p ON p.id = s.pool_id WHERE s.address = $1",
                 vec![address.to_string().into()],
                 SOURCE_FIELDS,
+            ),
+            Self::Webhook(server_id, id) => (
+                "SELECT s.account_id, w.id, w.server_id, w.url, w.wants, w.format, w.enabled, w.previous_until
+                 FROM webhooks w JOIN servers s ON s.id = w.server_id WHERE w.server_id = $1 AND w.id = $2",
+                vec![server_id.0.into(), id.0.into()],
+                WEBHOOK_FIELDS,
+            ),
+            Self::NewWebhook(server_id, secret) => (
+                "SELECT s.account_id, w.id, w.server_id, w.url, w.wants, w.format, w.enabled, w.previous_until
+                 FROM webhooks w JOIN servers s ON s.id = w.server_id WHERE w.server_id = $1 AND w.secret = $2",
+                vec![server_id.0.into(), secret.0.as_str().into()],
+                WEBHOOK_FIELDS,
+            ),
+            Self::Template(server_id, id) => (
+                "SELECT s.account_id, t.id, t.server_id, t.alias, t.name, t.kind, t.latest, t.published
+                 FROM templates t JOIN servers s ON s.id = t.server_id WHERE t.server_id = $1 AND t.id = $2",
+                vec![server_id.0.into(), id.0.into()],
+                TEMPLATE_FIELDS,
+            ),
+            Self::NewTemplate(server_id, name) => (
+                "SELECT s.account_id, t.id, t.server_id, t.alias, t.name, t.kind, t.latest, t.published
+                 FROM templates t JOIN servers s ON s.id = t.server_id
+                 WHERE t.server_id = $1 AND t.name = $2 ORDER BY t.id DESC LIMIT 1",
+                vec![server_id.0.into(), name.as_str().into()],
+                TEMPLATE_FIELDS,
+            ),
+            Self::Suppressions(id) => (
+                "SELECT account_id, CAST(NULL AS BIGINT), id FROM servers WHERE id = $1",
+                vec![id.0.into()],
+                SUPPRESSIONS_FIELDS,
             ),
             Self::User(id) => (
                 "SELECT account_id, id, email, name, role, operator, password_changed_at,

@@ -8,6 +8,7 @@ pub(crate) mod creations;
 mod credential_list;
 mod credentials;
 mod deleted;
+mod purge;
 mod server_change;
 mod server_update;
 pub(crate) mod servers;

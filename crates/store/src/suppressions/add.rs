@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::postgres::suppression_rows::SuppressionRows;
 use crate::sql::{Sql, read_only, storable, to_json};
 use crate::sqlite::rows::insert_suppression;
-use crate::{Result, Store};
+use crate::{Described, Result, Store};
 
 /// Rows that one transaction takes: SQLite's one writer is kept from everybody's mail for a few milliseconds.
 pub(crate) const AT_ONCE: usize = 250;
@@ -37,11 +37,23 @@ impl Store {
             let rest = new.split_off(new.len().min(AT_ONCE));
             let some = std::mem::replace(&mut new, rest);
             let now = self.clock.now();
-            added.extend(self.write(move |sql| Box::pin(add(sql, server_id, some, now))).await?);
+            let job = self.write_described(move |sql| {
+                Box::pin(async move {
+                    let added = add(sql, server_id, some, now).await?;
+                    let count = added.iter().filter(|added| added.is_new).count();
+                    Ok((added, describe("added", count)))
+                })
+            });
+            added.extend(job.await?);
             self.last_suppressed.note([server_id], self.clock.now());
         }
         Ok(added)
     }
+}
+
+/// For the audit log: how many addresses changed. They are not named, because the log is kept when a person's data is erased.
+pub(super) fn describe(what: &str, count: usize) -> Option<Described> {
+    (count > 0).then(|| [(what.to_owned(), count.into())].into_iter().collect())
 }
 
 /// Inside a transaction. Keeps an existing entry, unless it has ended or the new one lasts longer. Returns the entries in

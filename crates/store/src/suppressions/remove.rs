@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
-use super::add::AT_ONCE;
+use super::add::{AT_ONCE, describe};
 use super::record::{address_key, erased_key};
 use crate::error::StoreError;
 use crate::sql::{Sql, storable, to_json};
@@ -29,7 +29,14 @@ impl Store {
             let rest = addresses.split_off(addresses.len().min(AT_ONCE));
             let some = std::mem::replace(&mut addresses, rest);
             let now = self.clock.now();
-            removed.extend(self.write(move |sql| Box::pin(remove(sql, server_id, some, now))).await?);
+            let job = self.write_described(move |sql| {
+                Box::pin(async move {
+                    let removed = remove(sql, server_id, some, now).await?;
+                    let count = removed.iter().filter(|removed| **removed).count();
+                    Ok((removed, describe("removed", count)))
+                })
+            });
+            removed.extend(job.await?);
         }
         Ok(removed)
     }

@@ -140,7 +140,7 @@ impl Store {
     /// Its waiting events are removed. Disabled first, so that nothing is added meanwhile.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
-        self.change_webhook(server_id, id, change).await?;
+        self.unaudited().change_webhook(server_id, id, change).await?;
         let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
         self.execute_one(text, vec![server_id.0.into(), id.0.into()]).await
     }

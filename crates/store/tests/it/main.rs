@@ -23,6 +23,7 @@ mod nodes;
 mod opening;
 mod outage;
 mod outcomes;
+mod purge;
 mod queue;
 mod queue_admin;
 mod recount;

@@ -28,6 +28,16 @@ pub(crate) enum AccountCommand {
         /// Name or id of the account
         name: String,
     },
+    /// Delete an account with all it has; it can be restored for seven days
+    Delete {
+        /// Name or id of the account
+        name: String,
+    },
+    /// Take a deletion back
+    Restore {
+        /// Name or id of the account
+        name: String,
+    },
 }
 
 impl AccountCommand {
@@ -37,6 +47,8 @@ impl AccountCommand {
             Self::List => app.list_accounts().await,
             Self::Suspend { name, reason } => app.suspend_account(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_account(&name, None).await,
+            Self::Delete { name } => app.set_account_deleted(&name, true).await,
+            Self::Restore { name } => app.set_account_deleted(&name, false).await,
         }
     }
 }

@@ -37,6 +37,16 @@ pub(crate) enum ServerCommand {
         /// NAME, ACCOUNT/NAME or id
         name: String,
     },
+    /// Delete a server with all it has; it can be restored for seven days
+    Delete {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+    },
+    /// Take a deletion back
+    Restore {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+    },
     /// Change between live and development; the server's own keys cannot make it live again
     SetMode {
         /// NAME, ACCOUNT/NAME or id
@@ -103,6 +113,8 @@ impl ServerCommand {
             Self::List => app.list_servers().await,
             Self::Suspend { name, reason } => app.suspend_server(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_server(&name, None).await,
+            Self::Delete { name } => app.set_server_deleted(&name, true).await,
+            Self::Restore { name } => app.set_server_deleted(&name, false).await,
             Self::SetMode { name, mode } => app.set_server_mode(&name, mode).await,
             Self::SetPool { name, pool } => app.set_server_pool(&name, pool.as_deref()).await,
             Self::SetRate { name, rate } => {

@@ -1,0 +1,139 @@
+//! Removal of servers and accounts that can no longer be restored, after the retention job has removed their mail. Few rows
+//! at a time; every statement is by the server or the account, so that nothing of another is touched.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, ServerId, Timestamp};
+
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// Rows of one table that one step removes.
+const ROWS_AT_ONCE: i64 = 500;
+/// Deleted servers that are looked at in one step: some may still have mail.
+const LOOKED_AT: i64 = 100;
+
+/// A table of a server's rows by its other key columns.
+macro_rules! of_server {
+    ($table:literal, $columns:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE server_id = $1 AND (",
+            $columns,
+            ") IN (SELECT ",
+            $columns,
+            " FROM ",
+            $table,
+            " WHERE server_id = $1 LIMIT $2)"
+        )
+    };
+}
+
+/// In this order: what refers to others goes before them.
+const OF_SERVER: &[&str] = &[
+    of_server!("webhook_queue", "webhook_id, event_id"),
+    of_server!("webhook_attempts", "id"),
+    of_server!("webhooks", "id"),
+    of_server!("template_versions", "template_id, version"),
+    of_server!("templates", "id"),
+    of_server!("suppressions", "address"),
+    of_server!("idempotency_keys", "key"),
+    of_server!("jobs", "id"),
+    of_server!("search_postings", "block, token"),
+    of_server!("search_blocks", "first_id"),
+    of_server!("counters", "grain, shape, at, dimensions"),
+    of_server!("counter_dimensions", "id"),
+    of_server!("counter_marks", "server_id"),
+    of_server!("recipient_domains", "block, domain"),
+    of_server!("server_hours", "hour"),
+    of_server!("delivery_transcripts", "message_id, delivery_id"),
+    of_server!("deliveries", "message_id, id"),
+    of_server!("messages", "id"),
+    of_server!("events", "id"),
+    "DELETE FROM logins WHERE credential_id IN (SELECT id FROM credentials WHERE server_id = $1 ORDER BY id LIMIT $2)",
+    of_server!("credentials", "id"),
+    "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
+    of_server!("domains", "id"),
+];
+
+/// Likewise of an account whose servers are gone.
+const OF_ACCOUNT: &[&str] = &[
+    "DELETE FROM user_sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM user_recovery_codes WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM user_addresses WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM users WHERE id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM account_keys WHERE id IN (SELECT id FROM account_keys WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM creations WHERE account_id = $1 AND key IN
+     (SELECT key FROM creations WHERE account_id = $1 ORDER BY key LIMIT $2)",
+    "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "UPDATE pools SET account_id = NULL WHERE id IN (SELECT id FROM pools WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM former_tracking_hosts WHERE account_id = $1 AND host IN
+     (SELECT host FROM former_tracking_hosts WHERE account_id = $1 ORDER BY host LIMIT $2)",
+];
+
+#[boxed_futures]
+impl Store {
+    /// Removes some rows of one server or account whose time to be restored is over. `false` if there are none, or if their
+    /// mail is still to be removed. The audit log of an account stays.
+    pub async fn purge_deleted(&self) -> Result<bool> {
+        let now = self.clock.now();
+        let found = self.read(move |sql| Box::pin(find(sql, now))).await?;
+        match found {
+            Some(Deleted::Server(id)) => self.change(move |sql| Box::pin(purge_server(sql, id))).await?,
+            Some(Deleted::Account(id)) => self.change(move |sql| Box::pin(purge_account(sql, id))).await?,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+enum Deleted {
+    Server(ServerId),
+    Account(AccountId),
+}
+
+async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Deleted>, StoreError> {
+    let text = "SELECT id FROM servers WHERE delete_at <= $1 ORDER BY delete_at LIMIT $2";
+    for row in sql.query(text, &[now.into(), LOOKED_AT.into()]).await? {
+        let id = row.int(0)?;
+        let mut has_mail = false;
+        for text in [
+            "SELECT server_id FROM sends WHERE server_id = $1 LIMIT 1",
+            "SELECT server_id FROM queue WHERE server_id = $1 LIMIT 1",
+        ] {
+            has_mail |= sql.query_opt(text, &[id.into()]).await?.is_some();
+        }
+        if !has_mail {
+            return Ok(Some(Deleted::Server(ServerId(id))));
+        }
+    }
+    let text = "SELECT a.id FROM accounts a WHERE a.delete_at <= $1
+                AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.account_id = a.id) ORDER BY a.delete_at LIMIT 1";
+    let account = sql.query_opt(text, &[now.into()]).await?;
+    account.map(|row| Ok(Deleted::Account(AccountId(row.int(0)?)))).transpose()
+}
+
+async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
+    for text in OF_SERVER {
+        if sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await? > 0 {
+            return Ok(());
+        }
+    }
+    // Nothing refers to it any more: its name is free.
+    sql.execute("DELETE FROM servers WHERE id = $1", &[id.0.into()]).await?;
+    Ok(())
+}
+
+async fn purge_account(sql: &Sql<'_>, id: AccountId) -> Result<(), StoreError> {
+    for text in OF_ACCOUNT {
+        if sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await? > 0 {
+            return Ok(());
+        }
+    }
+    sql.execute("DELETE FROM accounts WHERE id = $1", &[id.0.into()]).await?;
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Deleted servers and accounts: when their time is over all their rows go, few at a time, and nobody else's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postroad_model::{EventSet, Scope, ServerId, SuppressionReason, WebhookFormat};
+use postroad_store::{
+    DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewSuppression, NewTemplate, NewUser, NewWebhook,
+    StoreError, TemplateContent, TemplateKind, WebhookSecret,
+};
+
+use crate::fixture::{Fixture, create_server, new_key, on_both_engines};
+
+on_both_engines!(
+    a_deleted_server_goes_with_all_it_has_and_nobody_elses,
+    a_deleted_account_goes_and_its_name_is_free
+);
+
+/// Tables that have rows of a server.
+const TABLES: [&str; 7] =
+    ["credentials", "domains", "webhooks", "templates", "template_versions", "suppressions", "servers"];
+
+/// Gives a server one of everything, and `suppressions` addresses.
+async fn fill(fixture: &Fixture, server_id: ServerId, suppressions: usize) {
+    let store = &fixture.store;
+    let id = server_id.0 as u8;
+    let credential = NewCredential {
+        server_id,
+        name: "web".into(),
+        key_hash: KeyHash([id; 32]),
+        secret_hash: KeyHash([id + 100; 32]),
+        scope: Scope::Full,
+        allow: Vec::new(),
+        hold: false,
+        test: false,
+        expires_at: None,
+    };
+    store.create_credential(credential).await.expect("the store works");
+    let mut domain = fixture.new_domain("example.com");
+    domain.owner = DomainOwner::Server(server_id);
+    domain.keys = vec![new_key("one", KeyAlgorithm::Rsa)];
+    store.create_domain(domain).await.expect("the store works");
+    let webhook = NewWebhook {
+        server_id,
+        url: "https://hooks.example/in".into(),
+        events: EventSet::from_bits(1),
+        format: WebhookFormat::Standard,
+        enabled: true,
+        secret: WebhookSecret("whsec_one".into()),
+    };
+    store.create_webhook(webhook).await.expect("the store works");
+    let template = NewTemplate {
+        server_id,
+        alias: None,
+        name: "Hello".into(),
+        kind: TemplateKind::Standard,
+        content: TemplateContent::default(),
+    };
+    store.create_template(template, 10).await.expect("the store works");
+    let addresses = (0..suppressions).map(|number| NewSuppression {
+        address: format!("{number}@example.com"),
+        reason: SuppressionReason::Manual,
+        details: String::new(),
+        origin_message_id: None,
+        expires_at: None,
+    });
+    store.add_suppressions(server_id, addresses.collect()).await.expect("the store works");
+}
+
+async fn counts(fixture: &Fixture) -> BTreeMap<&'static str, i64> {
+    let mut counts = BTreeMap::new();
+    for table in TABLES.into_iter().chain(["accounts", "users", "domain_keys"]) {
+        let count = fixture.query_int(&format!("SELECT count(*) FROM {table}")).await;
+        counts.insert(table, count);
+    }
+    counts
+}
+
+async fn purge(fixture: &Fixture) -> usize {
+    let mut steps = 0;
+    while fixture.store.purge_deleted().await.expect("the store works") {
+        steps += 1;
+        assert!(steps < 100, "it ends");
+    }
+    steps
+}
+
+async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture) {
+    let store = &fixture.store;
+    fill(&fixture, fixture.other_server, 3).await;
+    let before = counts(&fixture).await;
+    let doomed = create_server(store, fixture.account, "Doomed").await;
+    fill(&fixture, doomed, 1_200).await;
+    let until = fixture.in_secs(7 * 24 * 3_600);
+    store.set_server_deleted(doomed, Some(until)).await.expect("it works");
+    assert_eq!(purge(&fixture).await, 0, "it can still be restored");
+    fixture.clock.advance(Duration::from_hours(7 * 24));
+
+    // Its mail goes first, by the retention job.
+    let mail = fixture.send(doomed, &["ann@example.com"], postroad_store::InitialState::Pending, b"x");
+    fixture.accept(mail).await;
+    assert_eq!(purge(&fixture).await, 0);
+    for table in ["sends", "messages", "deliveries", "events", "queue"] {
+        fixture.execute(&format!("DELETE FROM {table} WHERE server_id = {doomed}")).await;
+    }
+    let steps = purge(&fixture).await;
+    assert!(steps >= 3 + 6, "1,200 addresses go in three steps, the rest one by one: {steps}");
+    assert_eq!(counts(&fixture).await, before);
+    assert!(store.find_server(doomed).await.expect("it works").is_none());
+    create_server(store, fixture.account, "Doomed").await;
+}
+
+async fn a_deleted_account_goes_and_its_name_is_free(fixture: Fixture) {
+    let store = &fixture.store;
+    fill(&fixture, fixture.server, 3).await;
+    let before = counts(&fixture).await;
+    let account = store.create_account("Gone".into()).await.expect("it works").id;
+    let server = create_server(store, account, "Live").await;
+    fill(&fixture, server, 3).await;
+    let person = NewUser {
+        account_id: account,
+        email: "ann@example.com".into(),
+        name: String::new(),
+        role: postroad_model::UserRole::Owner,
+        operator: false,
+        password_hash: None,
+    };
+    store.create_user(person).await.expect("it works");
+    store.set_account_deleted(account, Some(fixture.in_secs(60))).await.expect("it works");
+    fixture.clock.advance(Duration::from_mins(2));
+    assert_eq!(purge(&fixture).await, 0, "its servers are not ended yet");
+    store.end_deleted_servers(10).await.expect("it works");
+    assert!(purge(&fixture).await > 0);
+    assert_eq!(counts(&fixture).await, before);
+    let restored = store.set_account_deleted(account, None).await;
+    assert!(matches!(restored, Err(StoreError::NotFound)), "{restored:?}");
+    store.create_account("Gone".into()).await.expect("the name is free");
+}
