@@ -47,7 +47,7 @@ impl SmtpAddresses {
             "bounce_port": port(self.bounce),
         });
         // Optional fields that scripts do not rely on.
-        for (name, address) in [("extra_port", self.extra), ("plain_port", self.open.or(self.plain))] {
+        for (name, address) in [("extra_port", self.extra), ("plain_port", self.plain.or(self.open))] {
             if let Some(port) = port(address) {
                 settings[name] = json!(port);
             }

@@ -91,7 +91,7 @@ fn environment_wins_over_the_file_and_the_file_over_the_default() {
         ("POSTROAD_HTTP_TRUSTED_PROXIES", "10.0.0.0/8, ::1"),
         ("POSTROAD_HTTP_LISTEN", ""),
         ("POSTROAD_DATA_DIR", "/var/lib/postroad"),
-        ("POSTROAD_DATABASE", "postgres://me:secret@db/postroad?password=secret"),
+        ("POSTROAD_DATABASE", "postgres://me:hunter2@db/postroad?password=hunter2"),
         ("POSTROAD_LOG_FORMAT", "json"),
         ("POSTROAD_LOG", "debug"),
         ("POSTROAD_CONFIG", "elsewhere.toml"),
@@ -105,7 +105,7 @@ fn environment_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(config.http.listen, None);
     assert_eq!(config.data_dir, PathBuf::from("/var/lib/postroad"));
     assert_eq!(config.log.format, LogFormat::Json);
-    assert!(!format!("{config:?}").contains("secret"));
+    assert!(!format!("{config:?}").contains("hunter2"));
 }
 
 #[test]

@@ -77,7 +77,7 @@ async fn unread_errors(world: &World, streams: usize) -> Vec<TcpStream> {
     let events: Vec<String> = (0..65_001).map(|number| format!("\"{number}\"")).collect();
     let body = format!("{{\"url\": \"https://example.com/\", \"events\": [{}]}}", events.join(","));
     let request = format!(
-        "POST /api/v1/webhooks/create HTTP/1.1\r\nHost: x\r\nX-Server-API-Key: {}\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /api/v1/webhooks/create HTTP/1.1\r\nHost: localhost\r\nX-Server-API-Key: {}\r\nContent-Length: {}\r\n\r\n{body}",
         world.key,
         body.len()
     );

@@ -58,7 +58,7 @@ both_engines! {
     async fn a_request_over_the_limit_is_refused_before_it_is_read(world: World) {
         let address = world.daemon.ready()["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
         let head = format!(
-            "POST {SEND} HTTP/1.1\r\nHost: x\r\nX-Server-API-Key: {}\r\nContent-Type: application/json\r\n\
+            "POST {SEND} HTTP/1.1\r\nHost: localhost\r\nX-Server-API-Key: {}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n",
             world.key,
             REQUEST_MAX + 1

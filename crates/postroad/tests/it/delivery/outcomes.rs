@@ -38,9 +38,10 @@ both_engines! {
                 "mx": "mx.moving.example", "remote_ip": peer.address().ip().to_string(),
                 "source_ip": delivery["source_ip"], "tls": null, "code": 451, "enhanced_code": "4.3.0",
                 "bounce_class": "other", "next_attempt_at": delivery["next_attempt_at"],
-                "possible_duplicate": false,
+                "possible_duplicate": false, "tls_policy": null, "dkim": delivery["dkim"],
             });
             assert_eq!(*delivery, expected);
+            assert_eq!(delivery["dkim"].as_array().map(Vec::len), Some(1), "{delivery}");
             assert!(delivery["id"].is_i64() && delivery["log_id"].as_str().is_some_and(|id| !id.is_empty()));
             assert!(delivery["time"].as_f64().is_some_and(|time| time > 0.0 && time < 5.0), "{delivery}");
             assert!(delivery["source_ip"].as_str().is_some_and(|ip| ip.starts_with("127.")), "{delivery}");
