@@ -78,11 +78,7 @@ impl App {
         Ok(json!({ "removed": address }))
     }
 
-    pub async fn set_warm_up(
-        &self,
-        address: IpAddr,
-        change: WarmUpChange,
-    ) -> Result<Value, AdminError> {
+    pub async fn set_warm_up(&self, address: IpAddr, change: WarmUpChange) -> Result<Value, AdminError> {
         let changed = self.change_warm_up(&Requester::command_line(), address, change).await;
         Ok(shown_pool(&changed.map_err(of_address(address))?))
     }

@@ -6,6 +6,7 @@ use postroad_store::{Suppression, SuppressionFilter};
 use serde_json::{Value, json};
 
 use super::AdminError;
+use crate::accounts::Requester;
 use crate::suppressions::SuppressionRequest;
 use crate::{App, FieldProblem};
 

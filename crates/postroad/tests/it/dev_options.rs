@@ -133,8 +133,15 @@ async fn requests_for_other_hosts_and_from_other_sites_are_refused() {
     let daemon = start(&folder, &[]);
     let client = local_client(&daemon);
     let key = daemon.ready()["api_key"].as_str().unwrap();
-    for path in ["/sign_in", "/dev/", "/dev/messages", "/api/v1/info", "/api/v1/messages", "/api/v1/openapi.json", "/health"]
-    {
+    for path in [
+        "/sign_in",
+        "/dev/",
+        "/dev/messages",
+        "/api/v1/info",
+        "/api/v1/messages",
+        "/api/v1/openapi.json",
+        "/health",
+    ] {
         for own in ["localhost:8025", "127.0.0.1", "[::1]:1", "mail.localhost"] {
             assert_eq!(get(&client, path, &[("Host", own)]).await.status, 200, "{path} {own}");
         }
