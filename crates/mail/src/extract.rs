@@ -113,9 +113,11 @@ fn codes(text: &str) -> Vec<String> {
 }
 
 fn announces_code(line: &str) -> bool {
-    let lower = line.to_lowercase();
-    CODE_WORDS.iter().any(|word| lower.contains(word))
-        || lower.split(|c: char| !c.is_alphanumeric()).any(|word| SHORT_CODE_WORDS.contains(&word))
+    // Web addresses say nothing about the text around them.
+    line.to_lowercase().split_whitespace().filter(|word| !word.contains("://")).any(|word| {
+        CODE_WORDS.iter().any(|part| word.contains(part))
+            || word.split(|c: char| !c.is_alphanumeric()).any(|word| SHORT_CODE_WORDS.contains(&word))
+    })
 }
 
 /// Each with the text as written: 4 to 8 digits, two groups of 3 or 4 digits, or 6 to 10 capitals and digits.

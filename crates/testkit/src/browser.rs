@@ -135,8 +135,18 @@ impl Browser {
     }
 
     pub async fn click(&self, selector: &str) {
-        let element = self.find(selector).await;
-        self.command(&format!("/element/{element}/click"), &json!({})).await;
+        // A page that updates itself may replace an element between finding and clicking it.
+        loop {
+            let element = self.find(selector).await;
+            let path = format!("/session/{}/element/{element}/click", self.session);
+            let headers = [("content-type", "application/json")];
+            let reply = self.client.request(Method::POST, &path, &headers, Bytes::from("{}")).await;
+            let reply = reply.expect("chromedriver answers").json();
+            if reply["value"]["error"] != "stale element reference" {
+                answer(&path, &reply);
+                return;
+            }
+        }
     }
 
     /// Replaces the content of a field.

@@ -90,7 +90,7 @@ async fn deliveries_are_an_array_of_what_happened() {
     let id = &test["data"]["messages"]["b@example.net"]["id"];
     let deliveries = service.call(DELIVERIES, &json!({"id": id})).await["data"].take();
     let one = &deliveries.as_array().unwrap()[0];
-    let names = "id status details output sent_with_ssl log_id time timestamp mx remote_ip source_ip tls code \
+    let names = "id status details output sent_with_ssl log_id time timestamp mx remote_ip source_ip tls tls_policy dkim code \
                  enhanced_code bounce_class next_attempt_at possible_duplicate";
     assert_eq!(keys(one).join(" "), names);
     assert_eq!(

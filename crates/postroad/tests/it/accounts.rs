@@ -183,12 +183,14 @@ both_engines! {
         bodies.push(json!({"server": other.servers[0], "name": "x"}));
         bodies.push(json!({"name": "zebra.example", "alias": "zebra", "address": "zebra@example.com"}));
         let keys = [(ACCOUNT, &one.key), (SERVER, &one.server_keys[0]), (SERVER, &one.server_keys[1])];
+        // What these make may be called so, and belongs to the caller.
+        let makes = |path: &str| ["/create", "/update", "/add", "/invite"].iter().any(|end| path.ends_with(end));
         for path in paths {
-            for body in &bodies {
+            for body in bodies.iter().filter(|body| !(makes(path) && body.to_string().contains("zebra"))) {
                 for (header, key) in keys {
                     let post = "POST".parse().unwrap();
                     let reply = world.client.request(post, path, &[(header, key)], body.to_string().into()).await;
-                    let text = reply.unwrap().text().to_owned();
+                    let text = reply.unwrap().text();
                     // What was asked for may be repeated; nothing else of it may be said.
                     let echoed = ["zebra.example", "zebra@example.com", "\"zebra\""].iter().fold(text.clone(), |text, word| {
                         if body.to_string().contains(word) { text.replace(word, "") } else { text }
