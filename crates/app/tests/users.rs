@@ -226,7 +226,7 @@ async fn attempts_are_limited_where_they_come_from(fixture: Fixture) {
         let refused = fixture.sign_in(ANNA, "a wrong password", attacker).await;
         assert!(matches!(refused, Err(UserRefusal::WrongCredentials)));
     }
-    // From there not even with the right password; at home, as ever; and others may from there.
+    // That address is refused even with the right password. The known address is not, nor are other people at the first.
     let Err(UserRefusal::TooManyAttempts { retry_after }) = fixture.sign_in(ANNA, PASSWORD, attacker).await
     else {
         panic!("the eleventh is refused");

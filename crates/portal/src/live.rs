@@ -22,7 +22,7 @@ use crate::visit::Visit;
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 const WAIT: Duration = Duration::from_secs(20);
-/// Events that one message of the stream stands for.
+/// Events that one read of the feed takes; the page gets one notice for all of them.
 const EVENTS_MAX: usize = 100;
 
 struct Stream {
@@ -56,7 +56,7 @@ pub(crate) async fn stream(
 
 async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
     if stream.after.is_none() {
-        // The start: whatever happens from here on is told.
+        // The stream reports events after this position.
         let page = stream.look(FeedStart::Latest, Duration::ZERO).await?;
         stream.after = Some(page.0);
         return Some((Ok(Event::default().event("start").data("1")), stream));

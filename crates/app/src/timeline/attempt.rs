@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::TimelineItem;
 
-/// Begins the line of a conversation that tells of the DNS.
+/// Begins the transcript line with the DNS answer.
 const DNS: &str = "-- DNS: ";
 /// Begins the line about the time in the queue.
 const QUEUE: &str = "-- queue: ";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::TimelineItem;
 
-/// Only of events that no delivery record tells of.
+/// Only of events without a delivery record.
 pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let by_bot = if data["bot"] == true { ", probably by a program" } else { "" };

@@ -27,7 +27,7 @@ pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> 
         while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
             from = at + 3;
             let Some(start) = scheme_start(text, at) else { continue };
-            // Whatever comes of it, no byte is looked at twice.
+            // Valid or not, its bytes are not read again.
             let run = run_length(&text[from..]);
             let (run_start, run_end) = (from, from + run);
             from = run_end;

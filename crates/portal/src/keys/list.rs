@@ -62,7 +62,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
 
 fn new_once() -> String {
     let mut bytes = [0; 16];
-    // Without random bytes the form still works; it only cannot be told from its repetition.
+    // Without random bytes the form works, but a second submission is not recognised.
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -42,7 +42,7 @@ struct ListPage {
     server: i64,
     rows: Vec<Row>,
     reasons: Vec<ReasonChoice>,
-    /// The address that is looked for.
+    /// Address to search for.
     address: String,
     next: Option<String>,
     problem: Option<String>,
