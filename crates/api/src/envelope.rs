@@ -17,6 +17,7 @@ use crate::answers::Answers;
 use crate::failure::{ErrorCode, Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
+use crate::rate_limit::RateLimit;
 use crate::request_info::{LogFields, LoggedCaller, RequestInfo};
 use crate::tenant::Tenant;
 
@@ -76,6 +77,9 @@ pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!(["Unknown field `form` was ignored"]))]
     pub(crate) warnings: Vec<String>,
+    /// A limit that the call counted against, for the headers.
+    #[serde(skip)]
+    pub(crate) rate_limit: Option<RateLimit>,
 }
 
 /// `status` of a successful call.
@@ -192,6 +196,7 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
     answers: &Answers,
     outcome: Result<Success<T>, Failure>,
 ) -> Response {
+    let rate_limit = outcome.as_ref().ok().and_then(|success| success.flags.rate_limit);
     let mut response = match outcome {
         Ok(Success { data, flags, memory }) => {
             let envelope =
@@ -217,6 +222,9 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
             }
         }
     };
+    if let Some(rate_limit) = rate_limit {
+        rate_limit.write(response.headers_mut());
+    }
     if let Some(fields) = response.extensions_mut().get_mut::<LogFields>() {
         fields.caller = Some(caller);
     }

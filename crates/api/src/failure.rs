@@ -496,6 +496,7 @@ pub(crate) enum ErrorCode {
     MessageNotFound,
     MessageNotQueued,
     MessageNotHeld,
+    AccountLimitReached,
     MessageInDelivery,
     MessageTextNeeded,
     RecipientSuppressed,
@@ -624,6 +625,10 @@ mod tests {
             Reason::MessageUnchanged(ActionFailure::NotHeld),
             Reason::MessageUnchanged(ActionFailure::InDelivery),
             Reason::MessageUnchanged(ActionFailure::TextNeeded),
+            Reason::MessageUnchanged(ActionFailure::AccountLimitReached {
+                limit: 1,
+                period: postroad_model::LimitPeriod::Hour,
+            }),
             Reason::MessageUnchanged(ActionFailure::Suppressed {
                 reason: SuppressionReason::Manual,
                 since: Timestamp::from_micros(0),

@@ -36,6 +36,7 @@ mod openapi;
 mod page;
 mod params;
 mod peer;
+mod rate_limit;
 mod readiness;
 mod redirect;
 mod request_id;

@@ -31,6 +31,7 @@ impl App {
             hold: false,
             test: false,
             hourly_limit: server.hourly_limit,
+            account_limits: server.account_limits(),
             tracking: server.tracking,
             peer,
             any_from: self.inner.dev.takes_any_from(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
-use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
+use postroad_store::{AccountLimits, CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
@@ -39,6 +39,8 @@ pub struct Caller {
     pub any_from: bool,
     /// Hourly message limit of the server.
     pub hourly_limit: Option<u32>,
+    /// Message limits of the account.
+    pub account_limits: Option<AccountLimits>,
     /// Tracking defaults of the server, unless domain or message override them.
     pub tracking: ServerTracking,
     pub peer: Peer,
@@ -117,6 +119,7 @@ impl App {
             test: credential.test,
             any_from: self.inner.dev.takes_any_from(),
             hourly_limit: access.hourly_limit,
+            account_limits: access.account_limits,
             tracking: access.tracking,
             peer,
         })

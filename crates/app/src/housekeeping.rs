@@ -1,5 +1,5 @@
 //! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels
-//! expired holds, deletes expired suppressions, gives the mail of deleted servers to the retention job. On failure
+//! expired holds, deletes expired suppressions, passes notices about ceilings on, gives the mail of deleted servers to the retention job. On failure
 //! (store unavailable) it keeps its data and retries in the next round.
 
 use std::collections::HashMap;
@@ -10,11 +10,16 @@ use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ClockWatch, Timestamp};
 use postroad_store::StoreError;
+use tokio::time::Instant;
 
 use crate::App;
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 const EVERY: Duration = Duration::from_secs(5);
+/// Notices about ceilings are passed on more often: somebody should act on them.
+const NOTICES_EVERY: Duration = Duration::from_secs(1);
+/// Steps of passing them on in one round; each is one transaction.
+const NOTICE_STEPS_MAX: usize = 20;
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
@@ -80,7 +85,7 @@ impl Housekeeping {
                         }
                     }
                 }
-                tokio::time::sleep(EVERY).await;
+                worker.pass_on_notices(EVERY).await;
                 if let Err(error) = worker.housekeeping().await {
                     tracing::warn!(%error, "housekeeping failed; retrying");
                 }
@@ -117,6 +122,24 @@ impl App {
         }
         self.inner.store.purge_gates().await?;
         Ok(())
+    }
+
+    /// Passes notices about ceilings on for that long.
+    async fn pass_on_notices(&self, duration: Duration) {
+        let until = Instant::now() + duration;
+        while Instant::now() < until {
+            for _ in 0..NOTICE_STEPS_MAX {
+                match self.inner.store.tell_account_notices().await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "passing on notices about ceilings failed; retrying");
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(NOTICES_EVERY).await;
+        }
     }
 
     async fn write_used(&self) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use crate::templates::RenderFailure;
 pub enum Refusal {
     /// Invalid fields, all of them at once.
     Validation(Vec<FieldProblem>),
-    /// Settings above the operator's ceilings, each with its ceiling.
+    /// Settings above their ceilings, each with its ceiling, or one thing more than the account may have.
     CeilingExceeded(Vec<FieldProblem>),
     NoRecipients,
     TooManyAddresses(AddressList),
@@ -152,6 +152,13 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Unavailable(cause) => Self::Unavailable(cause),
             StoreError::KeyInUse => Self::IdempotencyInProgress,
+            StoreError::CeilingReached { what, most } => {
+                let what = what.as_str();
+                let message = format!(
+                    "The account may have at most {most} {what}: the operator of the service set this ceiling"
+                );
+                Self::CeilingExceeded(vec![FieldProblem::new("", message)])
+            }
             other => Self::Internal(other.to_string()),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
-use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdate, StoreError};
+use postroad_store::{AuditSubject, Ceiling, CeilingOwner, Server, ServerChange, ServerUpdate, StoreError};
 
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
@@ -80,7 +80,7 @@ impl App {
 }
 
 /// Problem of a ceiling, with a pointer to its field.
-pub(crate) fn exceeded(ceiling: Ceiling) -> FieldProblem {
+pub(crate) fn exceeded((ceiling, owner): (Ceiling, CeilingOwner)) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
         Ceiling::SendRate(rate) => ("send_rate", format!("may be at most `{rate}`")),
@@ -88,10 +88,11 @@ pub(crate) fn exceeded(ceiling: Ceiling) -> FieldProblem {
         Ceiling::BodiesDays(days) => ("retention/bodies_days", format!("may be at most {days}")),
         Ceiling::MessagesDays(days) => ("retention/messages_days", format!("may be at most {days}")),
     };
-    FieldProblem::new(
-        format!("/{field}"),
-        format!("`{field}` {text}: the operator of the service set this ceiling"),
-    )
+    let owner = match owner {
+        CeilingOwner::Operator => "the operator of the service",
+        CeilingOwner::Account => "the account",
+    };
+    FieldProblem::new(format!("/{field}"), format!("`{field}` {text}: {owner} set this ceiling"))
 }
 
 pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
@@ -132,7 +133,7 @@ pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<Serv
 }
 
 /// A server may keep its mail for a shorter time than the installation, not longer.
-fn check_days(
+pub(crate) fn check_days(
     name: &str,
     given: Change<i64>,
     kept: Option<Duration>,

@@ -5,6 +5,7 @@
 //! of them first.
 
 mod accept;
+mod accounts;
 mod analytics;
 mod backlog;
 mod growth;
@@ -76,6 +77,8 @@ enum Part {
     Webhooks,
     /// Charts over ten million counted events
     Analytics,
+    /// Calls by random keys with 10 servers and 100 keys, and with 10,000 servers and 100,000 keys
+    Accounts,
     /// The hot pure parts by themselves: compose, DKIM, link rewriting, SMTP
     Micro,
 }
@@ -152,6 +155,7 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
         Part::Growth => growth::measure(bench, report).await,
         Part::Webhooks => webhooks::measure(bench, report).await,
         Part::Analytics => analytics::measure(bench, report).await,
+        Part::Accounts => accounts::measure(bench, report).await,
         Part::Micro => micro::measure(bench, report, options.instructions).await,
     }
 }

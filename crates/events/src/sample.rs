@@ -102,6 +102,8 @@ fn data(kind: EventKind) -> Value {
             "pool": "fresh",
             "reason": "9 of 100 messages bounced, which is more than 4 %",
         }),
+        EventKind::CeilingApproaching => ceiling(9),
+        EventKind::CeilingReached => ceiling(10),
     }
 }
 
@@ -115,6 +117,16 @@ fn limit(volume: u32) -> Value {
         "limit": 1_000,
         "volume": volume,
         "hour": "2026-11-15T12:00:00Z",
+    })
+}
+
+fn ceiling(count: u32) -> Value {
+    json!({
+        "server": { "id": 1, "name": "shop" },
+        "account": { "id": 1, "name": "acme" },
+        "ceiling": "domains",
+        "limit": 10,
+        "count": count,
     })
 }
 

@@ -10,6 +10,13 @@ pub enum Change<T> {
     Set(T),
 }
 
+/// `None` clears.
+impl<T> From<Option<T>> for Change<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Clear, Self::Set)
+    }
+}
+
 impl<T> Change<T> {
     pub fn is_keep(&self) -> bool {
         matches!(self, Self::Keep)

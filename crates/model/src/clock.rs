@@ -122,7 +122,7 @@ impl Timestamp {
         whole_second.date_time().format(&Rfc2822).expect("a clamped moment has a four-digit year")
     }
 
-    fn date_time(self) -> OffsetDateTime {
+    pub(crate) fn date_time(self) -> OffsetDateTime {
         let micros = self.0.clamp(0, Self::MICROS_MAX);
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1_000)
             .expect("a clamped moment is in range")

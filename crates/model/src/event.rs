@@ -41,6 +41,8 @@ events! {
     SendLimitExceeded = "send_limit.exceeded",
     WebhookDisabled = "webhook.disabled",
     IpWarmupPaused = "ip.warmup_paused",
+    CeilingApproaching = "ceiling.approaching",
+    CeilingReached = "ceiling.reached",
 }
 
 impl EventKind {

@@ -11,6 +11,8 @@ pub enum HoldReason {
     Suppressed,
     /// The server has reached its hourly limit.
     HourlyLimit,
+    /// The account has reached a limit of its messages.
+    AccountLimit,
     /// The server is in development mode.
     Development,
     /// The credential holds everything sent with it.
@@ -22,6 +24,7 @@ impl HoldReason {
         match self {
             Self::Suppressed => "suppressed",
             Self::HourlyLimit => "hourly_limit",
+            Self::AccountLimit => "account_limit",
             Self::Development => "development",
             Self::Credential => "credential",
         }

@@ -118,6 +118,7 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotFound => Self::NotFound,
             StoreError::Conflict => Self::Invalid("Something of this name exists already.".to_owned()),
+            ceiling @ StoreError::CeilingReached { .. } => Refusal::from(ceiling).into(),
             other => Self::Unavailable(other.to_string()),
         }
     }

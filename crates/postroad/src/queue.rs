@@ -118,6 +118,9 @@ async fn retry(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value>
                 "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
                  remove the suppression first"
             ),
+            Some(Retried::OverAccountLimit { limit, period }) => {
+                format!("held: the account's limit of {limit} messages {} is reached", period.with_article())
+            }
             Some(Retried::TooLate) => "being sent right now".to_owned(),
             Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),
         };

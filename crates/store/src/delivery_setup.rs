@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::gates::Gate;
 use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
-use crate::setup::ceiling_values::read_rate;
+use crate::setup::ceiling_values::{lower, read_rate};
 use crate::sql::Sql;
 use crate::{Result, Store, gates, pools};
 
@@ -55,7 +55,7 @@ pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup,
 async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> {
     let rows = sql
         .query(
-            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate
+            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate, a.send_rate
              FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id",
             &[],
         )
@@ -67,7 +67,7 @@ async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> 
                 name: row.text(1)?,
                 suspended_reason: row.text_opt(2)?,
                 pool_id: row.int_opt(3)?.map(PoolId),
-                send_rate: read_rate(row, 4)?,
+                send_rate: lower(read_rate(row, 4)?, read_rate(row, 5)?, SendRate::is_above),
             })
         })
         .collect()

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use postroad_model::CountedThing;
+
 /// Why an operation failed. Nothing of it was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -20,6 +22,9 @@ pub enum StoreError {
     /// The owner has as many of the kind as it may have.
     #[error("there are as many as may be")]
     LimitReached,
+    /// Likewise an account, by its ceiling.
+    #[error("the account may have at most {most} {}", what.as_str())]
+    CeilingReached { what: CountedThing, most: u32 },
     /// Another node has been working with the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,

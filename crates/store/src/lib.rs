@@ -52,8 +52,8 @@ use sql::{Row, Sql, Value};
 use suppressions::last_suppressed::LastSuppressed;
 
 pub use accept::{
-    Accepted, Fresh, FreshRecipient, FreshSink, InitialState, NewRecipient, NewSend, OwnUnsubscribe,
-    SendInfo, SendOptions, SendTracking,
+    Accepted, AccountLimits, Fresh, FreshRecipient, FreshSink, InitialState, LimitOwner, LimitUse,
+    NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
     Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
@@ -86,10 +86,10 @@ pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
 pub use search::{FilterTerm, IndexProgress, Matcher, Needle, SearchFilter, SearchItem, SearchPage};
 pub use setup::{
-    Account, AccountFilter, AccountKey, AccountKeyOwner, Ceiling, Ceilings, CeilingsChange, Creation,
-    Credential, CredentialAccess, CredentialChange, CredentialFilter, KeyHash, NewAccountKey, NewCreation,
-    NewCredential, NewServer, Server, ServerChange, ServerFilter, ServerRetention, ServerTracking,
-    ServerUpdate, Updated,
+    Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyOwner, Ceiling,
+    CeilingOwner, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange,
+    CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server,
+    ServerChange, ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetCeilings, Updated,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{

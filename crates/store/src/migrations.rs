@@ -57,6 +57,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     28 => "0028_delivery_policy_and_keys.sql",
     29 => "0029_pool_owners.sql",
     30 => "0030_users.sql",
+    31 => "0031_account_ceilings.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

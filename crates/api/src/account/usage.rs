@@ -5,22 +5,51 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::get::{OwnAccountIn, read};
+use crate::customers::ceilings::AccountCeilingsOut;
 use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// Counted up to 10,000.
+/// Things are counted up to 10,000.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageOut {
     servers: usize,
     /// Of the account and of its servers.
     domains: usize,
+    /// Of all servers.
+    webhooks: usize,
+    /// People, with those who are invited.
+    users: usize,
+    messages: MessagesUsedOut,
+    ceilings: AccountCeilingsOut,
+}
+
+/// Messages that count against the account's limits (UTC); null where there is no limit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessagesUsedOut {
+    hour: Option<i64>,
+    day: Option<i64>,
+    month: Option<i64>,
+}
+
+impl From<AccountUsage> for UsageOut {
+    fn from(usage: AccountUsage) -> Self {
+        let [hour, day, month] = usage.messages;
+        Self {
+            servers: usage.servers,
+            domains: usage.domains,
+            webhooks: usage.webhooks,
+            users: usage.users,
+            messages: MessagesUsedOut { hour, day, month },
+            ceilings: usage.ceilings.into(),
+        }
+    }
 }
 
 /// Count what the account has
 ///
-/// Servers, those that can be restored included, and domains.
+/// Servers, those that can be restored included, domains, webhooks, people, and messages, with the ceilings of the account.
 #[utoipa::path(
     post,
     path = "/api/v1/account/usage",
@@ -34,6 +63,5 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<UsageOut>, Failu
     let account = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let found = call.app.account_usage(&call.caller, account).await.map_err(Failure::from);
-    let shown = |usage: AccountUsage| UsageOut { servers: usage.servers, domains: usage.domains };
-    Success::with_warnings(found.map(shown), warnings)
+    Success::with_warnings(found.map(UsageOut::from), warnings)
 }

@@ -5,6 +5,8 @@ use postroad_store::Account;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::ceilings::AccountCeilingsOut;
+
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountOut {
     id: i64,
@@ -16,6 +18,7 @@ pub(crate) struct AccountOut {
     delete_at: Option<String>,
     /// Counted up by every change; give it as `if_version` to change only what you have seen.
     version: i64,
+    ceilings: AccountCeilingsOut,
     created_at: String,
     updated_at: String,
 }
@@ -29,6 +32,7 @@ impl From<Account> for AccountOut {
             suspended_reason: account.suspended_reason,
             delete_at: account.delete_at.map(Timestamp::to_rfc3339),
             version: account.version,
+            ceilings: account.ceilings.into(),
             created_at: account.created_at.to_rfc3339(),
             updated_at: account.updated_at.to_rfc3339(),
         }

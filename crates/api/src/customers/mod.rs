@@ -1,6 +1,7 @@
 //! accounts/*: customers, by the operator's key.
 
 pub(crate) mod account_out;
+pub(crate) mod ceilings;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod get;

@@ -1,19 +1,21 @@
 //! accounts/update: change a customer.
 
+use postroad_app::accounts::CustomerUpdateRequest;
 use postroad_model::AccountId;
 use utoipa::ToSchema;
 
 use super::account_out::AccountOut;
-use crate::account_params::{read_integer, read_required_id, read_required_text};
+use super::ceilings::{self, AccountCeilingsIn};
+use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// The account's new name.
+/// What to change; omitted fields stay as they are.
 #[derive(Debug, ToSchema)]
-#[schema(example = json!({"id": 12, "name": "acme"}))]
+#[schema(example = json!({"id": 12, "name": "acme", "ceilings": {"monthly_limit": 100_000}}))]
 #[expect(
     dead_code,
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
@@ -23,12 +25,13 @@ pub(crate) struct UpdateAccountIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
     /// Unique, and not a number.
-    name: String,
+    name: Option<String>,
+    ceilings: Option<AccountCeilingsIn>,
 }
 
 /// Change an account
 ///
-/// Its name.
+/// Its name and its ceilings. Applies all given changes, or none if any is wrong.
 #[utoipa::path(
     post,
     path = "/api/v1/accounts/update",
@@ -39,9 +42,9 @@ pub(crate) struct UpdateAccountIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, if_version, name) = read(&call.text, &mut findings)?;
+    let (id, given) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let done = call.app.rename_customer(&call.caller, id, if_version, &name).await.map_err(Failure::from);
+    let done = call.app.update_customer(&call.caller, id, given).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 
@@ -49,11 +52,16 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(AccountId, Option<i64>, String), Failure> {
+) -> Result<(AccountId, CustomerUpdateRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = AccountId(read_required_id(&mut fields, "id", findings));
     let if_version = read_integer(&mut fields, "if_version", findings);
-    let name = read_required_text(&mut fields, "name", findings);
+    let name = fields.text("name", findings).map(Into::into);
+    let ceilings = fields.object("ceilings", findings).map(|mut fields| {
+        let ceilings = ceilings::read(&mut fields, findings);
+        fields.finish(findings);
+        ceilings
+    });
     fields.finish(findings);
-    Ok((id, if_version, name))
+    Ok((id, CustomerUpdateRequest { if_version, name, ceilings: ceilings.unwrap_or_default() }))
 }

@@ -2,6 +2,7 @@
 
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_model::CountedThing;
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
@@ -50,9 +51,11 @@ pub(crate) struct CreateDomainIn {
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
     let given = read(&call, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let mut warnings = findings.into_warnings()?;
     let Given { owner, name, key, creation } = given;
     let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
+    let account_id = made.value.domain.account_id;
+    warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Domains).await);
     Ok(created(made, DomainOut::from, warnings))
 }
 

@@ -1,11 +1,14 @@
 //! domains/verify: look the records up now.
 
+use std::time::Duration;
+
 use super::domain_out::DomainOut;
 use super::get::{DomainNameIn, read};
 use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
+use crate::rate_limit::RateLimit;
 
 /// Check a domain now
 ///
@@ -26,5 +29,9 @@ pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, 
     // Name servers may take their time.
     call.release_request();
     let checked = call.app.verify_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
-    Success::with_warnings(checked.map(DomainOut::from), warnings)
+    let resets_in = checked.as_ref().map_or(Duration::ZERO, |view| call.app.verify_again_in(&view.domain));
+    let mut answer = Success::with_warnings(checked.map(DomainOut::from), warnings)?;
+    let remaining = u32::from(resets_in.is_zero());
+    answer.flags.rate_limit = Some(RateLimit { limit: 1, remaining, resets_in });
+    Ok(answer)
 }

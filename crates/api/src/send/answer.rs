@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::envelope::{AnswerMemory, Flags, Success};
+use crate::rate_limit::{RateLimit, add_warnings};
 
 /// Send that is on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,11 +39,13 @@ pub(super) fn as_map<S: Serializer>(messages: &[AcceptedMessage], serializer: S)
 }
 
 impl From<SendAnswer> for Success<SendOut> {
-    fn from(answer: SendAnswer) -> Self {
+    fn from(mut answer: SendAnswer) -> Self {
+        add_warnings(&mut answer.warnings, &answer.limits);
         let flags = Flags {
             test_mode: answer.test_mode,
             idempotent_replay: answer.replayed,
             warnings: answer.warnings,
+            rate_limit: RateLimit::tightest(&answer.limits),
             ..Flags::default()
         };
         Self {

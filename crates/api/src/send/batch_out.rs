@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::answer::{MessageRefOut, as_map};
 use crate::envelope::{AnswerMemory, ErrorOut, Flags, Success};
 use crate::failure::Failure;
+use crate::rate_limit::{RateLimit, add_warnings};
 
 /// Batch whose accepted messages are on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,13 +90,15 @@ impl BatchResultOut {
 }
 
 impl From<BatchAnswer> for Success<BatchOut> {
-    fn from(answer: BatchAnswer) -> Self {
+    fn from(mut answer: BatchAnswer) -> Self {
+        add_warnings(&mut answer.warnings, &answer.limits);
         let results = BatchResultOut::list(answer.results);
         let rejected = results.iter().filter(|result| result.is_error()).count();
         let flags = Flags {
             test_mode: answer.test_mode,
             idempotent_replay: answer.replayed,
             warnings: answer.warnings,
+            rate_limit: RateLimit::tightest(&answer.limits),
             ..Flags::default()
         };
         let accepted = results.len() - rejected;

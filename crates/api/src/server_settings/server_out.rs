@@ -44,10 +44,10 @@ pub(crate) struct RetentionOut {
     messages_days: Option<u32>,
 }
 
-/// Highest values that server/update accepts, set by the operator; null for no ceiling.
+/// Highest values that server/update accepts, set by the operator or the account; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CeilingsOut {
-    /// `development` means that only the operator can make the server live.
+    /// `development` means that only who set it can make the server live.
     mode: Option<&'static str>,
     send_rate: Option<String>,
     #[schema(example = 10000)]
@@ -57,8 +57,8 @@ pub(crate) struct CeilingsOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetentionCeilingsOut {
-    bodies_days: Option<u32>,
-    messages_days: Option<u32>,
+    pub(crate) bodies_days: Option<u32>,
+    pub(crate) messages_days: Option<u32>,
 }
 
 impl From<Server> for ServerOut {

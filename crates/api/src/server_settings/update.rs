@@ -67,7 +67,7 @@ pub(crate) struct RetentionIn {
 
 /// Change the server
 ///
-/// Applies all given changes, or none if any is wrong. A value above the operator's limit (`ceilings` of
+/// Applies all given changes, or none if any is wrong. A value above its ceiling (`ceilings` of
 /// server/get) is the error `CeilingExceeded`. Needs the scope `full`; test keys are refused.
 #[utoipa::path(
     post,
@@ -98,11 +98,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeR
 pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
     let mut change = ServerChangeRequest {
         mode: fields.text("mode", findings).map(Cow::into_owned),
-        send_rate: match fields.text("send_rate", findings) {
-            None => Change::Keep,
-            Some(rate) if rate == NO_LIMIT => Change::Clear,
-            Some(rate) => Change::Set(rate.into_owned()),
-        },
+        send_rate: read_rate(fields, findings),
         hourly_limit: read_limit(fields, "hourly_limit", findings),
         ..ServerChangeRequest::default()
     };
@@ -116,15 +112,34 @@ pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
             });
         tracking.finish(findings);
     }
-    if let Some(mut retention) = fields.object("retention", findings) {
-        change.bodies_days = read_limit(&mut retention, "bodies_days", findings);
-        change.messages_days = read_limit(&mut retention, "messages_days", findings);
-        retention.finish(findings);
-    }
+    (change.bodies_days, change.messages_days) = read_retention(fields, findings);
     change
 }
 
-fn read_limit(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Change<i64> {
+/// `send_rate`
+pub(crate) fn read_rate(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<String> {
+    match fields.text("send_rate", findings) {
+        None => Change::Keep,
+        Some(rate) if rate == NO_LIMIT => Change::Clear,
+        Some(rate) => Change::Set(rate.into_owned()),
+    }
+}
+
+/// Days for the text of messages, and for messages with all their data.
+pub(crate) fn read_retention(fields: &mut Fields<'_>, findings: &mut Findings) -> (Change<i64>, Change<i64>) {
+    let Some(mut retention) = fields.object("retention", findings) else { return Default::default() };
+    let bodies = read_limit(&mut retention, "bodies_days", findings);
+    let messages = read_limit(&mut retention, "messages_days", findings);
+    retention.finish(findings);
+    (bodies, messages)
+}
+
+/// A number, or `none`.
+pub(crate) fn read_limit(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> Change<i64> {
     match fields.take(name, findings) {
         None => Change::Keep,
         // A number out of range becomes -1, which the limit check refuses.

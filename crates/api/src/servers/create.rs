@@ -1,7 +1,7 @@
 //! servers/create: a new server of the account.
 
 use postroad_app::accounts::NewServerRequest;
-use postroad_model::ServerMode;
+use postroad_model::{CountedThing, ServerMode};
 use utoipa::ToSchema;
 
 use super::account_server_out::AccountServerOut;
@@ -44,8 +44,9 @@ pub(crate) struct CreateServerIn {
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
     let given = read(&call, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let mut warnings = findings.into_warnings()?;
     let made = call.app.create_server_of(&call.caller, given).await?;
+    warnings.extend(call.app.ceiling_warning(made.value.account_id, CountedThing::Servers).await);
     Ok(created(made, AccountServerOut::from, warnings))
 }
 

@@ -36,11 +36,12 @@ pub(crate) struct UpdateAccountServerIn {
     ceilings: Option<CeilingsIn>,
 }
 
-/// The highest values that keys of the account and of the server may set; for the operator's key alone.
+/// The highest values that the server's keys may set. Those of the operator and those of the account are kept apart, and the
+/// lower ones count.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "the shape for the OpenAPI document")]
 pub(crate) struct CeilingsIn {
-    /// `development`: only the operator can make the server live. `live`: no ceiling.
+    /// `development`: only who set this can make the server live. `live`: no ceiling.
     mode: Option<String>,
     send_rate: Option<String>,
     hourly_limit: Option<LimitIn>,
@@ -49,7 +50,7 @@ pub(crate) struct CeilingsIn {
 
 /// Change a server
 ///
-/// Applies all given changes, or none if any is wrong. A value above the operator's limit (`ceilings`) is the error
+/// Applies all given changes, or none if any is wrong. A value above its ceiling is the error
 /// `CeilingExceeded`.
 #[utoipa::path(
     post,

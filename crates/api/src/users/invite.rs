@@ -1,7 +1,7 @@
 //! users/invite: invite a person to an account.
 
 use postroad_app::users::InvitationRequest;
-use postroad_model::UserRole;
+use postroad_model::{CountedThing, UserRole};
 use utoipa::ToSchema;
 
 use super::user_out::{InvitedOut, read_role};
@@ -46,8 +46,12 @@ pub(crate) struct InviteUserIn {
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Failure> {
     let mut findings = Findings::default();
     let given = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let mut warnings = findings.into_warnings()?;
     let done = call.app.invite_user(&call.caller, given).await.map_err(Failure::from);
+    if let Ok(invited) = &done {
+        let account_id = invited.invitation.account_id;
+        warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Users).await);
+    }
     Success::with_warnings(done.map(InvitedOut::from), warnings)
 }
 

@@ -1,6 +1,7 @@
 //! webhooks/create: posts events to a URL from now on.
 
 use postroad_app::{EventFilter, WebhookDraft};
+use postroad_model::CountedThing;
 use utoipa::ToSchema;
 
 use super::shared_params::read_settings;
@@ -44,8 +45,11 @@ pub(crate) struct CreateWebhookIn {
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
     let draft = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let mut warnings = findings.into_warnings()?;
     let created = call.app.create_webhook(&call.caller, draft).await.map_err(Failure::from);
+    if created.is_ok() {
+        warnings.extend(call.app.ceiling_warning(call.caller.account_id, CountedThing::Webhooks).await);
+    }
     let shown = created.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
     Success::with_warnings(shown, warnings)
 }

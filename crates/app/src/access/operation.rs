@@ -157,6 +157,8 @@ operations! {
     UsersCreate               "users/create"              Operator         Change   Owner;
     UsersResetPassword        "users/reset_password"      Operator         Change   Owner;
     UsersDisableTotp          "users/disable_totp"        Operator         Change   Owner;
+    PersonSignIn              "person/sign_in"            Person           Change   ReadOnly;
+    PersonSignOut             "person/sign_out"           Person           Change   ReadOnly;
     PersonAcceptInvitation    "person/accept_invitation"  Person           Change   ReadOnly;
     PersonUpdate              "person/update"             Person           Change   ReadOnly;
     PersonChangePassword      "person/change_password"    Person           Change   ReadOnly;

@@ -1,8 +1,8 @@
 //! An account, as its own keys see it.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::AccountId;
-use postroad_store::{Account, DomainFilter};
+use postroad_model::{AccountId, CountedThing};
+use postroad_store::{Account, AccountCeilings, AccountCeilingsChange, PeriodCounts};
 
 use super::{AccountRefusal, Requester};
 use crate::App;
@@ -11,11 +11,16 @@ use crate::access::Operation;
 /// Things are counted up to here.
 const COUNTED_MAX: usize = 10_000;
 
-/// How much an account has.
+/// How much an account has, and may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountUsage {
     pub servers: usize,
     pub domains: usize,
+    pub webhooks: usize,
+    pub users: usize,
+    /// Of this hour, day and month; `None` where no limit is set.
+    pub messages: PeriodCounts,
+    pub ceilings: AccountCeilings,
 }
 
 #[boxed_futures]
@@ -40,7 +45,8 @@ impl App {
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountUpdate;
         let id = self.account_of(by, operation, given).await?;
-        self.rename(by, operation, id, if_version, name).await
+        let ceilings = AccountCeilingsChange::default();
+        self.change_customer(by, operation, id, if_version, Some(name), ceilings).await
     }
 
     pub async fn account_usage(
@@ -48,10 +54,20 @@ impl App {
         by: &Requester,
         given: Option<AccountId>,
     ) -> Result<AccountUsage, AccountRefusal> {
-        let id = self.account_of(by, Operation::AccountUsage, given).await?;
+        let operation = Operation::AccountUsage;
+        let id = self.account_of(by, operation, given).await?;
+        let ceilings = self.customer(by, operation, id).await?.ceilings;
         let store = &self.inner.store;
-        let servers = store.count_servers(id, COUNTED_MAX).await?;
-        let domains = store.list_domains(DomainFilter::OfAccount(id), None, COUNTED_MAX).await?.len();
-        Ok(AccountUsage { servers, domains })
+        let counted = store.account_period_counts(id).await?;
+        let limits = [ceilings.hourly_limit, ceilings.daily_limit, ceilings.monthly_limit];
+        let messages = std::array::from_fn(|at| limits[at].map(|_| counted[at].unwrap_or(0)));
+        Ok(AccountUsage {
+            servers: store.count_things(id, CountedThing::Servers, COUNTED_MAX).await?,
+            domains: store.count_things(id, CountedThing::Domains, COUNTED_MAX).await?,
+            webhooks: store.count_things(id, CountedThing::Webhooks, COUNTED_MAX).await?,
+            users: store.count_things(id, CountedThing::Users, COUNTED_MAX).await?,
+            messages,
+            ceilings,
+        })
     }
 }

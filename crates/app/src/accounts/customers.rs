@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::AccountId;
-use postroad_store::{Account, AccountFilter, AuditSubject, Updated};
+use postroad_store::{Account, AccountCeilingsChange, AccountFilter, AuditSubject, Updated};
 
+use super::ceilings::AccountCeilingsRequest;
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, Requester, Thing, page};
 use crate::access::{Operation, Subject, permit, permit_any};
@@ -14,6 +15,14 @@ use crate::{App, names};
 /// How long a deleted account can be restored.
 const GRACE: Duration = Duration::from_hours(7 * 24);
 const REASON_BYTES_MAX: usize = 500;
+
+#[derive(Debug, Clone, Default)]
+pub struct CustomerUpdateRequest {
+    /// The version that the caller has seen.
+    pub if_version: Option<i64>,
+    pub name: Option<String>,
+    pub ceilings: AccountCeilingsRequest,
+}
 
 #[boxed_futures]
 impl App {
@@ -56,32 +65,36 @@ impl App {
         self.customer(by, Operation::AccountsGet, id).await
     }
 
-    pub async fn rename_customer(
+    pub async fn update_customer(
         &self,
         by: &Requester,
         id: AccountId,
-        if_version: Option<i64>,
-        name: &str,
+        given: CustomerUpdateRequest,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsUpdate;
         self.customer(by, operation, id).await?;
-        self.rename(by, operation, id, if_version, name).await
+        let ceilings = self.check_account_ceilings(given.ceilings)?;
+        let name = given.name.as_deref();
+        self.change_customer(by, operation, id, given.if_version, name, ceilings).await
     }
 
-    pub(super) async fn rename(
+    pub(super) async fn change_customer(
         &self,
         by: &Requester,
         operation: Operation,
         id: AccountId,
         if_version: Option<i64>,
-        name: &str,
+        name: Option<&str>,
+        ceilings: AccountCeilingsChange,
     ) -> Result<Account, AccountRefusal> {
-        if let Some(problem) = names::find_problem(name) {
+        if let Some(problem) = name.and_then(names::find_problem) {
             return Err(AccountRefusal::problem("name", problem));
         }
+        let name = name.map(|name| name.trim().to_owned());
         let store = self.recording(by, operation, AuditSubject::Account(id));
-        let renamed = store.rename_account(id, if_version, name.trim().to_owned()).await;
-        match renamed.map_err(AccountRefusal::store(Thing::Account))? {
+        let updated = store.update_account(id, if_version, name, ceilings).await;
+        self.forget_setup();
+        match updated.map_err(AccountRefusal::store(Thing::Account))? {
             Updated::Done(account) => Ok(account),
             Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }

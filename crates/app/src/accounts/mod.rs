@@ -3,6 +3,7 @@
 
 mod account;
 mod audit;
+mod ceilings;
 mod credentials;
 mod customers;
 mod keys;
@@ -15,7 +16,9 @@ use std::net::IpAddr;
 use postroad_model::AccountId;
 
 pub use account::AccountUsage;
+pub use ceilings::AccountCeilingsRequest;
 pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};
+pub use customers::CustomerUpdateRequest;
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
 pub use recording::{Created, CreationKey};
 pub use refusal::{AccountRefusal, Thing};

@@ -90,6 +90,7 @@ impl AccountRefusal {
         move |error| match error {
             StoreError::NotFound => Self::NotFound(thing),
             StoreError::Conflict => Self::Exists(thing),
+            ceiling @ StoreError::CeilingReached { .. } => Self::Refused(ceiling.into()),
             other => Self::Store(other),
         }
     }

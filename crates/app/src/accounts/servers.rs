@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, ServerId, ServerMode};
+use postroad_model::{AccountId, CountedThing, ServerId, ServerMode};
 use postroad_store::{
-    AuditSubject, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, StoreError,
+    AuditSubject, CeilingOwner, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, StoreError,
 };
 
 use super::recording::{Created, CreationKey};
@@ -33,7 +33,7 @@ pub struct ServerUpdateRequest {
     /// The version that the caller has seen.
     pub if_version: Option<i64>,
     pub change: ServerChangeRequest,
-    /// Set by the operator alone; `name` and tracking are not among them.
+    /// Of the operator or of the account, whoever asks; `name` and tracking are not among them.
     pub ceilings: ServerChangeRequest,
 }
 
@@ -53,7 +53,8 @@ impl App {
         if let Some(problem) = names::find_problem(&given.name) {
             return Err(AccountRefusal::problem("name", problem));
         }
-        if self.inner.store.count_servers(account_id, SERVERS_MAX).await? >= SERVERS_MAX {
+        let servers = self.inner.store.count_things(account_id, CountedThing::Servers, SERVERS_MAX).await?;
+        if servers >= SERVERS_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of servers"));
         }
         let name = given.name.trim().to_owned();
@@ -99,11 +100,9 @@ impl App {
     ) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersUpdate;
         self.server_of(by, operation, id).await?;
-        if given.ceilings != ServerChangeRequest::default() && !by.actor.is_operator() {
-            return Err(AccountRefusal::problem("ceilings", "are set by the operator"));
-        }
         let change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
-        let ceilings = self.check_ceilings(given.ceilings)?;
+        let owner = if by.actor.is_operator() { CeilingOwner::Operator } else { CeilingOwner::Account };
+        let ceilings = (owner, self.check_ceilings(given.ceilings)?);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
         self.forget_setup();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AdminError, check_name, taken};
 use crate::App;
 use crate::access::Operation;
-use crate::accounts::Requester;
+use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
 
 #[boxed_futures]
 impl App {
@@ -31,6 +31,17 @@ impl App {
         let accounts = self.inner.store.list_accounts().await?;
         let account = accounts.iter().find(|account| account.id == id).ok_or(StoreError::NotFound)?;
         Ok(shown(account))
+    }
+
+    /// Changes the ceilings that are given.
+    pub async fn set_account_ceilings(
+        &self,
+        name: &str,
+        ceilings: AccountCeilingsRequest,
+    ) -> Result<Value, AdminError> {
+        let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
+        let given = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
+        Ok(shown(&self.update_customer(&by, id, given).await?))
     }
 
     /// Deletes an account, or takes the deletion back.
@@ -65,6 +76,7 @@ fn shown(account: &Account) -> Value {
         "suspended": account.suspended_reason.is_some(),
         "suspended_reason": account.suspended_reason,
         "delete_at": account.delete_at.map(Timestamp::to_rfc3339),
+        "ceilings": account.ceilings,
         "created_at": account.created_at.to_rfc3339(),
         "updated_at": account.updated_at.to_rfc3339(),
     })

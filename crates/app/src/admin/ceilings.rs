@@ -54,8 +54,8 @@ impl App {
         messages_days: Option<DaysCeiling>,
     ) -> Result<Value, AdminError> {
         let server = self.find_server(given).await?;
-        let bodies = bodies_days.map_or(server.ceilings.bodies_days, Into::into);
-        let messages = messages_days.map_or(server.ceilings.messages_days, Into::into);
+        let bodies = bodies_days.map_or(server.set_ceilings.operator.bodies_days, Into::into);
+        let messages = messages_days.map_or(server.set_ceilings.operator.messages_days, Into::into);
         self.changing_server(server.id).set_server_retention(server.id, bodies, messages).await?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }

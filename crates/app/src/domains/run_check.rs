@@ -73,6 +73,12 @@ impl App {
         self.inner.checker.get()
     }
 
+    /// How long until a domain is checked by hand again; zero if it is checked at once.
+    pub fn verify_again_in(&self, domain: &Domain) -> Duration {
+        let again = domain.checked_at.map(|checked_at| checked_at.plus(APART));
+        again.map_or(Duration::ZERO, |again| again.since(self.inner.clock.now()))
+    }
+
     pub(crate) async fn verify(&self, domain: Domain) -> Result<DomainView, DomainRefusal> {
         if self.checker().is_none() {
             return Ok(self.domain_view(domain).await);

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_model::{LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{Cancelled, Erased, JobKind, Retried, StoreError, WaitingFor};
 
 use crate::App;
@@ -53,6 +53,8 @@ pub enum ActionFailure {
     NotHeld,
     #[error("The recipient is suppressed ({reason} since {since}): remove the suppression first", since = since.to_rfc3339())]
     Suppressed { reason: SuppressionReason, since: Timestamp },
+    #[error("The account's limit of {limit} messages {} is reached: release it when the limit has room again", period.with_article())]
+    AccountLimitReached { limit: u32, period: LimitPeriod },
     #[error("The message is being handed over at this moment")]
     InDelivery,
     #[error(
@@ -71,6 +73,7 @@ impl ActionFailure {
             Self::NotQueued => "MessageNotQueued",
             Self::NotHeld => "MessageNotHeld",
             Self::Suppressed { .. } => "RecipientSuppressed",
+            Self::AccountLimitReached { .. } => "AccountLimitReached",
             Self::InDelivery => "MessageInDelivery",
             Self::TextNeeded => "MessageTextNeeded",
             Self::Store(_) => return None,
@@ -121,6 +124,9 @@ impl App {
                 match store.retry_if(server_id, id, only).await? {
                     Retried::Now | Retried::Released => return Ok(()),
                     Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
+                    Retried::OverAccountLimit { limit, period } => {
+                        ActionFailure::AccountLimitReached { limit, period }
+                    }
                     Retried::TooLate => ActionFailure::InDelivery,
                     Retried::NotWaiting if action == MessageAction::Retry => ActionFailure::NotQueued,
                     Retried::NotWaiting => ActionFailure::NotHeld,

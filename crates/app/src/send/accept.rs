@@ -151,9 +151,9 @@ impl App {
         let (server_id, credential_id, send_id) =
             (send.info.server_id, context.caller.credential_id, send.info.id);
         match self.inner.store.accept(send).await? {
-            Accepted::Stored => {
+            Accepted::Stored(limits) => {
                 log_accepted(server_id.0, credential_id, send_id, answer.messages.len());
-                Ok(answer)
+                Ok(SendAnswer { limits, ..answer })
             }
             Accepted::Repeated(stored) => {
                 let request = context.idempotency.as_ref().expect("only a key can be repeated");
@@ -187,6 +187,7 @@ impl App {
             test_mode: test,
             warnings: context.warnings.iter().chain(&checked.warnings).cloned().collect(),
             replayed: false,
+            limits: Vec::new(),
         };
         let info = SendInfo {
             server_id: context.caller.server_id,
@@ -206,8 +207,17 @@ impl App {
             test,
             created_at: now,
         };
-        let hourly_limit = context.caller.hourly_limit;
-        let send = NewSend { info, body, recipients, state, idempotency: None, hourly_limit, batch_id: None };
+        let (hourly_limit, account_limits) = (context.caller.hourly_limit, context.caller.account_limits);
+        let send = NewSend {
+            info,
+            body,
+            recipients,
+            state,
+            idempotency: None,
+            hourly_limit,
+            account_limits,
+            batch_id: None,
+        };
         (send, answer)
     }
 }

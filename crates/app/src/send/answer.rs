@@ -1,6 +1,7 @@
 //! The answer to an accepted send.
 
 use postroad_model::{MessageId, MessageToken};
+use postroad_store::{LimitOwner, LimitUse};
 use serde::{Deserialize, Serialize};
 
 use super::idempotency::Replayed;
@@ -16,6 +17,23 @@ pub struct SendAnswer {
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
+    /// The limits that its messages counted against.
+    #[serde(skip)]
+    pub limits: Vec<LimitUse>,
+}
+
+/// What to tell the sender about a limit of which nine tenths are used.
+pub fn limit_warning(used: &LimitUse) -> Option<String> {
+    let owner = match used.owner {
+        LimitOwner::Server => "server",
+        LimitOwner::Account => "account",
+    };
+    let (limit, period) = (used.limit, used.period.with_article());
+    if used.remaining() == 0 {
+        return Some(format!("The {owner}'s limit of {limit} messages {period} is reached: others are held"));
+    }
+    let count = used.used;
+    used.is_nearly_full().then(|| format!("{count} of the {owner}'s {limit} messages {period} are used"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

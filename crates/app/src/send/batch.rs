@@ -179,15 +179,16 @@ impl Batch {
             test_mode: context.test || context.caller.test,
             warnings: context.warnings.clone(),
             replayed: false,
+            limits: Vec::new(),
         };
         let Some(first) = sends.first_mut() else { return Ok(answer) };
         first.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
         let (server_id, credential_id, messages) =
             (context.caller.server_id, context.caller.credential_id, sends.len());
         match app.inner.store.accept_batch(sends).await? {
-            Accepted::Stored => {
+            Accepted::Stored(limits) => {
                 tracing::debug!(server.id = server_id.0, credential.id = credential_id.map(|id| id.0), batch.id = %batch_id, messages, "batch accepted");
-                Ok(answer)
+                Ok(BatchAnswer { limits, ..answer })
             }
             Accepted::Repeated(stored) => {
                 let request = context.idempotency.as_ref().expect("only a key can be repeated");

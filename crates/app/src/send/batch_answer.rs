@@ -1,6 +1,7 @@
 //! The answer to a batch: a result for each of its messages, in their order.
 
 use postroad_model::BatchId;
+use postroad_store::LimitUse;
 use serde::{Deserialize, Serialize};
 
 use super::answer::AcceptedMessage;
@@ -20,6 +21,9 @@ pub struct BatchAnswer {
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
+    /// The limits that its messages counted against.
+    #[serde(skip)]
+    pub limits: Vec<LimitUse>,
 }
 
 /// Result of one message of a batch.

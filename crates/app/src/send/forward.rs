@@ -106,6 +106,7 @@ impl App {
             state: InitialState::Pending,
             idempotency: None,
             hourly_limit: None,
+            account_limits: None,
             batch_id: None,
         };
         inner.store.accept(send).await?;

@@ -22,7 +22,7 @@ mod submit;
 mod template;
 mod tracking;
 
-pub use answer::{AcceptedMessage, SendAnswer};
+pub use answer::{AcceptedMessage, SendAnswer, limit_warning};
 pub use batch::{Batch, BatchMode, BatchOutcome, BatchStart};
 pub use batch_answer::{BatchAnswer, BatchResult};
 pub use draft::{

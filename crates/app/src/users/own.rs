@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::UserSessionId;
-use postroad_store::{AuditSubject, StoreError, User, UserChange, UserChanged, UserSession};
+use postroad_store::{AuditSubject, Store, StoreError, User, UserChange, UserChanged, UserSession};
 
 use super::password::{self, BYTES_MAX, normalise};
 use super::{SignedIn, UserRefusal, read_name};
@@ -32,8 +32,7 @@ impl App {
         let by = own_requester(person, Operation::PersonChangePassword)?;
         let user = &person.user;
         if user.password_hash.is_some() {
-            let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
-            let address = address.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+            let address = person.address().unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
             let attempt = self.count_sign_in(&user.email, Some(user.id), address).await?;
             let is_long = old.len() > BYTES_MAX;
             let old = if is_long { String::new() } else { normalise(old) };
@@ -54,8 +53,7 @@ impl App {
     }
 
     pub async fn revoke_own_session(&self, person: &SignedIn, id: UserSessionId) -> Result<(), UserRefusal> {
-        own_requester(person, Operation::PersonRevokeSession)?;
-        match self.inner.store.end_user_session(person.user.id, id).await {
+        match self.ending_own_sessions(person)?.end_user_session(person.user.id, id).await {
             Err(StoreError::NotFound) => Err(AccountRefusal::NotFound(Thing::Session).into()),
             ended => Ok(ended?),
         }
@@ -63,8 +61,14 @@ impl App {
 
     /// Ends all sessions of the person but this one; returns their number.
     pub async fn revoke_other_sessions(&self, person: &SignedIn) -> Result<u64, UserRefusal> {
-        own_requester(person, Operation::PersonRevokeSession)?;
-        Ok(self.inner.store.end_user_sessions(person.user.id, Some(person.session.id)).await?)
+        let store = self.ending_own_sessions(person)?;
+        Ok(store.end_user_sessions(person.user.id, Some(person.session.id)).await?)
+    }
+
+    fn ending_own_sessions(&self, person: &SignedIn) -> Result<Store, UserRefusal> {
+        let operation = Operation::PersonRevokeSession;
+        let by = own_requester(person, operation)?;
+        Ok(self.recording(&by, operation, AuditSubject::User(person.user.id)))
     }
 
     /// Checks a chosen password and hashes it.
@@ -78,6 +82,5 @@ impl App {
 pub(super) fn own_requester(person: &SignedIn, operation: Operation) -> Result<Requester, UserRefusal> {
     let actor = person.actor();
     permit(&actor, operation, Subject::Account(person.user.account_id))?;
-    let address = person.session.address.as_deref().and_then(|address| address.parse().ok());
-    Ok(Requester { actor, address })
+    Ok(Requester { actor, address: person.address() })
 }

@@ -97,8 +97,9 @@ impl App {
         id: UserId,
         session: Option<UserSessionId>,
     ) -> Result<u64, AccountRefusal> {
-        self.user_below(by, Operation::UsersRevokeSession, id).await?;
-        let store = &self.inner.store;
+        let operation = Operation::UsersRevokeSession;
+        self.user_below(by, operation, id).await?;
+        let store = self.recording(by, operation, AuditSubject::User(id));
         match session {
             Some(session) => {
                 let ended = store.end_user_session(id, session).await;

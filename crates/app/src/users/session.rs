@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Timestamp, client_network};
-use postroad_store::{NewUserSession, User, UserSession};
+use postroad_store::{AuditSubject, NewUserSession, User, UserSession};
 
 use super::UserRefusal;
 use super::visitor::Visitor;
 use crate::App;
-use crate::access::Actor;
+use crate::access::{Actor, Operation};
 use crate::accounts::Requester;
 use crate::secrets::{hash, new_key};
 
@@ -49,6 +49,11 @@ impl SignedIn {
         Actor::User { id, account_id, role, operator }
     }
 
+    /// Where the session began.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.session.address.as_deref().and_then(|address| address.parse().ok())
+    }
+
     /// Whoever asks for an operation, for the functions of `App` above a server's own data.
     pub fn requester(&self, address: IpAddr) -> Requester {
         Requester { actor: self.actor(), address: Some(address) }
@@ -74,7 +79,9 @@ impl App {
     pub async fn sign_out(&self, token: &str) -> Result<(), UserRefusal> {
         if let Some(signed_in) = self.find_session(token).await? {
             let (user_id, id) = (signed_in.user.id, signed_in.session.id);
-            match self.inner.store.end_user_session(user_id, id).await {
+            let by = Requester { actor: signed_in.actor(), address: signed_in.address() };
+            let store = self.recording(&by, Operation::PersonSignOut, AuditSubject::User(user_id));
+            match store.end_user_session(user_id, id).await {
                 Ok(()) | Err(postroad_store::StoreError::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -101,7 +108,11 @@ impl App {
             user_agent: printable.take(USER_AGENT_CHARS_MAX).collect(),
             expires_at,
         };
-        self.inner.store.create_user_session(new).await?;
+        let User { id, account_id, role, operator, .. } = user;
+        let actor = Actor::User { id, account_id, role, operator };
+        let by = Requester { actor, address: Some(visitor.address) };
+        let store = self.recording(&by, Operation::PersonSignIn, AuditSubject::User(id));
+        store.create_user_session(new).await?;
         tracing::info!(user.id = %user.id, "signed in");
         Ok(NewSession { token, expires_at, user })
     }

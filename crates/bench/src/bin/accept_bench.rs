@@ -123,6 +123,7 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         state: InitialState::Pending,
         idempotency: None,
         hourly_limit: None,
+        account_limits: None,
         batch_id: None,
     }
 }

@@ -43,7 +43,9 @@ fn name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
         | EventKind::Unsubscribed
         | EventKind::DomainVerified
         | EventKind::WebhookDisabled
-        | EventKind::IpWarmupPaused => return None,
+        | EventKind::IpWarmupPaused
+        | EventKind::CeilingApproaching
+        | EventKind::CeilingReached => return None,
     })
 }
 

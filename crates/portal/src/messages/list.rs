@@ -165,6 +165,7 @@ fn held_words(reason: String) -> String {
     match reason.as_str() {
         "suppressed" => "the recipient is suppressed".to_owned(),
         "hourly_limit" => "the hourly limit was reached".to_owned(),
+        "account_limit" => "a limit of the account was reached".to_owned(),
         "development" => "the server is in development mode".to_owned(),
         "credential" => "its key holds everything".to_owned(),
         _ => reason,

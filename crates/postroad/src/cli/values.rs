@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use ipnet::IpNet;
 use postroad_app::admin::Switch;
-use postroad_model::Timestamp;
+use postroad_model::{SendRate, Timestamp};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ValueEnum)]
@@ -66,4 +66,14 @@ pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
 
 pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse_rfc3339(text).ok_or_else(|| "use a time such as 2027-01-01T00:00:00Z".to_owned())
+}
+
+pub(super) fn parse_rate(text: &str) -> Result<LimitOrNone<SendRate>, String> {
+    let wrong = || "use a rate such as 10/s, 100/m or 1000/h, or none".to_owned();
+    LimitOrNone::parse(text, SendRate::parse).ok_or_else(wrong)
+}
+
+pub(super) fn parse_number(text: &str) -> Result<LimitOrNone<u32>, String> {
+    let wrong = || "use a whole number from 0 to 4294967295, or none".to_owned();
+    LimitOrNone::parse(text, |text| text.parse().ok()).ok_or_else(wrong)
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 mod access;
+mod account_ceilings;
 mod accounts;
 mod admin;
 mod analytics;
@@ -20,6 +21,7 @@ mod errors;
 mod explain;
 mod explain_bounce;
 mod files;
+mod foreign_keys;
 mod idempotency;
 mod injection;
 mod ip_pools;

@@ -10,24 +10,24 @@ const HOUR_MICROS: i64 = 3_600_000_000;
 
 /// Events of an hour whose messages have grown from `before` to `after`.
 pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
-    // Also a limit of nothing is reached by a first message only.
-    let full = i64::from(limit).max(1);
-    let nearly = (i64::from(limit) * 9 + 9) / 10;
-    let is_crossed = |line: i64| before < line && line <= after;
     let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();
         let data = json!({ "limit": limit, "volume": after, "hour": hour });
         NewEvent { kind, data: data.to_string() }
     };
-    let mut events = Vec::new();
+    crossed_lines(limit, before, after).map(event).collect()
+}
+
+/// Which lines of a limit are crossed by a count that grows from `before` to `after`: nine tenths, and all of it.
+pub(crate) fn crossed_lines(limit: u32, before: i64, after: i64) -> impl Iterator<Item = EventKind> {
+    // Also a limit of nothing is reached by a first message only.
+    let full = i64::from(limit).max(1);
+    let nearly = (i64::from(limit) * 9 + 9) / 10;
+    let is_crossed = |line: i64| before < line && line <= after;
     // Of small limits nine tenths are all of it.
-    if nearly < full && is_crossed(nearly) {
-        events.push(event(EventKind::SendLimitApproaching));
-    }
-    if is_crossed(full) {
-        events.push(event(EventKind::SendLimitExceeded));
-    }
-    events
+    let approaching = (nearly < full && is_crossed(nearly)).then_some(EventKind::SendLimitApproaching);
+    let exceeded = is_crossed(full).then_some(EventKind::SendLimitExceeded);
+    approaching.into_iter().chain(exceeded)
 }
 
 /// The same event, saying whose limit it is.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::{
-    DeliveryId, EventKind, HoldReason, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+    DeliveryId, EventKind, HoldReason, IdGenerator, LimitPeriod, MessageId, ServerId, Status,
+    SuppressionReason, Timestamp,
 };
 use serde_json::json;
 
@@ -25,6 +26,7 @@ pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 pub(crate) enum HoldCause {
     Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
     OverLimit { limit: u32 },
+    OverAccountLimit { limit: u32, period: LimitPeriod },
 }
 
 impl HoldCause {
@@ -32,6 +34,10 @@ impl HoldCause {
         match self {
             Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
+            Self::OverAccountLimit { limit, period } => {
+                let period = period.with_article();
+                format!("The account's limit of {limit} messages {period} is reached")
+            }
         }
     }
 
@@ -46,6 +52,7 @@ impl HoldCause {
         match self {
             Self::Suppressed { reason, since, .. } => NewEvent::held_suppressed(details, *reason, *since),
             Self::OverLimit { .. } => NewEvent::held(HoldReason::HourlyLimit, details),
+            Self::OverAccountLimit { .. } => NewEvent::held(HoldReason::AccountLimit, details),
         }
     }
 }
@@ -68,7 +75,7 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
     moment.as_secs() / 3_600
 }
 
-/// Those of a send that count against its server's hourly limit now. Scheduled ones count when they become due.
+/// Those of a send that count against limits now: of its server, and then of its account. Scheduled ones count when they become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
     causes: &'a HoldCauses,

@@ -1,5 +1,7 @@
 //! Accepting mail: the send with its messages, their first state, and the hand-over to delivery.
 
+pub(crate) mod account_limits;
+pub(crate) mod account_periods;
 mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod hourly_limit;
@@ -13,6 +15,7 @@ use postroad_boxed_futures::boxed_futures;
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
+pub use account_limits::{AccountLimits, LimitOwner, LimitUse};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub use send::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,

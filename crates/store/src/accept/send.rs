@@ -9,6 +9,7 @@ use postroad_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::account_limits::{AccountLimits, LimitUse};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 
@@ -105,6 +106,8 @@ pub struct NewSend {
     pub idempotency: Option<Idempotency>,
     /// The server's hourly limit, if it has one: recipients beyond it are held.
     pub hourly_limit: Option<u32>,
+    /// Likewise its account's, which count the messages that the server's own limit leaves.
+    pub account_limits: Option<AccountLimits>,
     /// The batch that it was sent with.
     pub batch_id: Option<BatchId>,
 }
@@ -135,8 +138,8 @@ pub enum InitialState {
 /// Result of `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The send is on stable storage.
-    Stored,
+    /// The send is on stable storage; with the limits that it counted against.
+    Stored(Vec<LimitUse>),
     /// Its idempotency key had been used before; nothing was written.
     Repeated(StoredAnswer),
 }

@@ -56,7 +56,21 @@ pub(super) struct Snapshot {
     pub(super) fields: Value,
 }
 
-const ACCOUNT_FIELDS: &[&str] = &["name", "suspended_reason", "delete_at"];
+const ACCOUNT_FIELDS: &[&str] = &[
+    "name",
+    "suspended_reason",
+    "delete_at",
+    "hourly_limit",
+    "daily_limit",
+    "monthly_limit",
+    "send_rate",
+    "servers_max",
+    "domains_max",
+    "webhooks_max",
+    "users_max",
+    "retention_bodies",
+    "retention_messages",
+];
 const SERVER_FIELDS: &[&str] = &[
     "account",
     "name",
@@ -75,6 +89,11 @@ const SERVER_FIELDS: &[&str] = &[
     "hourly_limit_ceiling",
     "retention_bodies_ceiling",
     "retention_messages_ceiling",
+    "account_mode_ceiling",
+    "account_send_rate_ceiling",
+    "account_hourly_limit_ceiling",
+    "account_retention_bodies_ceiling",
+    "account_retention_messages_ceiling",
     "delete_at",
 ];
 const CREDENTIAL_FIELDS: &[&str] =
@@ -143,12 +162,16 @@ impl AuditSubject {
     async fn find(&self, sql: &Sql<'_>) -> Result<(Option<Row>, &'static [&'static str]), StoreError> {
         let (text, params, fields): (&'static str, Vec<sql::Value>, _) = match self {
             Self::Account(id) => (
-                "SELECT id, id, name, suspended_reason, delete_at FROM accounts WHERE id = $1",
+                "SELECT id, id, name, suspended_reason, delete_at, hourly_limit, daily_limit, monthly_limit, send_rate,
+                        servers_max, domains_max, webhooks_max, users_max, retention_bodies, retention_messages
+                 FROM accounts WHERE id = $1",
                 vec![id.0.into()],
                 ACCOUNT_FIELDS,
             ),
             Self::NewAccount(name) => (
-                "SELECT id, id, name, suspended_reason, delete_at FROM accounts WHERE name = $1",
+                "SELECT id, id, name, suspended_reason, delete_at, hourly_limit, daily_limit, monthly_limit, send_rate,
+                        servers_max, domains_max, webhooks_max, users_max, retention_bodies, retention_messages
+                 FROM accounts WHERE name = $1",
                 vec![name.as_str().into()],
                 ACCOUNT_FIELDS,
             ),
@@ -156,7 +179,8 @@ impl AuditSubject {
                 "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
                         track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
                         send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
-                        delete_at FROM servers WHERE id = $1",
+                        account_mode_ceiling, account_send_rate_ceiling, account_hourly_limit_ceiling,
+                        account_retention_bodies_ceiling, account_retention_messages_ceiling, delete_at FROM servers WHERE id = $1",
                 vec![id.0.into()],
                 SERVER_FIELDS,
             ),
@@ -164,7 +188,8 @@ impl AuditSubject {
                 "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
                         track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
                         send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
-                        delete_at FROM servers WHERE account_id = $1 AND name = $2",
+                        account_mode_ceiling, account_send_rate_ceiling, account_hourly_limit_ceiling,
+                        account_retention_bodies_ceiling, account_retention_messages_ceiling, delete_at FROM servers WHERE account_id = $1 AND name = $2",
                 vec![account_id.0.into(), name.as_str().into()],
                 SERVER_FIELDS,
             ),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::Timestamp;
+use postroad_model::{LimitPeriod, Timestamp};
 
 use crate::accept::initial::{HELD_FOR, hour_at};
 use crate::error::StoreError;
@@ -47,6 +47,10 @@ pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(
         sql.execute(text, &[now.into()]).await?;
     }
     sql.execute("DELETE FROM server_hours WHERE hour > $1", &[hour_at(now).into()]).await?;
+    for period in LimitPeriod::ALL {
+        let text = "DELETE FROM account_periods WHERE period = $1 AND number > $2";
+        sql.execute(text, &[(period as i64 + 1).into(), period.number_at(now).into()]).await?;
+    }
     let today = [day_of(now).into()];
     sql.execute(
         "INSERT INTO source_days (source_id, provider, day, sent, bounced, complained, sent_before, bounced_before,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use postroad_model::{AccountId, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
+use postroad_model::{
+    AccountId, CountedThing, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp,
+};
 use serde_json::json;
 
 use super::records::{
@@ -11,6 +13,7 @@ use super::records::{
 };
 use super::{keys, tracking, untold};
 use crate::error::StoreError;
+use crate::setup::room;
 use crate::sql::{Row, Sql};
 
 /// The columns that `read` reads.
@@ -52,6 +55,9 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
     let owned = survey(sql, new.owner, new.name.clone(), most).await?;
     if owned.count >= new.owner_max && !owned.has_name {
         return Err(StoreError::LimitReached);
+    }
+    if !owned.has_name {
+        room::make_room(sql, account_id, CountedThing::Domains, now).await?;
     }
     let inserted = sql
         .query_opt(
@@ -264,7 +270,8 @@ pub(super) async fn set_verified(
     Ok(())
 }
 
-/// With its keys. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
+/// With its keys and, unless another owner has a domain of the name, its reports: whoever adds the name later must not see
+/// them. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
 pub(super) async fn delete(
     sql: &Sql<'_>,
     id: DomainId,
@@ -274,6 +281,13 @@ pub(super) async fn delete(
     tracking::keep_hosts(sql, id, links_until, now).await?;
     tracking::note_change(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
+    sql.execute(
+        "DELETE FROM domain_reports WHERE domain =
+             (SELECT d.name FROM domains d WHERE d.id = $1
+              AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id))",
+        &[id.0.into()],
+    )
+    .await?;
     sql.change("DELETE FROM domains WHERE id = $1", &[id.0.into()]).await
 }
 

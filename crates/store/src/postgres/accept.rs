@@ -103,7 +103,7 @@ impl Batch<'_> {
                 let key = send.idempotency.as_ref().map(|key| (send.info.server_id, key.key.as_str()));
                 match key.and_then(|key| repeated.remove(&key)) {
                     Some(answer) => Accepted::Repeated(answer),
-                    None => Accepted::Stored,
+                    None => Accepted::Stored(Vec::new()),
                 }
             })
             .collect();
@@ -113,7 +113,7 @@ impl Batch<'_> {
         }
         let new = || {
             let with_answers = self.sends.iter().zip(&accepted);
-            with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
+            with_answers.filter(|(_, accepted)| matches!(accepted, Accepted::Stored(_))).map(|(send, _)| send)
         };
         // Before the hold causes, which lock the hour's row.
         insert_large_bodies(client, &mut is_begun, new()).await?;
@@ -124,7 +124,7 @@ impl Batch<'_> {
                 insert_bodies(client, &mut is_begun, &group).await?;
             }
         }
-        let Found { causes, server_events } =
+        let Found { causes, server_events, uses } =
             hold_causes::find(client, &mut is_begun, new().collect()).await?;
         let claim_for = self.claim.then_some(self.node);
         let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for, bodies_are_there };
@@ -141,6 +141,10 @@ impl Batch<'_> {
         let claimed: HashSet<MessageId> = claimed.into_iter().map(|(_, id)| id).collect();
         let outcomes = self.sends.iter().zip(accepted).map(|(send, accepted)| {
             let ids = send.recipients.iter().map(|recipient| recipient.id);
+            let accepted = match accepted {
+                Accepted::Stored(_) => Accepted::Stored(uses.of(send)),
+                repeated @ Accepted::Repeated(_) => repeated,
+            };
             Outcome { accepted, fresh: ids.filter(|id| claimed.contains(id)).collect() }
         });
         Ok(outcomes.collect())

@@ -124,7 +124,7 @@ fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], outcomes: &[Outc
         .filter_map(|(send, outcome)| {
             let key = send.idempotency.as_ref()?;
             let repeated = outcome.clone().map(|outcome| match outcome.accepted {
-                Accepted::Stored => Accepted::Repeated(StoredAnswer {
+                Accepted::Stored(_) => Accepted::Repeated(StoredAnswer {
                     fingerprint: key.fingerprint,
                     answer: key.answer.clone(),
                 }),

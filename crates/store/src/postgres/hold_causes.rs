@@ -1,16 +1,16 @@
-//! Causes to hold some recipients of a batch: one query for all suppressions, one for all hourly
-//! limits.
+//! Causes to hold some recipients of a batch: one query for all suppressions, one for all hourly limits of servers, and one
+//! for those of accounts (`account_counts.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::ClientWrapper;
-use futures_util::future::join;
-use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
-use tokio_postgres::types::ToSql;
+use postroad_model::{AccountId, LimitPeriod, MessageId, ServerId, SuppressionReason, Timestamp};
 
-use super::pipeline::BEGIN_WITH_KEPT_PLANS;
+use super::account_counts;
+use super::pipeline::query;
+use crate::accept::account_limits::Window;
 use crate::accept::initial::{HoldCause, HoldCauses, Hour, counted, hold_beyond, hour_of, is_checked};
-use crate::accept::{NewSend, hourly_limit};
+use crate::accept::{LimitOwner, LimitUse, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::suppressions::record::{erased_key, recipient_key};
@@ -45,6 +45,28 @@ pub(super) struct Found {
     pub(super) causes: HoldCauses,
     /// Written with the batch.
     pub(super) server_events: Vec<ServerEvent>,
+    pub(super) uses: Uses,
+}
+
+/// How much of the limits is used after the batch.
+#[derive(Default)]
+pub(super) struct Uses {
+    of_servers: HashMap<ServerId, LimitUse>,
+    of_accounts: HashMap<AccountId, Vec<LimitUse>>,
+}
+
+impl Uses {
+    /// Of the limits that a send counts against.
+    pub(super) fn of(&self, send: &NewSend) -> Vec<LimitUse> {
+        let no_causes = HoldCauses::new();
+        if counted(send, &no_causes).next().is_none() {
+            return Vec::new();
+        }
+        let of_server = send.hourly_limit.and_then(|_| self.of_servers.get(&send.info.server_id));
+        let account = send.account_limits.map(|limits| limits.account_id);
+        let of_account = account.and_then(|id| self.of_accounts.get(&id)).into_iter().flatten();
+        of_server.into_iter().chain(of_account).copied().collect()
+    }
 }
 
 /// An event of a server, not of a message: these count their own `seq`.
@@ -82,17 +104,24 @@ pub(super) async fn find(
         (entry.limit, entry.at) = (limit, at.max(entry.at));
         entry.messages.extend(counted(send, &causes).map(|recipient| recipient.id));
     }
-    let mut server_events = Vec::new();
+    let (mut crossed, mut uses) = (Vec::new(), Uses::default());
     if !hours.is_empty() {
         for (hour, before) in count(client, is_begun, &hours).await? {
             let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };
             hold_beyond(*limit, before, messages, &mut causes);
             let after = before + messages.len() as i64;
-            let crossed = hourly_limit::crossed(*limit, hour.1, before, after);
-            server_events.extend(numbered(client, hour.0, *at, crossed).await?);
+            crossed.push((hour.0, *at, hourly_limit::crossed(*limit, hour.1, before, after)));
+            let window = Window { period: LimitPeriod::Hour, number: hour.1, limit: *limit };
+            uses.of_servers.insert(hour.0, LimitUse::new(LimitOwner::Server, window, after, *at));
         }
     }
-    Ok(Found { causes, server_events })
+    uses.of_accounts = account_counts::hold_beyond(client, is_begun, &sends, &mut causes).await?;
+    // Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
+    let mut server_events = Vec::new();
+    for (server_id, at, events) in crossed {
+        server_events.extend(numbered(client, server_id, at, events).await?);
+    }
+    Ok(Found { causes, server_events, uses })
 }
 
 /// Gives events of a server their `seq`. Their hour is locked: no other node writes an event of this limit now; and then the
@@ -167,21 +196,4 @@ async fn count(
         (hour, row.get::<_, i64>(2) - added)
     });
     Ok(before.collect())
-}
-
-/// Sends the BEGIN with the first question.
-async fn query(
-    client: &ClientWrapper,
-    is_begun: &mut bool,
-    text: &'static str,
-    params: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<tokio_postgres::Row>, StoreError> {
-    let statement = client.prepare_cached(text).await?;
-    if std::mem::replace(is_begun, true) {
-        return Ok(client.query(&statement, params).await?);
-    }
-    let (begun, rows) =
-        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, params)).await;
-    begun?;
-    Ok(rows?)
 }

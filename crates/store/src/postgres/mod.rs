@@ -5,6 +5,7 @@
 //! connections are thrown away, and the pool reconnects by itself.
 
 mod accept;
+mod account_counts;
 mod batcher;
 mod begin;
 mod claims;

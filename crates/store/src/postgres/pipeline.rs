@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use deadpool_postgres::{ClientWrapper, Object, Transaction};
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, join, join_all};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
@@ -34,6 +34,23 @@ pub(super) struct Pipeline<'a> {
     pub(super) together: Vec<Statement<'a>>,
     /// With kept plans, one behind the other: rows that other transactions change, too, in the order in which all lock them.
     pub(super) in_order: Vec<Statement<'a>>,
+}
+
+/// Asks in a transaction with kept plans; the first question is sent with its BEGIN.
+pub(super) async fn query(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    text: &'static str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+    let statement = client.prepare_cached(text).await?;
+    if std::mem::replace(is_begun, true) {
+        return Ok(client.query(&statement, params).await?);
+    }
+    let (begun, rows) =
+        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, params)).await;
+    begun?;
+    Ok(rows?)
 }
 
 /// Sends all statements and the COMMIT at once. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
-    EmailAddress, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+    EmailAddress, EventKind, IdGenerator, LimitPeriod, MessageId, ServerId, Status, SuppressionReason,
+    Timestamp,
 };
 use serde_json::json;
 
 use super::waiting::{Entry, Key, MessageState, add_event, find, lock_entry, remove_entry, settle};
-use crate::accept::initial::SCHEDULED;
+use crate::accept::account_periods;
+use crate::accept::initial::{HoldCause, SCHEDULED};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::messages::{Message, message};
@@ -26,6 +28,8 @@ pub enum Retried {
     Released,
     /// Nothing was changed: its recipient is suppressed, so that it would be held again.
     Suppressed { reason: SuppressionReason, since: Timestamp },
+    /// Nothing was changed: its account has reached this limit.
+    OverAccountLimit { limit: u32, period: LimitPeriod },
     /// It is on the wire at this moment.
     TooLate,
     /// It is neither queued nor held, or unknown.
@@ -158,7 +162,19 @@ pub(crate) async fn retry(
         return Ok((suppressed, Entry::Unchanged));
     }
     if is_held {
+        // Held messages have not counted against the limits of the account. Scheduled ones count when they are due.
+        let is_due = message.send_at.is_none_or(|at| at <= now);
+        let limits = if is_due { account_periods::find_limits(sql, key.0).await? } else { None };
+        if let Some(limits) = &limits {
+            let admission = account_periods::count(sql, limits, 1, now).await?;
+            if let Some(HoldCause::OverAccountLimit { limit, period }) = admission.cause {
+                return Ok((Retried::OverAccountLimit { limit, period }, Entry::Unchanged));
+            }
+        }
         let due_at = release_hold(sql, ids, key, &message, &state, now).await?;
+        if let (None, Some(limits)) = (due_at, &limits) {
+            account_periods::give_back(sql, limits, 1, now).await?;
+        }
         return Ok(match due_at {
             Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
             None => (Retried::NotWaiting, Entry::Unchanged),

@@ -1,4 +1,5 @@
-//! Scheduled messages that become due: they become pending, or are held when their server's hourly limit is reached.
+//! Scheduled messages that become due: they become pending, or are held when a limit of their server or account is
+//! reached.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use super::waiting::{Entry, Key};
 use super::{holds, waiting};
-use crate::accept::hourly_limit;
-use crate::accept::initial::{HoldCause, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
+use crate::accept::initial::{HoldCauses, SCHEDULED, SCHEDULED_UNCOUNTED, hold_beyond, hour_at};
+use crate::accept::{AccountLimits, account_periods, hourly_limit};
 use crate::error::StoreError;
-use crate::events::append;
+use crate::events::{NewEvent, append};
 use crate::outcomes::NewDelivery;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
@@ -77,8 +78,8 @@ pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, Store
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
 }
 
-/// Puts those that are due into the open queue, the earliest first, at most `limit`. Those beyond the hourly limit of
-/// their server are held. Returns what became of each entry.
+/// Puts those that are due into the open queue, the earliest first, at most `limit`. Those beyond the limits of their
+/// server and account are held. Returns what became of each entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -99,10 +100,7 @@ pub(crate) async fn promote(
     for entry in due.iter().filter(|entry| entry.is_counted) {
         counted.entry(entry.key.0).or_default().push(entry.key.1);
     }
-    let mut held = HashSet::new();
-    for (server_id, messages) in &counted {
-        held.extend(hold_beyond_limit(sql, ids, *server_id, messages, now).await?);
-    }
+    let held = hold_beyond_limits(sql, ids, &counted, now).await?;
     let mut changes = Vec::with_capacity(due.len());
     let mut pending = Vec::new();
     for ScheduledEntry { key, due_at, .. } in due {
@@ -158,20 +156,65 @@ impl ScheduledEntry {
     }
 }
 
-/// Counts the messages in the present hour of their server, and holds those that do not fit.
-async fn hold_beyond_limit(
+/// Counts the messages in the present hour of their servers and in the periods of their accounts, and holds those that do not
+/// fit. Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
+async fn hold_beyond_limits(
     sql: &Sql<'_>,
     ids: &IdGenerator,
-    server_id: ServerId,
-    messages: &[MessageId],
+    messages: &BTreeMap<ServerId, Vec<MessageId>>,
     now: Timestamp,
-) -> Result<Vec<Key>, StoreError> {
-    let server =
-        sql.query_opt("SELECT hourly_limit, name FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
-    let Some(server) = server else { return Ok(Vec::new()) };
-    let (limit, name) = (server.int_opt(0)?, server.text(1)?);
-    let Some(limit) = limit.and_then(|limit| u32::try_from(limit).ok()) else { return Ok(Vec::new()) };
-    let (hour, added) = (hour_at(now), messages.len() as i64);
+) -> Result<HashSet<Key>, StoreError> {
+    let mut causes = HoldCauses::new();
+    let mut events = Vec::new();
+    let mut accounts: BTreeMap<i64, (AccountLimits, Vec<MessageId>)> = BTreeMap::new();
+    for (server_id, messages) in messages {
+        let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name
+                    FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
+        let Some(server) = sql.query_opt(text, &[server_id.0.into()]).await? else { continue };
+        if let Some(limit) = server.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()) {
+            let before = count_hour(sql, *server_id, messages.len() as i64, now).await?;
+            hold_beyond(limit, before, messages, &mut causes);
+            let after = before + messages.len() as i64;
+            let name = server.text(5)?;
+            let named = |event: NewEvent| hourly_limit::with_server(&event, *server_id, Some(&name));
+            let crossed = hourly_limit::crossed(limit, hour_at(now), before, after);
+            events.extend(crossed.into_iter().map(|event| (*server_id, named(event))));
+        }
+        if let Some(limits) = account_periods::read(&server, 0)? {
+            let left = messages.iter().filter(|id| !causes.contains_key(*id));
+            let entry = accounts.entry(limits.account_id.0).or_insert_with(|| (limits, Vec::new()));
+            entry.1.extend(left);
+        }
+    }
+    for (limits, messages) in accounts.values().filter(|(_, messages)| !messages.is_empty()) {
+        let admission = account_periods::count(sql, limits, messages.len(), now).await?;
+        admission.hold_beyond(messages, &mut causes);
+    }
+    for (server_id, event) in events {
+        append::append_of_server(sql, ids, server_id, &event, now).await?;
+    }
+    let mut held = HashSet::new();
+    for (server_id, messages) in messages {
+        for (message_id, cause) in messages.iter().filter_map(|id| Some((id, causes.get(id)?))) {
+            let key = (*server_id, *message_id);
+            let (details, event, expiry) = cause.hold(now);
+            let delivery = NewDelivery::local(now, Status::Held, details);
+            if holds::hold(sql, ids, key, &delivery, &event, expiry).await? {
+                held.insert(key);
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// Adds to the present hour of a server; returns what it was before. Older hours are forgotten when a new one begins.
+async fn count_hour(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    added: i64,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let hour = hour_at(now);
     let total = sql
         .query_opt(
             "INSERT INTO server_hours (server_id, hour, messages) VALUES ($1, $2, $3)
@@ -186,21 +229,7 @@ async fn hold_beyond_limit(
         let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";
         sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
     }
-    for event in hourly_limit::crossed(limit, hour, before, total) {
-        let event = hourly_limit::with_server(&event, server_id, Some(&name));
-        append::append_of_server(sql, ids, server_id, &event, now).await?;
-    }
-    let room = (i64::from(limit) - before).clamp(0, added) as usize;
-    let mut held = Vec::new();
-    for message_id in &messages[room..] {
-        let key = (server_id, *message_id);
-        let (details, event, expiry) = HoldCause::OverLimit { limit }.hold(now);
-        let delivery = NewDelivery::local(now, Status::Held, details);
-        if holds::hold(sql, ids, key, &delivery, &event, expiry).await? {
-            held.push(key);
-        }
-    }
-    Ok(held)
+    Ok(before)
 }
 
 /// Makes these pending and open for claims.

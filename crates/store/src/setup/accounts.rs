@@ -1,9 +1,10 @@
-//! Accounts: create, list, suspend.
+//! Accounts: create, list, change, suspend.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Timestamp};
 use serde::Serialize;
 
+use super::account_ceilings::{self, AccountCeilings, AccountCeilingsChange, columns};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -19,6 +20,7 @@ pub struct Account {
     pub version: i64,
     /// Until when a deleted account can be restored.
     pub delete_at: Option<Timestamp>,
+    pub ceilings: AccountCeilings,
 }
 
 /// Accounts to list; `None` takes all.
@@ -38,6 +40,18 @@ pub enum Updated<T> {
     OtherVersion(i64),
 }
 
+/// A query for accounts.
+macro_rules! accounts {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at, ",
+            columns!(""),
+            " FROM accounts ",
+            $rest
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
     pub async fn create_account(&self, name: String) -> Result<Account> {
@@ -46,15 +60,11 @@ impl Store {
     }
 
     pub async fn list_accounts(&self) -> Result<Vec<Account>> {
-        let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
-                    FROM accounts ORDER BY id";
-        self.fetch_all(text, Vec::new(), read).await
+        self.fetch_all(accounts!("ORDER BY id"), Vec::new(), read).await
     }
 
     pub async fn find_account(&self, id: AccountId) -> Result<Option<Account>> {
-        let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
-                    FROM accounts WHERE id = $1";
-        self.fetch_opt(text, vec![id.0.into()], read).await
+        self.fetch_opt(accounts!("WHERE id = $1"), vec![id.0.into()], read).await
     }
 
     /// In the order of their ids, behind `after`.
@@ -64,12 +74,12 @@ impl Store {
         after: Option<AccountId>,
         limit: usize,
     ) -> Result<Vec<Account>> {
-        let text =
-            "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at FROM accounts
-             WHERE id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
+        let text = accounts!(
+            "WHERE id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
                AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
                AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL)
-             ORDER BY id LIMIT $5";
+             ORDER BY id LIMIT $5"
+        );
         let params = vec![
             after.map_or(0, |id| id.0).into(),
             filter.name.into(),
@@ -80,15 +90,17 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// `OtherVersion` unless the account has the version `if_version`; `Conflict` if another account has the name.
-    pub async fn rename_account(
+    /// Changes all of it or nothing. `OtherVersion` unless the account has the version `if_version`; `Conflict` if another
+    /// account has the name.
+    pub async fn update_account(
         &self,
         id: AccountId,
         if_version: Option<i64>,
-        name: String,
+        name: Option<String>,
+        ceilings: AccountCeilingsChange,
     ) -> Result<Updated<Account>> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(rename(sql, id, if_version, name, now))).await
+        self.change(move |sql| Box::pin(update(sql, id, if_version, name, ceilings, now))).await
     }
 
     /// Marks the account as deleted, or takes the mark away. `NotFound` for one that is in that state already, or too late to be restored.
@@ -112,37 +124,42 @@ impl Store {
 pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Result<Account, StoreError> {
     let row = sql
         .query_opt(
-            "INSERT INTO accounts (name, created_at, updated_at) VALUES ($1, $2, $2)
-             RETURNING id, name, suspended_reason, created_at, updated_at, version, delete_at",
+            "INSERT INTO accounts (name, created_at, updated_at) VALUES ($1, $2, $2) RETURNING id",
             &[name.into(), now.into()],
         )
         .await?;
-    read(&row.ok_or(StoreError::Conflict)?)
+    find(sql, AccountId(row.ok_or(StoreError::Conflict)?.int(0)?)).await
 }
 
 async fn find(sql: &Sql<'_>, id: AccountId) -> Result<Account, StoreError> {
-    let text = "SELECT id, name, suspended_reason, created_at, updated_at, version, delete_at
-                FROM accounts WHERE id = $1";
-    read(&sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?)
+    let row = sql.query_opt(accounts!("WHERE id = $1"), &[id.0.into()]).await?;
+    read(&row.ok_or(StoreError::NotFound)?)
 }
 
-async fn rename(
+async fn update(
     sql: &Sql<'_>,
     id: AccountId,
     if_version: Option<i64>,
-    name: String,
+    name: Option<String>,
+    ceilings: AccountCeilingsChange,
     now: Timestamp,
 ) -> Result<Updated<Account>, StoreError> {
-    let renamed = sql
-        .execute(
-            "UPDATE accounts SET name = $2, version = version + 1, updated_at = $3
-             WHERE id = $1 AND (CAST($4 AS BIGINT) IS NULL OR version = $4)",
-            &[id.0.into(), name.into(), now.into(), if_version.into()],
-        )
-        .await?;
-    if renamed == 0 {
-        return find(sql, id).await.map(|account| Updated::OtherVersion(account.version));
+    // Nobody else changes it until the transaction ends.
+    sql.change("UPDATE accounts SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
+    let account = find(sql, id).await?;
+    if if_version.is_some_and(|version| version != account.version) {
+        return Ok(Updated::OtherVersion(account.version));
     }
+    let mut params = vec![id.0.into(), name.into(), now.into()];
+    params.extend(ceilings.after(&account.ceilings).values());
+    sql.change(
+        "UPDATE accounts SET name = coalesce($2, name), version = version + 1, updated_at = $3,
+             hourly_limit = $4, daily_limit = $5, monthly_limit = $6, send_rate = $7, servers_max = $8,
+             domains_max = $9, webhooks_max = $10, users_max = $11, retention_bodies = $12, retention_messages = $13
+         WHERE id = $1",
+        &params,
+    )
+    .await?;
     find(sql, id).await.map(Updated::Done)
 }
 
@@ -170,5 +187,6 @@ fn read(row: &Row) -> Result<Account, StoreError> {
         updated_at: row.time(4)?,
         version: row.int(5)?,
         delete_at: row.time_opt(6)?,
+        ceilings: account_ceilings::read(row, 7)?,
     })
 }

@@ -27,17 +27,63 @@ pub enum Ceiling {
     MessagesDays(u32),
 }
 
+impl Ceiling {
+    /// Position of its field in answers.
+    pub(super) const fn position(self) -> u8 {
+        match self {
+            Self::Mode(_) => 0,
+            Self::SendRate(_) => 1,
+            Self::HourlyLimit(_) => 2,
+            Self::BodiesDays(_) => 3,
+            Self::MessagesDays(_) => 4,
+        }
+    }
+}
+
 impl Ceilings {
+    /// The lower one of each two.
+    #[must_use]
+    pub(crate) fn lowest(&self, other: &Self) -> Self {
+        Self {
+            mode: self.mode.or(other.mode),
+            send_rate: lower(self.send_rate, other.send_rate, SendRate::is_above),
+            hourly_limit: lower(self.hourly_limit, other.hourly_limit, is_above),
+            bodies_days: lower(self.bodies_days, other.bodies_days, is_above),
+            messages_days: lower(self.messages_days, other.messages_days, is_above),
+        }
+    }
+
     /// Every ceiling that `change` would exceed. To take a limit away exceeds any ceiling.
     pub fn exceeded_by(&self, change: &ServerChange) -> Vec<Ceiling> {
         let is_live = change.mode == Some(ServerMode::Live);
         let mode = self.mode.filter(|_| is_live).map(Ceiling::Mode);
         let rate = exceeded(change.send_rate, self.send_rate, SendRate::is_above).map(Ceiling::SendRate);
-        let above = |given: u32, ceiling: u32| given > ceiling;
-        let limit = exceeded(change.hourly_limit, self.hourly_limit, above).map(Ceiling::HourlyLimit);
-        let bodies = exceeded(change.bodies_days, self.bodies_days, above).map(Ceiling::BodiesDays);
-        let messages = exceeded(change.messages_days, self.messages_days, above).map(Ceiling::MessagesDays);
+        let limit = exceeded(change.hourly_limit, self.hourly_limit, is_above).map(Ceiling::HourlyLimit);
+        let bodies = exceeded(change.bodies_days, self.bodies_days, is_above).map(Ceiling::BodiesDays);
+        let messages =
+            exceeded(change.messages_days, self.messages_days, is_above).map(Ceiling::MessagesDays);
         [mode, rate, limit, bodies, messages].into_iter().flatten().collect()
+    }
+}
+
+/// The lower one of two limits; `None` is no limit.
+pub(crate) fn lower<T: Copy>(one: Option<T>, other: Option<T>, is_above: impl Fn(T, T) -> bool) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if is_above(one, other) { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+pub(crate) fn is_above(given: u32, ceiling: u32) -> bool {
+    given > ceiling
+}
+
+/// The value after a change.
+pub(crate) fn changed<T>(change: Change<T>, now: Option<T>) -> Option<T> {
+    match change {
+        Change::Keep => now,
+        Change::Clear => None,
+        Change::Set(value) => Some(value),
     }
 }
 

@@ -1,14 +1,14 @@
-//! Ceilings: the highest values that a server's own key may set. The operator sets them, and the value in force follows.
+//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, and the value in
+//! force follows.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
-use super::ceiling_values::{Ceiling, Ceilings, of_mode};
+use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, of_mode};
 use super::server_change::ServerChange;
-use super::servers;
-use super::servers::Server;
+use super::servers::{self, Server, SetCeilings};
 use crate::error::StoreError;
-use crate::sql::Sql;
+use crate::sql::{Sql, Value};
 use crate::{Result, Store};
 
 /// Result of an update by a server's own key.
@@ -16,15 +16,22 @@ use crate::{Result, Store};
 pub enum ServerUpdate {
     Done(Box<Server>),
     /// Nothing was changed: these ceilings forbid it.
-    Exceeds(Vec<Ceiling>),
+    Exceeds(Vec<(Ceiling, CeilingOwner)>),
     /// Nothing was changed: the server has this version.
     OtherVersion(i64),
+}
+
+/// Who sets ceilings of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CeilingOwner {
+    Operator,
+    Account,
 }
 
 /// Changes of ceilings; `Keep` keeps one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// Of a server that is made `development`, only the operator can make it live.
+    /// Of a server that is made `development`, only whoever did that can make it live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -47,17 +54,9 @@ impl CeilingsChange {
     }
 }
 
-fn changed<T>(change: Change<T>, now: Option<T>) -> Option<T> {
-    match change {
-        Change::Keep => now,
-        Change::Clear => None,
-        Change::Set(value) => Some(value),
-    }
-}
-
 /// The value in force once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
 /// that the server chose itself stays, a higher one is cut.
-pub(crate) fn follow<T: Copy + PartialEq>(
+fn follow<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,
     new: Option<T>,
@@ -75,26 +74,19 @@ pub(crate) fn follow<T: Copy + PartialEq>(
 impl Store {
     /// The operator's word: a development server cannot be made live by its own key.
     pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
-        let now = self.clock.now();
-        self.execute_one(
-            "UPDATE servers SET mode = $2, mode_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
-            vec![id.0.into(), mode.as_str().into(), of_mode(mode).into(), now.into()],
-        )
-        .await?;
-        self.note_change();
-        Ok(())
+        self.set_server_ceilings(id, CeilingsChange { mode: Some(mode), ..CeilingsChange::default() }).await
     }
 
     /// The ceiling, and the rate in force if it was at the old ceiling or is above the new one.
     pub async fn set_server_send_rate(&self, id: ServerId, ceiling: Option<SendRate>) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_send_rate(sql, id, ceiling, now))).await
+        let send_rate = ceiling.into();
+        self.set_server_ceilings(id, CeilingsChange { send_rate, ..CeilingsChange::default() }).await
     }
 
     /// Likewise.
     pub async fn set_server_hourly_limit(&self, id: ServerId, ceiling: Option<u32>) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_hourly_limit(sql, id, ceiling, now))).await
+        let hourly_limit = ceiling.into();
+        self.set_server_ceilings(id, CeilingsChange { hourly_limit, ..CeilingsChange::default() }).await
     }
 
     /// Likewise, for the text of messages and for messages with everything about them.
@@ -104,103 +96,123 @@ impl Store {
         bodies_days: Option<u32>,
         messages_days: Option<u32>,
     ) -> Result<()> {
+        let (bodies_days, messages_days) = (bodies_days.into(), messages_days.into());
+        let change = CeilingsChange { bodies_days, messages_days, ..CeilingsChange::default() };
+        self.set_server_ceilings(id, change).await
+    }
+
+    /// The operator's ceilings, and the values in force that were at the old ceilings or are above the new ones.
+    async fn set_server_ceilings(&self, id: ServerId, change: CeilingsChange) -> Result<()> {
         let now = self.clock.now();
-        let (bodies, messages) = (bodies_days, messages_days);
-        self.change(move |sql| Box::pin(set_retention(sql, id, bodies, messages, now))).await
+        self.change(move |sql| {
+            Box::pin(async move {
+                let server = lock(sql, id).await?;
+                set(sql, &server, CeilingOwner::Operator, &change, now).await
+            })
+        })
+        .await
     }
 }
 
 /// Sets ceilings; values in force follow them. Changes nothing if `change` would exceed the new ones.
-pub(crate) async fn set_all(
+pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
+    owner: CeilingOwner,
     ceilings: &CeilingsChange,
     change: &ServerChange,
     now: Timestamp,
-) -> Result<Vec<Ceiling>, StoreError> {
-    let (old, new) = (&server.ceilings, ceilings.after(&server.ceilings));
-    let exceeded = new.exceeded_by(change);
-    if !exceeded.is_empty() {
-        return Ok(exceeded);
+) -> Result<Vec<(Ceiling, CeilingOwner)>, StoreError> {
+    let set_ceilings = after(server, owner, ceilings);
+    // The account cannot make a server live that the operator put into development.
+    let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
+    let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
+    let of_account = server.of_account.of_server();
+    // Without a value of its own the server has the account's, so that only its own ceilings forbid to clear one.
+    let exceeded_of = |own: &Ceilings| {
+        let mut exceeded = own.lowest(&of_account).exceeded_by(&change.without_clears());
+        exceeded.extend(own.exceeded_by(&change.clears()));
+        exceeded.sort_by_key(|ceiling| ceiling.position());
+        exceeded
+    };
+    let exceeded = exceeded_of(&set_ceilings.lowest());
+    let by_operator = exceeded_of(&set_ceilings.operator);
+    if exceeded.is_empty() && *ceilings != CeilingsChange::default() {
+        set(sql, server, owner, ceilings, now).await?;
     }
-    let id = server.id;
-    if let Some(mode) = ceilings.mode {
-        let text = "UPDATE servers SET mode = $2, mode_ceiling = $3 WHERE id = $1";
-        sql.change(text, &[id.0.into(), mode.as_str().into(), of_mode(mode).into()]).await?;
-    }
-    if new.send_rate != old.send_rate {
-        set_send_rate(sql, id, new.send_rate, now).await?;
-    }
-    if new.hourly_limit != old.hourly_limit {
-        set_hourly_limit(sql, id, new.hourly_limit, now).await?;
-    }
-    if (new.bodies_days, new.messages_days) != (old.bodies_days, old.messages_days) {
-        set_retention(sql, id, new.bodies_days, new.messages_days, now).await?;
-    }
-    Ok(Vec::new())
+    let owner = |ceiling: &Ceiling| {
+        if by_operator.contains(ceiling) { CeilingOwner::Operator } else { CeilingOwner::Account }
+    };
+    Ok(exceeded.iter().map(|ceiling| (*ceiling, owner(ceiling))).collect())
 }
 
-/// The server, which nobody else changes until the transaction ends.
-pub(crate) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
+/// The server with the values as they were set; nobody else changes it until the transaction ends.
+pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
-    servers::find(sql, id).await?.ok_or(StoreError::NotFound)
+    servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-pub(crate) async fn set_send_rate(
-    sql: &Sql<'_>,
-    id: ServerId,
-    ceiling: Option<SendRate>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let server = lock(sql, id).await?;
-    let rate = follow(server.send_rate, server.ceilings.send_rate, ceiling, SendRate::is_above);
-    let text = |rate: Option<SendRate>| rate.map(|rate| rate.to_string());
-    sql.change(
-        "UPDATE servers SET send_rate = $2, send_rate_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
-        &[id.0.into(), text(rate).into(), text(ceiling).into(), now.into()],
-    )
-    .await
+fn after(server: &Server, owner: CeilingOwner, change: &CeilingsChange) -> SetCeilings {
+    let mut set = server.set_ceilings;
+    match owner {
+        CeilingOwner::Operator => set.operator = change.after(&set.operator),
+        CeilingOwner::Account => set.account = change.after(&set.account),
+    }
+    set
 }
 
-pub(crate) async fn set_hourly_limit(
+async fn set(
     sql: &Sql<'_>,
-    id: ServerId,
-    ceiling: Option<u32>,
+    server: &Server,
+    owner: CeilingOwner,
+    change: &CeilingsChange,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let server = lock(sql, id).await?;
-    let limit = follow(server.hourly_limit, server.ceilings.hourly_limit, ceiling, |a, b| a > b);
+    let set = after(server, owner, change);
+    let (old, new) = (server.set_ceilings.lowest(), set.lowest());
+    let (text, stored) = match owner {
+        CeilingOwner::Operator => (
+            "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
+                 retention_messages = $6, mode_ceiling = $7, send_rate_ceiling = $8, hourly_limit_ceiling = $9,
+                 retention_bodies_ceiling = $10, retention_messages_ceiling = $11, version = version + 1,
+                 updated_at = $12
+             WHERE id = $1",
+            set.operator,
+        ),
+        CeilingOwner::Account => (
+            "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
+                 retention_messages = $6, account_mode_ceiling = $7, account_send_rate_ceiling = $8,
+                 account_hourly_limit_ceiling = $9, account_retention_bodies_ceiling = $10,
+                 account_retention_messages_ceiling = $11, version = version + 1, updated_at = $12
+             WHERE id = $1",
+            set.account,
+        ),
+    };
+    let rate = follow(server.send_rate, old.send_rate, new.send_rate, SendRate::is_above);
+    let in_force = |value, old, new| number(follow(value, old, new, is_above));
+    let retention = server.retention;
     sql.change(
-        "UPDATE servers SET hourly_limit = $2, hourly_limit_ceiling = $3, version = version + 1, updated_at = $4 WHERE id = $1",
-        &[id.0.into(), limit.map(i64::from).into(), ceiling.map(i64::from).into(), now.into()],
-    )
-    .await
-}
-
-/// Days for the text of messages, and for messages with everything about them.
-pub(crate) async fn set_retention(
-    sql: &Sql<'_>,
-    id: ServerId,
-    bodies: Option<u32>,
-    messages: Option<u32>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Server { retention, ceilings, .. } = lock(sql, id).await?;
-    let in_force = |value, old, new| follow(value, old, new, |a: u32, b| a > b).map(i64::from);
-    sql.change(
-        "UPDATE servers SET retention_bodies = $2, retention_bodies_ceiling = $3,
-             retention_messages = $4, retention_messages_ceiling = $5, version = version + 1, updated_at = $6
-         WHERE id = $1",
+        text,
         &[
-            id.0.into(),
-            in_force(retention.bodies_days, ceilings.bodies_days, bodies).into(),
-            bodies.map(i64::from).into(),
-            in_force(retention.messages_days, ceilings.messages_days, messages).into(),
-            messages.map(i64::from).into(),
+            server.id.0.into(),
+            change.mode.unwrap_or(server.mode).as_str().into(),
+            rate.map(|rate| rate.to_string()).into(),
+            in_force(server.hourly_limit, old.hourly_limit, new.hourly_limit),
+            in_force(retention.bodies_days, old.bodies_days, new.bodies_days),
+            in_force(retention.messages_days, old.messages_days, new.messages_days),
+            stored.mode.and_then(of_mode).into(),
+            stored.send_rate.map(|rate| rate.to_string()).into(),
+            number(stored.hourly_limit),
+            number(stored.bodies_days),
+            number(stored.messages_days),
             now.into(),
         ],
     )
     .await
+}
+
+fn number(limit: Option<u32>) -> Value {
+    limit.map(i64::from).into()
 }
 
 #[cfg(test)]

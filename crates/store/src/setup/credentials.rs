@@ -8,6 +8,7 @@ use postroad_model::{AccountId, CredentialId, Scope, ServerId, ServerMode, Times
 
 use super::servers;
 use super::servers::ServerTracking;
+use crate::accept::{AccountLimits, account_periods};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
@@ -68,6 +69,8 @@ pub struct CredentialAccess {
     pub suspended_reason: Option<String>,
     /// The server's limit of messages an hour.
     pub hourly_limit: Option<u32>,
+    /// Its account's limits.
+    pub account_limits: Option<AccountLimits>,
     pub tracking: ServerTracking,
 }
 
@@ -207,7 +210,8 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
                     s.mode, coalesce(s.suspended_reason, a.suspended_reason,
                                      CASE WHEN s.delete_at IS NOT NULL OR a.delete_at IS NOT NULL THEN 'deleted' END),
                     s.hourly_limit,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.account_id
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.account_id, a.hourly_limit, a.daily_limit,
+                    a.monthly_limit
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
             &[key.0.to_vec().into()],
@@ -220,6 +224,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         hourly_limit: row.int_opt(18)?.map(|limit| limit as u32),
         tracking: servers::read_of_server(&row, 19)?,
         account_id: AccountId(row.int(22)?),
+        account_limits: account_periods::read(&row, 22)?,
         credential: read(&mut row)?,
     }))
 }

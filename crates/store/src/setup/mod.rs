@@ -1,5 +1,6 @@
 //! The set-up by operators and customers: accounts, servers with their ceilings, credentials, settings.
 
+pub(crate) mod account_ceilings;
 mod account_keys;
 mod accounts;
 pub(crate) mod ceiling_values;
@@ -8,18 +9,22 @@ pub(crate) mod creations;
 mod credential_list;
 mod credentials;
 mod deleted;
+pub(crate) mod notices;
 mod purge;
+pub(crate) mod room;
 mod server_change;
 mod server_update;
 pub(crate) mod servers;
 mod settings;
 
+pub use account_ceilings::{AccountCeilings, AccountCeilingsChange};
 pub use account_keys::{AccountKey, AccountKeyOwner, NewAccountKey};
 pub use accounts::{Account, AccountFilter, Updated};
 pub use ceiling_values::{Ceiling, Ceilings};
-pub use ceilings::{CeilingsChange, ServerUpdate};
+pub use ceilings::{CeilingOwner, CeilingsChange, ServerUpdate};
 pub use creations::{Creation, NewCreation};
 pub use credential_list::{CredentialChange, CredentialFilter};
 pub use credentials::{Credential, CredentialAccess, KeyHash, NewCredential};
+pub use room::PeriodCounts;
 pub use server_change::ServerChange;
-pub use servers::{NewServer, Server, ServerFilter, ServerRetention, ServerTracking};
+pub use servers::{NewServer, Server, ServerFilter, ServerRetention, ServerTracking, SetCeilings};

@@ -53,6 +53,9 @@ const OF_SERVER: &[&str] = &[
     of_server!("events", "id"),
     "DELETE FROM logins WHERE credential_id IN (SELECT id FROM credentials WHERE server_id = $1 ORDER BY id LIMIT $2)",
     of_server!("credentials", "id"),
+    "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN
+     (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
+      WHERE d.server_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     of_server!("domains", "id"),
 ];
@@ -68,8 +71,14 @@ const OF_ACCOUNT: &[&str] = &[
     "DELETE FROM account_keys WHERE id IN (SELECT id FROM account_keys WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM creations WHERE account_id = $1 AND key IN
      (SELECT key FROM creations WHERE account_id = $1 ORDER BY key LIMIT $2)",
+    "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN
+     (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
+      WHERE d.account_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM account_periods WHERE account_id = $1 AND (period, number) IN
+     (SELECT period, number FROM account_periods WHERE account_id = $1 ORDER BY period, number LIMIT $2)",
+    "DELETE FROM account_notices WHERE id IN (SELECT id FROM account_notices WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "UPDATE pools SET account_id = NULL WHERE id IN (SELECT id FROM pools WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM former_tracking_hosts WHERE account_id = $1 AND host IN
      (SELECT host FROM former_tracking_hosts WHERE account_id = $1 ORDER BY host LIMIT $2)",

@@ -15,3 +15,31 @@ pub struct ServerChange {
     pub bodies_days: Change<u32>,
     pub messages_days: Change<u32>,
 }
+
+impl ServerChange {
+    /// The part that sets values.
+    pub(super) fn without_clears(&self) -> Self {
+        let mut change = self.clone();
+        for limit in [&mut change.hourly_limit, &mut change.bodies_days, &mut change.messages_days] {
+            keep_if(limit, |limit| matches!(limit, Change::Clear));
+        }
+        keep_if(&mut change.send_rate, |rate| matches!(rate, Change::Clear));
+        change
+    }
+
+    /// The part that takes limits away.
+    pub(super) fn clears(&self) -> Self {
+        let mut change = Self { mode: None, ..self.clone() };
+        for limit in [&mut change.hourly_limit, &mut change.bodies_days, &mut change.messages_days] {
+            keep_if(limit, |limit| matches!(limit, Change::Set(_)));
+        }
+        keep_if(&mut change.send_rate, |rate| matches!(rate, Change::Set(_)));
+        change
+    }
+}
+
+fn keep_if<T>(change: &mut Change<T>, is_left_out: impl Fn(&Change<T>) -> bool) {
+    if is_left_out(change) {
+        *change = Change::Keep;
+    }
+}

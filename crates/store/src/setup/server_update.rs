@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
-use super::ceilings::{CeilingsChange, ServerUpdate};
+use super::ceilings::{CeilingOwner, CeilingsChange, ServerUpdate};
 use super::server_change::ServerChange;
 use super::{ceilings, servers};
 use crate::error::StoreError;
@@ -15,15 +15,17 @@ impl Store {
     /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
     /// the name.
     pub async fn update_server(&self, id: ServerId, change: ServerChange) -> Result<ServerUpdate> {
-        self.update_server_from_above(id, None, CeilingsChange::default(), change).await
+        let ceilings = (CeilingOwner::Account, CeilingsChange::default());
+        self.update_server_from_above(id, None, ceilings, change).await
     }
 
-    /// Likewise by the account or the operator: with new ceilings, and only if the server has the version `if_version`.
+    /// Likewise by the account or the operator: with new ceilings of theirs, and only if the server has the version
+    /// `if_version`.
     pub async fn update_server_from_above(
         &self,
         id: ServerId,
         if_version: Option<i64>,
-        ceilings: CeilingsChange,
+        ceilings: (CeilingOwner, CeilingsChange),
         change: ServerChange,
     ) -> Result<ServerUpdate> {
         let now = self.clock.now();
@@ -36,7 +38,7 @@ pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
     if_version: Option<i64>,
-    new_ceilings: CeilingsChange,
+    (owner, new_ceilings): (CeilingOwner, CeilingsChange),
     change: ServerChange,
     now: Timestamp,
 ) -> Result<ServerUpdate, StoreError> {
@@ -44,7 +46,7 @@ pub(crate) async fn update(
     if if_version.is_some_and(|version| version != server.version) {
         return Ok(ServerUpdate::OtherVersion(server.version));
     }
-    let exceeded = ceilings::set_all(sql, &server, &new_ceilings, &change, now).await?;
+    let exceeded = ceilings::set_all(sql, &server, owner, &new_ceilings, &change, now).await?;
     if !exceeded.is_empty() {
         return Ok(ServerUpdate::Exceeds(exceeded));
     }

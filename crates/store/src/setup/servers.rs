@@ -1,10 +1,13 @@
 //! Servers: create, find, list, suspend; their pool and tracking defaults.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
+use postroad_model::{AccountId, CountedThing, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 use serde::Serialize;
 
-use super::ceiling_values::{self, read_rate};
+use super::account_ceilings::{self, AccountCeilings, columns};
+use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
+use super::room;
+use crate::accept::AccountLimits;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
@@ -32,14 +35,51 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits of its own key.
-    pub ceilings: super::Ceilings,
+    /// Limits of its own key: the lowest of those that operator and account set for it and of the account's own.
+    pub ceilings: Ceilings,
+    pub set_ceilings: SetCeilings,
+    pub of_account: AccountCeilings,
     /// Counted up by every change.
     pub version: i64,
     /// Until when a deleted server can be restored.
     pub delete_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Ceilings of one server, by who set them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetCeilings {
+    pub operator: Ceilings,
+    pub account: Ceilings,
+}
+
+impl SetCeilings {
+    pub(super) fn lowest(&self) -> Ceilings {
+        self.operator.lowest(&self.account)
+    }
+}
+
+impl Server {
+    /// Limits of the messages of all servers of its account.
+    pub fn account_limits(&self) -> Option<AccountLimits> {
+        self.of_account.limits(self.account_id)
+    }
+
+    /// With the values in force: the account's ceilings may have been lowered since they were set.
+    fn within_ceilings(mut self) -> Self {
+        let most = self.of_account.of_server();
+        self.send_rate = lower(self.send_rate, most.send_rate, SendRate::is_above);
+        // Without a limit of its own the server has what the account has left.
+        self.hourly_limit =
+            self.hourly_limit.and_then(|limit| lower(Some(limit), most.hourly_limit, is_above));
+        let ServerRetention { bodies_days, messages_days } = self.retention;
+        self.retention = ServerRetention {
+            bodies_days: lower(bodies_days, most.bodies_days, is_above),
+            messages_days: lower(messages_days, most.messages_days, is_above),
+        };
+        self
+    }
 }
 
 /// Servers to list; `None` takes all.
@@ -70,6 +110,24 @@ pub struct ServerTracking {
     pub excluded_hosts: Vec<String>,
 }
 
+/// A query for servers.
+macro_rules! servers {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at,
+                    s.account_mode_ceiling, s.account_send_rate_ceiling, s.account_hourly_limit_ceiling,
+                    s.account_retention_bodies_ceiling, s.account_retention_messages_ceiling, ",
+            columns!("a."),
+            " FROM servers s JOIN accounts a ON a.id = s.account_id ",
+            $rest
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
@@ -82,13 +140,7 @@ impl Store {
     }
 
     pub async fn list_servers(&self) -> Result<Vec<Server>> {
-        let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
-                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
-         FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
-        self.fetch_all(text, Vec::new(), read).await
+        self.fetch_all(servers!("ORDER BY s.id"), Vec::new(), read).await
     }
 
     /// In the order of their ids, behind `after`.
@@ -99,13 +151,6 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Server>> {
         self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64))).await
-    }
-
-    /// How many servers an account has, those that can be restored included, counted up to `most`.
-    pub async fn count_servers(&self, account_id: AccountId, most: usize) -> Result<usize> {
-        let text = "SELECT id FROM servers WHERE account_id = $1 ORDER BY id LIMIT $2";
-        let params = vec![account_id.0.into(), (most as i64).into()];
-        Ok(self.fetch_all(text, params, |row| row.int(0)).await?.len())
     }
 
     /// Marks the server as deleted, or takes the mark away. `NotFound` for one that is in that state
@@ -159,6 +204,7 @@ impl Store {
 }
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Result<Server, StoreError> {
+    room::make_room(sql, new.account_id, CountedThing::Servers, now).await?;
     let inserted = sql
         .query_opt(
             "INSERT INTO servers (account_id, name, mode, mode_ceiling, created_at, updated_at)
@@ -177,18 +223,13 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Res
 }
 
 pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
-                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
-             FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
-            &[id.0.into()],
-        )
-        .await?;
-    row.as_ref().map(read).transpose()
+    Ok(find_as_set(sql, id).await?.map(Server::within_ceilings))
+}
+
+/// Likewise with the values as they were set, which may be above the ceilings of the account.
+pub(super) async fn find_as_set(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
+    let row = sql.query_opt(servers!("WHERE s.id = $1"), &[id.0.into()]).await?;
+    row.as_ref().map(read_as_set).transpose()
 }
 
 async fn list_page(
@@ -200,30 +241,22 @@ async fn list_page(
     // Two texts, so that the servers of one account are found by index.
     let text = match filter.account_id {
         Some(_) => {
-            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
-                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
-             FROM servers s JOIN accounts a ON a.id = s.account_id
-             WHERE s.account_id = $1 AND s.id > $2
+            servers!(
+                "WHERE s.account_id = $1 AND s.id > $2
                AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
                AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
                AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
              ORDER BY s.id LIMIT $6"
+            )
         }
         None => {
-            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
-                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling, s.version, s.delete_at
-             FROM servers s JOIN accounts a ON a.id = s.account_id
-             WHERE CAST($1 AS BIGINT) IS NULL AND s.id > $2
+            servers!(
+                "WHERE CAST($1 AS BIGINT) IS NULL AND s.id > $2
                AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
                AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
                AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
              ORDER BY s.id LIMIT $6"
+            )
         }
     };
     let params = [
@@ -253,6 +286,13 @@ async fn set_deleted(
 }
 
 fn read(row: &Row) -> Result<Server, StoreError> {
+    read_as_set(row).map(Server::within_ceilings)
+}
+
+fn read_as_set(row: &Row) -> Result<Server, StoreError> {
+    let (operator, account) = (ceiling_values::read(row, 16)?, ceiling_values::read(row, 23)?);
+    let of_account = account_ceilings::read(row, 28)?;
+    let set_ceilings = SetCeilings { operator, account };
     Ok(Server {
         id: ServerId(row.int(0)?),
         account_id: AccountId(row.int(1)?),
@@ -270,7 +310,9 @@ fn read(row: &Row) -> Result<Server, StoreError> {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
-        ceilings: ceiling_values::read(row, 16)?,
+        ceilings: set_ceilings.lowest().lowest(&of_account.of_server()),
+        set_ceilings,
+        of_account,
         version: row.int(21)?,
         delete_at: row.time_opt(22)?,
     })

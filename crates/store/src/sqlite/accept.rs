@@ -2,13 +2,14 @@
 
 use parking_lot::Mutex;
 use postroad_model::{
-    EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+    EventId, EventKind, IdGenerator, LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{insert_delivery, insert_event};
+use crate::accept::account_limits::{Admission, Window, WindowCount};
 use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
-use crate::accept::{Accepted, NewRecipient, NewSend, hourly_limit};
+use crate::accept::{Accepted, AccountLimits, LimitOwner, LimitUse, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::events::event::EventRow;
@@ -45,10 +46,15 @@ pub(super) fn accept(
     {
         return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
-    let mut queued = Vec::new();
+    let (mut queued, mut uses) = (Vec::new(), Vec::new());
     for send in sends {
         insert_send(connection, send)?;
-        let causes = causes(connection, send, ids)?;
+        let mut causes = suppressed(connection, send)?;
+        let counted = hold_beyond_limits(connection, send, &mut causes, ids)?;
+        // Of a batch, the last one that counted says how much is left.
+        if !counted.is_empty() {
+            uses = counted;
+        }
         for recipient in &send.recipients {
             let initial = InitialRow::of(send, recipient, &causes, ids);
             insert_recipient(connection, send, recipient, &initial, ids)?;
@@ -58,11 +64,11 @@ pub(super) fn accept(
             }
         }
     }
-    Ok(Written { accepted: Accepted::Stored, queued })
+    Ok(Written { accepted: Accepted::Stored(uses), queued })
 }
 
-/// Causes to hold some of the recipients.
-fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<HoldCauses, StoreError> {
+/// The recipients that are suppressed.
+fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
@@ -84,23 +90,93 @@ fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<
             causes.insert(recipient.id, HoldCause::Suppressed { reason, details, since });
         }
     }
+    Ok(causes)
+}
+
+/// Holds the recipients beyond the limits of the server and of its account; returns how much of each limit is used.
+fn hold_beyond_limits(
+    connection: &Connection,
+    send: &NewSend,
+    causes: &mut HoldCauses,
+    ids: &IdGenerator,
+) -> Result<Vec<LimitUse>, StoreError> {
+    let mut uses = Vec::new();
     if let Some(limit) = send.hourly_limit {
-        let messages: Vec<MessageId> = counted(send, &causes).map(|recipient| recipient.id).collect();
+        let messages: Vec<MessageId> = counted(send, causes).map(|recipient| recipient.id).collect();
         if messages.is_empty() {
-            return Ok(causes);
+            return Ok(uses);
         }
+        let (server_id, hour) = (send.info.server_id, hour_of(send));
         let before = count_hour(connection, send, messages.len() as i64)?;
-        hold_beyond(limit, before, &messages, &mut causes);
+        hold_beyond(limit, before, &messages, causes);
         let after = before + messages.len() as i64;
-        for event in hourly_limit::crossed(limit, hour_of(send), before, after) {
+        for event in hourly_limit::crossed(limit, hour, before, after) {
             let name: Option<String> = connection
-                .query_row("SELECT name FROM servers WHERE id = ?1", [server], |row| row.get(0))
+                .query_row("SELECT name FROM servers WHERE id = ?1", [server_id.0], |row| row.get(0))
                 .optional()?;
-            let event = hourly_limit::with_server(&event, send.info.server_id, name.as_deref());
-            append_of_server(connection, ids, send.info.server_id, event, send.info.created_at)?;
+            let event = hourly_limit::with_server(&event, server_id, name.as_deref());
+            append_of_server(connection, ids, server_id, event, send.info.created_at)?;
+        }
+        let window = Window { period: LimitPeriod::Hour, number: hour, limit };
+        uses.push(LimitUse::new(LimitOwner::Server, window, after, send.info.created_at));
+    }
+    if let Some(limits) = &send.account_limits {
+        let messages: Vec<MessageId> = counted(send, causes).map(|recipient| recipient.id).collect();
+        if !messages.is_empty() {
+            let admission = count_account(connection, limits, messages.len(), send.info.created_at)?;
+            admission.hold_beyond(&messages, causes);
+            uses.extend(admission.uses(send.info.created_at));
         }
     }
-    Ok(causes)
+    Ok(uses)
+}
+
+/// Counts messages in the present windows of the account, as far as they fit. Older windows are forgotten when a new one
+/// begins.
+fn count_account(
+    connection: &Connection,
+    limits: &AccountLimits,
+    asking: usize,
+    at: Timestamp,
+) -> Result<Admission, StoreError> {
+    let account = limits.account_id.0;
+    let mut find = connection.prepare_cached(
+        "SELECT messages FROM account_periods WHERE account_id = ?1 AND period = ?2 AND number = ?3",
+    )?;
+    let mut counts = Vec::new();
+    for window in limits.windows(at) {
+        let before = find
+            .query_row(params![account, window.period_code(), window.number], |row| row.get(0))
+            .optional()?
+            .unwrap_or(0);
+        counts.push(WindowCount { window, before });
+    }
+    let admission = Admission::of(counts, asking);
+    let admitted = admission.admitted as i64;
+    for window in limits.windows(at).filter(|_| admitted > 0) {
+        let total: i64 = connection
+            .prepare_cached(
+                "INSERT INTO account_periods (account_id, period, number, messages) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (account_id, period, number) DO UPDATE SET messages = messages + excluded.messages
+                 RETURNING messages",
+            )?
+            .query_row(params![account, window.period_code(), window.number, admitted], |row| row.get(0))?;
+        if total == admitted {
+            connection
+                .prepare_cached(
+                    "DELETE FROM account_periods WHERE account_id = ?1 AND period = ?2 AND number < ?3",
+                )?
+                .execute(params![account, window.period_code(), window.number - 1])?;
+        }
+    }
+    for event in admission.events() {
+        connection
+            .prepare_cached(
+                "INSERT INTO account_notices (account_id, kind, data, at) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![account, event.kind.as_str(), event.data, at.as_micros()])?;
+    }
+    Ok(admission)
 }
 
 /// Adds to the server's hour; returns what it was before. Older hours are forgotten when a new one begins.

@@ -121,7 +121,7 @@ impl Engine {
         let accepted = self.accept_in_group(sends, ids).await;
         drop(turn);
         match &accepted {
-            Ok(Accepted::Stored) => self.remove_doubtful_bodies().await,
+            Ok(Accepted::Stored(_)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
             Err(StoreError::Unavailable(_)) => self.doubtful_bodies.lock().extend(files),
             Ok(Accepted::Repeated(_)) | Err(StoreError::Internal(_)) => {

@@ -1,11 +1,11 @@
 //! Invitations of people to an account. The person is created when the invitation is accepted.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, InvitationId, Timestamp, UserRole};
+use postroad_model::{AccountId, CountedThing, InvitationId, Timestamp, UserRole};
 
 use super::user::{self, NewUser, User};
 use crate::error::StoreError;
-use crate::setup::KeyHash;
+use crate::setup::{KeyHash, room};
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -96,6 +96,11 @@ async fn create(sql: &Sql<'_>, new: NewInvitation, now: Timestamp) -> Result<Inv
     if sql.query_opt(text, &[new.email.as_str().into(), new.account_id.0.into()]).await?.is_some() {
         return Err(StoreError::Conflict);
     }
+    let text = "SELECT id FROM invitations WHERE account_id = $1 AND email = $2 AND expires_at > $3";
+    let params = [new.account_id.0.into(), new.email.as_str().into(), now.into()];
+    if sql.query_opt(text, &params).await?.is_none() {
+        room::make_room(sql, new.account_id, CountedThing::Users, now).await?;
+    }
     let row = sql
         .query_opt(
             "INSERT INTO invitations (account_id, email, role, operator, token_hash, created_at, expires_at)
@@ -142,7 +147,7 @@ async fn accept(
         operator: row.flag(3)?,
         password_hash: Some(password_hash),
     };
-    user::create(sql, new, now).await
+    user::insert(sql, new, now).await
 }
 
 fn read(row: &Row) -> Result<Invitation, StoreError> {

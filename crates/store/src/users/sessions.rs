@@ -7,7 +7,7 @@ use super::user::{self, User};
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::{Row, Sql};
-use crate::{Result, Store};
+use crate::{Described, Result, Store};
 
 /// Sessions of one person; the oldest end when there are more.
 const SESSIONS_MAX: i64 = 50;
@@ -49,7 +49,14 @@ impl Store {
     /// Also remembers the address and the time of the sign-in.
     pub async fn create_user_session(&self, new: NewUserSession) -> Result<UserSession> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(create(sql, new, now))).await
+        self.write_described(move |sql| {
+            Box::pin(async move {
+                let session = create(sql, new, now).await?;
+                let begun = described("session", session.id.0);
+                Ok((session, Some(begun)))
+            })
+        })
+        .await
     }
 
     /// The session and its person. Those that have ended are not found.
@@ -78,14 +85,27 @@ impl Store {
 
     /// `NotFound` if the person has no such session.
     pub async fn end_user_session(&self, user_id: UserId, id: UserSessionId) -> Result<()> {
-        let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id = $2";
-        self.execute_one(text, vec![user_id.0.into(), id.0.into()]).await
+        self.write_described(move |sql| {
+            Box::pin(async move {
+                let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id = $2";
+                sql.change(text, &[user_id.0.into(), id.0.into()]).await?;
+                Ok(((), Some(described("session", id.0))))
+            })
+        })
+        .await
     }
 
     /// All of a person but `kept`; returns their number.
     pub async fn end_user_sessions(&self, user_id: UserId, kept: Option<UserSessionId>) -> Result<u64> {
-        let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
-        self.execute(text, vec![user_id.0.into(), kept.map_or(0, |id| id.0).into()]).await
+        self.write_described(move |sql| {
+            Box::pin(async move {
+                let text = "DELETE FROM user_sessions WHERE user_id = $1 AND id <> $2";
+                let params = [user_id.0.into(), kept.map_or(0, |id| id.0).into()];
+                let ended = sql.execute(text, &params).await?;
+                Ok((ended, (ended > 0).then(|| described("sessions_ended", ended as i64))))
+            })
+        })
+        .await
     }
 
     /// Records when sessions were used last, never an earlier moment than is known.
@@ -105,6 +125,11 @@ impl Store {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await
     }
+}
+
+/// For the audit log.
+fn described(name: &str, value: i64) -> Described {
+    Described::from_iter([(name.to_owned(), value.into())])
 }
 
 async fn create(sql: &Sql<'_>, new: NewUserSession, now: Timestamp) -> Result<UserSession, StoreError> {

@@ -166,5 +166,5 @@ async fn create_first(
         operator: true,
         password_hash: Some(first.password_hash),
     };
-    user::create(sql, new, now).await
+    user::insert(sql, new, now).await
 }

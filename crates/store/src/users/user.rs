@@ -3,9 +3,10 @@
 use std::fmt;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, Timestamp, UserId, UserRole};
+use postroad_model::{AccountId, CountedThing, Timestamp, UserId, UserRole};
 
 use crate::error::StoreError;
+use crate::setup::room;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -117,7 +118,13 @@ impl Store {
     }
 }
 
-pub(super) async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
+async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
+    room::make_room(sql, new.account_id, CountedThing::Users, now).await?;
+    insert(sql, new, now).await
+}
+
+/// Likewise for somebody who was counted when invited.
+pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql
         .query_opt(

@@ -3,11 +3,14 @@
 use std::fmt;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{EventKind, EventSet, IdGenerator, ServerId, Timestamp, WebhookFormat, WebhookId};
+use postroad_model::{
+    CountedThing, EventKind, EventSet, IdGenerator, ServerId, Timestamp, WebhookFormat, WebhookId,
+};
 use serde_json::json;
 
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
+use crate::setup::room;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -175,6 +178,7 @@ impl Store {
 }
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Result<Webhook, StoreError> {
+    room::make_room_of_server(sql, new.server_id, CountedThing::Webhooks, now).await?;
     let row = sql
         .query_opt(
             "INSERT INTO webhooks (server_id, url, wants, format, enabled, secret, created_at, updated_at)

@@ -170,7 +170,7 @@ async fn accept_one(store: &Store, server: ServerId) {
         expires_at: SystemClock.now().plus(Duration::from_hours(24)),
     });
     let line = format!("ack {} {} end\n", send.info.id, send.recipients[0].id);
-    assert_eq!(store.accept(send).await.expect("it is accepted"), Accepted::Stored);
+    assert_eq!(store.accept(send).await.expect("it is accepted"), Accepted::Stored(Vec::new()));
     // One write per line: whole lines only, whoever kills us.
     std::io::stdout().lock().write_all(line.as_bytes()).expect("the parent listens");
 }

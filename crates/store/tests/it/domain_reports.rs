@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{DomainName, Timestamp};
-use postroad_store::{DomainReport, ReportKind, StoreError};
+use postroad_store::{DomainOwner, DomainReport, ReportKind, StoreError};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -11,6 +11,7 @@ on_both_engines!(
     reports_are_kept_once_and_summed_up,
     reports_about_other_domains_are_refused,
     old_reports_make_room,
+    reports_of_a_deleted_domain_go_with_it,
 );
 
 fn name(text: &str) -> DomainName {
@@ -88,4 +89,32 @@ async fn old_reports_make_room(fixture: Fixture) {
     assert_eq!(add(&fixture, about("2")).await.expect("the store works"), 1);
     let left = fixture.store.list_domain_reports(own(), 10).await.expect("the store works");
     assert_eq!(left.iter().map(|report| report.report_id.as_str()).collect::<Vec<_>>(), ["2"]);
+}
+
+async fn reports_of_a_deleted_domain_go_with_it(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut ids = Vec::new();
+    for (server, domain) in [
+        (fixture.server, "one.example"),
+        (fixture.other_server, "one.example"),
+        (fixture.server, "two.example"),
+    ] {
+        let mut new = fixture.new_domain(domain);
+        new.owner = DomainOwner::Server(server);
+        ids.push(store.create_domain(new).await.expect("the store works").id);
+        add(&fixture, vec![report(domain, ReportKind::Dmarc, "1", 3, 2)]).await.expect("it is ours");
+    }
+    let left = async || {
+        let sums = store.sum_up_domain_reports(None).await.expect("the store works");
+        sums.iter().map(|sum| sum.domain.to_string()).collect::<Vec<_>>()
+    };
+    let delete = async |id| store.delete_domain(id, fixture.now()).await.expect("the store works");
+    delete(ids[0]).await;
+    assert_eq!(left().await, ["one.example", "two.example"], "another server has a domain of the name");
+    delete(ids[1]).await;
+    assert_eq!(left().await, ["two.example"]);
+    // Likewise when the server itself goes.
+    store.set_server_deleted(fixture.server, Some(fixture.now())).await.expect("the store works");
+    while store.purge_deleted().await.expect("the store works") {}
+    assert!(left().await.is_empty());
 }

@@ -46,7 +46,17 @@ pub(crate) const ACCOUNTS_BEFORE: &str = "DROP TABLE user_recovery_codes; DROP T
     DROP TABLE creations; DROP INDEX servers_by_account; DROP INDEX servers_by_delete_at;
     DROP INDEX accounts_by_delete_at; ALTER TABLE accounts DROP COLUMN version;
     ALTER TABLE accounts DROP COLUMN delete_at; ALTER TABLE servers DROP COLUMN version;
-    ALTER TABLE servers DROP COLUMN delete_at; ALTER TABLE credentials DROP COLUMN version";
+    ALTER TABLE servers DROP COLUMN delete_at; ALTER TABLE credentials DROP COLUMN version;
+    DROP TABLE account_periods; DROP TABLE account_notices; ALTER TABLE accounts DROP COLUMN hourly_limit;
+    ALTER TABLE accounts DROP COLUMN daily_limit; ALTER TABLE accounts DROP COLUMN monthly_limit;
+    ALTER TABLE accounts DROP COLUMN send_rate; ALTER TABLE accounts DROP COLUMN servers_max;
+    ALTER TABLE accounts DROP COLUMN domains_max; ALTER TABLE accounts DROP COLUMN webhooks_max;
+    ALTER TABLE accounts DROP COLUMN users_max; ALTER TABLE accounts DROP COLUMN retention_bodies;
+    ALTER TABLE accounts DROP COLUMN retention_messages; ALTER TABLE servers DROP COLUMN account_mode_ceiling;
+    ALTER TABLE servers DROP COLUMN account_send_rate_ceiling;
+    ALTER TABLE servers DROP COLUMN account_hourly_limit_ceiling;
+    ALTER TABLE servers DROP COLUMN account_retention_bodies_ceiling;
+    ALTER TABLE servers DROP COLUMN account_retention_messages_ceiling";
 
 /// Undoes migration 22.
 pub(crate) const BEFORE_BATCHES: &str =

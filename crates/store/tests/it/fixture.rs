@@ -183,7 +183,8 @@ impl Fixture {
     /// Accepts a send that must be stored; returns its messages' ids.
     pub(crate) async fn accept(&self, send: NewSend) -> Vec<MessageId> {
         let ids = message_ids(&send);
-        assert_eq!(self.store.accept(send).await.expect("it is accepted"), Accepted::Stored);
+        let accepted = self.store.accept(send).await.expect("it is accepted");
+        assert!(matches!(accepted, Accepted::Stored(_)), "{accepted:?}");
         ids
     }
 
@@ -355,6 +356,7 @@ pub(crate) fn new_send(
         state,
         idempotency: None,
         hourly_limit: None,
+        account_limits: None,
         batch_id: None,
     }
 }

@@ -67,7 +67,8 @@ async fn crowd_with_one_key_makes_one_send(fixture: Fixture) {
         tasks.spawn(async move { (n, store.accept(send).await.expect("the store works")) });
     }
     let answers = tasks.join_all().await;
-    let stored: Vec<_> = answers.iter().filter(|(_, answer)| *answer == Accepted::Stored).collect();
+    let stored: Vec<_> =
+        answers.iter().filter(|(_, answer)| *answer == Accepted::Stored(Vec::new())).collect();
     assert_eq!(stored.len(), 1);
     let first = stored[0].0;
     let expected = repeated(first as u8, &format!("answer {first}"));
@@ -129,7 +130,7 @@ async fn failed_send_does_not_use_its_key_up(fixture: Fixture) {
     }
     assert!(fixture.store.accept(broken).await.is_err());
     for neighbour in tasks.join_all().await {
-        assert_eq!(neighbour.expect("it is accepted"), Accepted::Stored);
+        assert_eq!(neighbour.expect("it is accepted"), Accepted::Stored(Vec::new()));
     }
     assert_eq!(fixture.row_counts().await["sends"], before["sends"] + 20);
     fixture.accept(fixture.send_with_key("k", 1, "whole")).await;

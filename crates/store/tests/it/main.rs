@@ -2,6 +2,7 @@
 //! PostgreSQL comes from `cargo xtask test`.
 
 mod accept;
+mod account_limits;
 mod audit;
 mod begin;
 mod bodies;

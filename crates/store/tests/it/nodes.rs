@@ -133,7 +133,7 @@ async fn node_that_lost_its_lease_takes_a_new_one() {
     let handed_out = fixture.store.ids().expect("a node has ids").last();
     take_lease_away(&fixture).await;
     let accept = async || fixture.store.accept(fixture.send_to(&["bob@example.com"])).await;
-    assert_eq!(eventually(accept).await, Accepted::Stored);
+    assert_eq!(eventually(accept).await, Accepted::Stored(Vec::new()));
     assert!(fixture.store.ids().expect("a node has ids").next() > handed_out);
     // A send that had its ids before the change is good: no other id is the same.
     fixture.accept(early).await;
@@ -228,7 +228,7 @@ async fn one_key_on_two_nodes_is_one_send() {
         });
     }
     let answers = tasks.join_all().await;
-    assert_eq!(answers.iter().filter(|answer| **answer == Accepted::Stored).count(), 10);
+    assert_eq!(answers.iter().filter(|answer| **answer == Accepted::Stored(Vec::new())).count(), 10);
     assert_eq!(fixture.row_counts().await["sends"], 10);
 }
 

@@ -135,7 +135,7 @@ impl Outage {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             match fixture.store.accept(fixture.send_to(&["later@example.com"])).await {
-                Ok(accepted) => break assert_eq!(accepted, Accepted::Stored),
+                Ok(accepted) => break assert_eq!(accepted, Accepted::Stored(Vec::new())),
                 Err(error) => assert!(Instant::now() < deadline, "{error}"),
             }
         }
@@ -205,7 +205,7 @@ async fn connection_that_dies_under_load_loses_nothing() {
                 let ids = message_ids(&send);
                 match store.accept(send).await {
                     Ok(accepted) => {
-                        assert_eq!(accepted, Accepted::Stored);
+                        assert_eq!(accepted, Accepted::Stored(Vec::new()));
                         stored.extend(ids);
                     }
                     Err(error) => assert!(is_unavailable(&Err::<(), _>(error.clone())), "{error:?}"),

@@ -7,8 +7,8 @@ use postroad_model::{
     SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    Ceiling, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
-    ServerUpdate, StoreError, WarmupPause, WebhookSecret,
+    Ceiling, CeilingOwner, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server,
+    ServerChange, ServerUpdate, StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
 
@@ -287,7 +287,9 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
     let change =
         ServerChange { name: Some("free".into()), hourly_limit: Change::Clear, ..ServerChange::default() };
     let refused = store.update_server(fixture.server, change).await.expect("the store works");
-    assert!(matches!(refused, ServerUpdate::Exceeds(found) if found == [Ceiling::HourlyLimit(100)]));
+    assert!(
+        matches!(refused, ServerUpdate::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), CeilingOwner::Operator)])
+    );
     assert_eq!(
         (server().await.name, server().await.hourly_limit),
         (limited.name, Some(100)),

@@ -1,10 +1,14 @@
 //! `postroad admin account`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use postroad_app::App;
+use postroad_app::accounts::AccountCeilingsRequest;
 use postroad_app::admin::AdminError;
+use postroad_model::{Change, SendRate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::cli::values::{LimitOrNone, parse_number, parse_rate};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -28,6 +32,13 @@ pub(crate) enum AccountCommand {
         /// Name or id of the account
         name: String,
     },
+    /// Set the most that an account may have and send; its own keys cannot lift it
+    SetCeilings {
+        /// Name or id of the account
+        name: String,
+        #[command(flatten)]
+        ceilings: CeilingOptions,
+    },
     /// Delete an account with all it has; it can be restored for seven days
     Delete {
         /// Name or id of the account
@@ -40,6 +51,68 @@ pub(crate) enum AccountCommand {
     },
 }
 
+/// Ceilings to change; `none` takes one away.
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct CeilingOptions {
+    /// Messages an hour of all servers together; those beyond are held
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    hourly_limit: Option<LimitOrNone<u32>>,
+    /// Messages a day
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    daily_limit: Option<LimitOrNone<u32>>,
+    /// Messages a month
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    monthly_limit: Option<LimitOrNone<u32>>,
+    /// Highest rate of each server, such as 10/s, 100/m or 1000/h
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    send_rate: Option<LimitOrNone<SendRate>>,
+    /// Servers
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    servers: Option<LimitOrNone<u32>>,
+    /// Domains, of the account and of its servers
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    domains: Option<LimitOrNone<u32>>,
+    /// Webhooks of all servers together
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    webhooks: Option<LimitOrNone<u32>>,
+    /// People, with those who are invited
+    #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
+    users: Option<LimitOrNone<u32>>,
+    /// Days for which servers keep the text of messages
+    #[arg(long, value_name = "DAYS", value_parser = parse_number)]
+    bodies_days: Option<LimitOrNone<u32>>,
+    /// Days for which servers keep messages with everything about them
+    #[arg(long, value_name = "DAYS", value_parser = parse_number)]
+    messages_days: Option<LimitOrNone<u32>>,
+}
+
+impl From<CeilingOptions> for AccountCeilingsRequest {
+    fn from(given: CeilingOptions) -> Self {
+        let number = |limit: Option<LimitOrNone<u32>>| match limit {
+            None => Change::Keep,
+            Some(LimitOrNone::None) => Change::Clear,
+            Some(LimitOrNone::Limit(limit)) => Change::Set(i64::from(limit)),
+        };
+        Self {
+            hourly_limit: number(given.hourly_limit),
+            daily_limit: number(given.daily_limit),
+            monthly_limit: number(given.monthly_limit),
+            send_rate: match given.send_rate {
+                None => Change::Keep,
+                Some(LimitOrNone::None) => Change::Clear,
+                Some(LimitOrNone::Limit(rate)) => Change::Set(rate.to_string()),
+            },
+            servers: number(given.servers),
+            domains: number(given.domains),
+            webhooks: number(given.webhooks),
+            users: number(given.users),
+            bodies_days: number(given.bodies_days),
+            messages_days: number(given.messages_days),
+        }
+    }
+}
+
 impl AccountCommand {
     pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
@@ -47,6 +120,7 @@ impl AccountCommand {
             Self::List => app.list_accounts().await,
             Self::Suspend { name, reason } => app.suspend_account(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_account(&name, None).await,
+            Self::SetCeilings { name, ceilings } => app.set_account_ceilings(&name, ceilings.into()).await,
             Self::Delete { name } => app.set_account_deleted(&name, true).await,
             Self::Restore { name } => app.set_account_deleted(&name, false).await,
         }

@@ -7,7 +7,7 @@ use postroad_model::{SendRate, ServerMode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::values::{LimitOrNone, OnOff};
+use crate::cli::values::{LimitOrNone, OnOff, parse_number, parse_rate};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum ServerCommand {
@@ -145,14 +145,4 @@ fn days_ceiling(given: LimitOrNone<u32>) -> DaysCeiling {
 
 fn parse_mode(text: &str) -> Result<ServerMode, String> {
     ServerMode::parse(text).ok_or_else(|| "use live or development".to_owned())
-}
-
-fn parse_rate(text: &str) -> Result<LimitOrNone<SendRate>, String> {
-    let wrong = || "use a rate such as 10/s, 100/m or 1000/h, or none".to_owned();
-    LimitOrNone::parse(text, SendRate::parse).ok_or_else(wrong)
-}
-
-fn parse_number(text: &str) -> Result<LimitOrNone<u32>, String> {
-    let wrong = || "use a whole number from 0 to 4294967295, or none".to_owned();
-    LimitOrNone::parse(text, |text| text.parse().ok()).ok_or_else(wrong)
 }

@@ -175,7 +175,7 @@ impl Expected {
             self.requests.push(Request { server, domain, expires_at });
             self.messages.push(message);
         }
-        Accepted::Stored
+        Accepted::Stored(Vec::new())
     }
 
     pub(super) fn claim(

@@ -1,0 +1,92 @@
+//! Ceilings of an account in requests and answers.
+
+use postroad_app::accounts::AccountCeilingsRequest;
+use postroad_store::AccountCeilings;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::fields::{Fields, Findings};
+use crate::server_settings::{
+    LimitIn, RetentionCeilingsOut, RetentionIn, read_limit, read_rate, read_retention,
+};
+
+/// The most that an account may have and send; `"none"` takes a ceiling away, omitted ones stay as they are.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct AccountCeilingsIn {
+    /// Messages of all servers together in an hour (UTC); those beyond are held.
+    hourly_limit: Option<LimitIn>,
+    /// Likewise in a day.
+    daily_limit: Option<LimitIn>,
+    /// Likewise in a month of the calendar.
+    monthly_limit: Option<LimitIn>,
+    /// Highest rate of each server, such as `10/s`, `100/m` or `1000/h`.
+    send_rate: Option<String>,
+    servers: Option<LimitIn>,
+    /// Of the account and of its servers.
+    domains: Option<LimitIn>,
+    /// Of all servers together.
+    webhooks: Option<LimitIn>,
+    /// People, with those who are invited.
+    users: Option<LimitIn>,
+    /// Of each server.
+    retention: Option<RetentionIn>,
+}
+
+/// The most that the account may have and send, set by the operator; null for no ceiling.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AccountCeilingsOut {
+    /// Messages of all servers together in an hour (UTC); those beyond are held.
+    hourly_limit: Option<u32>,
+    /// Likewise in a day.
+    daily_limit: Option<u32>,
+    /// Likewise in a month of the calendar.
+    #[schema(example = 100_000)]
+    monthly_limit: Option<u32>,
+    /// Highest rate of each server.
+    send_rate: Option<String>,
+    servers: Option<u32>,
+    /// Of the account and of its servers.
+    domains: Option<u32>,
+    /// Of all servers together.
+    webhooks: Option<u32>,
+    /// People, with those who are invited.
+    users: Option<u32>,
+    /// Of each server.
+    retention: RetentionCeilingsOut,
+}
+
+pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> AccountCeilingsRequest {
+    let mut ceilings = AccountCeilingsRequest {
+        hourly_limit: read_limit(fields, "hourly_limit", findings),
+        daily_limit: read_limit(fields, "daily_limit", findings),
+        monthly_limit: read_limit(fields, "monthly_limit", findings),
+        send_rate: read_rate(fields, findings),
+        servers: read_limit(fields, "servers", findings),
+        domains: read_limit(fields, "domains", findings),
+        webhooks: read_limit(fields, "webhooks", findings),
+        users: read_limit(fields, "users", findings),
+        ..AccountCeilingsRequest::default()
+    };
+    (ceilings.bodies_days, ceilings.messages_days) = read_retention(fields, findings);
+    ceilings
+}
+
+impl From<AccountCeilings> for AccountCeilingsOut {
+    fn from(ceilings: AccountCeilings) -> Self {
+        Self {
+            hourly_limit: ceilings.hourly_limit,
+            daily_limit: ceilings.daily_limit,
+            monthly_limit: ceilings.monthly_limit,
+            send_rate: ceilings.send_rate.map(|rate| rate.to_string()),
+            servers: ceilings.servers,
+            domains: ceilings.domains,
+            webhooks: ceilings.webhooks,
+            users: ceilings.users,
+            retention: RetentionCeilingsOut {
+                bodies_days: ceilings.bodies_days,
+                messages_days: ceilings.messages_days,
+            },
+        }
+    }
+}

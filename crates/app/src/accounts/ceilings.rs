@@ -1,0 +1,88 @@
+//! Ceilings of an account: the operator's changes, and what to tell who comes near one.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, Change, CountedThing, SendRate};
+use postroad_store::{Account, AccountCeilings, AccountCeilingsChange};
+
+use super::AccountRefusal;
+use crate::server_settings::check_days;
+use crate::{App, FieldProblem, Refusal};
+
+/// Requested changes, not checked yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountCeilingsRequest {
+    pub hourly_limit: Change<i64>,
+    pub daily_limit: Change<i64>,
+    pub monthly_limit: Change<i64>,
+    pub send_rate: Change<String>,
+    pub servers: Change<i64>,
+    pub domains: Change<i64>,
+    pub webhooks: Change<i64>,
+    pub users: Change<i64>,
+    pub bodies_days: Change<i64>,
+    pub messages_days: Change<i64>,
+}
+
+#[boxed_futures]
+impl App {
+    /// What to tell whoever added a thing, if nine tenths of the account's ceiling are used. A store that fails says nothing:
+    /// the thing was added.
+    pub async fn ceiling_warning(&self, account_id: AccountId, what: CountedThing) -> Option<String> {
+        let account: Account = self.inner.store.find_account(account_id).await.ok()??;
+        let most = ceiling_of(&account.ceilings, what)?;
+        // One more than there may be: a ceiling may have been lowered.
+        let count = self.inner.store.count_things(account_id, what, most as usize + 1).await.ok()?;
+        let name = what.as_str();
+        if count >= most as usize {
+            return Some(format!("The account has {count} {name}, as many as it may have"));
+        }
+        (count * 10 >= most as usize * 9).then(|| format!("The account has {count} of {most} {name}"))
+    }
+
+    pub(super) fn check_account_ceilings(
+        &self,
+        given: AccountCeilingsRequest,
+    ) -> Result<AccountCeilingsChange, AccountRefusal> {
+        let mut problems = Vec::new();
+        let mut problem = |pointer: &str, message: &str| {
+            problems.push(FieldProblem::new(format!("/ceilings{pointer}"), message));
+        };
+        let mut number = |name: &str, change: Change<i64>| {
+            change.and_then(|limit| u32::try_from(limit).ok()).unwrap_or_else(|| {
+                let message = format!("`ceilings/{name}` should be from 0 to 4294967295, or `none`");
+                problem(&format!("/{name}"), &message);
+                Change::Keep
+            })
+        };
+        let mut change = AccountCeilingsChange {
+            hourly_limit: number("hourly_limit", given.hourly_limit),
+            daily_limit: number("daily_limit", given.daily_limit),
+            monthly_limit: number("monthly_limit", given.monthly_limit),
+            servers: number("servers", given.servers),
+            domains: number("domains", given.domains),
+            webhooks: number("webhooks", given.webhooks),
+            users: number("users", given.users),
+            ..AccountCeilingsChange::default()
+        };
+        change.send_rate = given.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
+            problem(
+                "/send_rate",
+                "`ceilings/send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`",
+            );
+            Change::Keep
+        });
+        let kept = &self.inner.retention;
+        change.bodies_days = check_days("bodies_days", given.bodies_days, kept.bodies, &mut problem);
+        change.messages_days = check_days("messages_days", given.messages_days, kept.messages, &mut problem);
+        if problems.is_empty() { Ok(change) } else { Err(Refusal::Validation(problems).into()) }
+    }
+}
+
+fn ceiling_of(ceilings: &AccountCeilings, what: CountedThing) -> Option<u32> {
+    match what {
+        CountedThing::Servers => ceilings.servers,
+        CountedThing::Domains => ceilings.domains,
+        CountedThing::Webhooks => ceilings.webhooks,
+        CountedThing::Users => ceilings.users,
+    }
+}

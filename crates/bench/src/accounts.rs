@@ -1,0 +1,154 @@
+//! Benchmark of calls by account and server keys: the same calls with few and with many servers and keys, over HTTP.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use postroad_testkit::Daemon;
+use postroad_testkit::http::Client;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use super::Bench;
+use super::report::Report;
+use super::systems::Kind;
+
+const ACCOUNTS: usize = 10;
+const KEYS_PER_SERVER: usize = 10;
+/// Calls that fill an installation at the same time.
+const FILLING: usize = 32;
+const ASKED: usize = 500;
+
+const ACCOUNT: &str = "X-Account-API-Key";
+const OPERATOR: &str = "X-Operator-API-Key";
+const SERVER: &str = "X-Server-API-Key";
+
+/// A running installation with its accounts filled.
+struct Filled {
+    // Before the daemon's folder: it stops first.
+    _daemon: Daemon,
+    client: Client,
+    account_keys: Vec<String>,
+    /// Server, the place of its account, and its keys.
+    servers: Vec<(i64, usize, Vec<String>)>,
+}
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+    for kind in bench.kinds(Kind::is_ours) {
+        for servers in [10, 10_000] {
+            let keys = servers * KEYS_PER_SERVER;
+            eprintln!("accounts · {} · {servers} servers, {keys} keys", kind.name());
+            let folder = tempfile::TempDir::new()?;
+            let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
+            let url = database.as_ref().map(postroad_testkit::postgres::Database::url);
+            let filled = fill(bench, folder.path(), url, servers).await?;
+            for (name, milliseconds) in ask(&filled).await? {
+                let work = format!("{name} with {servers} servers and {keys} keys");
+                let at = |share: usize| milliseconds[(milliseconds.len() - 1) * share / 100];
+                report.add(&work, kind.name(), vec![("median_ms", at(50)), ("p99_ms", at(99))]);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn fill(
+    bench: &Bench,
+    folder: &std::path::Path,
+    database: Option<&str>,
+    servers: usize,
+) -> anyhow::Result<Filled> {
+    let data_dir = folder.join("data");
+    let data_dir = data_dir.to_str().context("a plain path")?;
+    let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
+    let envs: Vec<(&str, &str)> = database.iter().map(|url| ("POSTROAD_DATABASE", *url)).collect();
+    let daemon = Daemon::start(&bench.program("postroad"), arguments, &envs);
+    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default().to_owned();
+    let (client, operator) = (Client::new(&text("url")), text("operator_api_key"));
+    let (mut accounts, mut account_keys) = (Vec::new(), Vec::new());
+    for number in 0..ACCOUNTS {
+        let by = (OPERATOR, operator.as_str());
+        let account = call(&client, by, "accounts/create", &json!({"name": format!("a{number}")})).await?;
+        let key = json!({"account": account["id"], "name": "bench"});
+        let key = call(&client, by, "account_keys/create", &key).await?;
+        accounts.push(account["id"].clone());
+        account_keys.push(key["api_key"].as_str().context("a key")?.to_owned());
+    }
+    let mut made = Vec::with_capacity(servers);
+    let mut waiting = 0..servers;
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        while tasks.len() < FILLING
+            && let Some(number) = waiting.next()
+        {
+            let (client, operator) = (client.clone(), operator.clone());
+            let account = accounts[number % ACCOUNTS].clone();
+            tasks.spawn(async move { add_server(&client, &operator, &account, number).await });
+        }
+        let Some(server) = tasks.join_next().await else { break };
+        made.push(server??);
+    }
+    Ok(Filled { _daemon: daemon, client, account_keys, servers: made })
+}
+
+async fn add_server(
+    client: &Client,
+    operator: &str,
+    account: &Value,
+    number: usize,
+) -> anyhow::Result<(i64, usize, Vec<String>)> {
+    let by = (OPERATOR, operator);
+    let new = json!({"account": account, "name": format!("s{number}")});
+    let server = call(client, by, "servers/create", &new).await?["id"].as_i64().context("an id")?;
+    let mut keys = Vec::with_capacity(KEYS_PER_SERVER);
+    for _ in 0..KEYS_PER_SERVER {
+        let made =
+            call(client, by, "credentials/create", &json!({"server": server, "name": "bench"})).await?;
+        keys.push(made["api_key"].as_str().context("a key")?.to_owned());
+    }
+    Ok((server, number % ACCOUNTS, keys))
+}
+
+/// Each call with the milliseconds it took, in order.
+async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
+    let mut random = StdRng::seed_from_u64(1);
+    let mut figures = Vec::new();
+    for name in ["servers/list", "servers/get", "credentials/list", "server/get", "send/message"] {
+        let mut milliseconds = Vec::with_capacity(ASKED);
+        for _ in 0..ASKED {
+            let (server, account, keys) = &filled.servers[random.random_range(0..filled.servers.len())];
+            let by_account = (ACCOUNT, filled.account_keys[*account].as_str());
+            let by_server = (SERVER, keys[random.random_range(0..keys.len())].as_str());
+            let (by, body) = match name {
+                "servers/list" => (by_account, json!({})),
+                "servers/get" => (by_account, json!({ "id": server })),
+                "credentials/list" => (by_account, json!({ "server": server })),
+                "server/get" => (by_server, json!({})),
+                _ => (by_server, mail()),
+            };
+            let begun = Instant::now();
+            call(&filled.client, by, name, &body).await?;
+            milliseconds.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        milliseconds.sort_by(f64::total_cmp);
+        figures.push((name, milliseconds));
+    }
+    Ok(figures)
+}
+
+fn mail() -> Value {
+    json!({
+        "to": ["someone@example.com"],
+        "from": "shop@example.test",
+        "subject": "Your order",
+        "plain_body": "Thank you.",
+    })
+}
+
+async fn call(client: &Client, key: (&str, &str), name: &str, body: &Value) -> anyhow::Result<Value> {
+    let (path, post) = (format!("/api/v1/{name}"), "POST".parse().context("a method")?);
+    let reply = client.request(post, &path, &[key], body.to_string().into()).await?;
+    let answer = reply.json();
+    ensure!(answer["status"] == "success", "{name} {body}: {answer}");
+    Ok(answer["data"].clone())
+}

@@ -1,0 +1,263 @@
+//! A walk over every endpoint of the OpenAPI document with keys and ids of another account: nothing is shown, nothing is
+//! changed, and a thing of another account answers exactly as one that does not exist.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, Value, json};
+
+use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, code, customer, done, ready, state};
+use crate::world::{World, both_engines, good_but};
+
+/// Calls at the same time.
+const AT_ONCE: usize = 8;
+/// Nothing has this id.
+const ABSENT: i64 = 999_999;
+
+/// A thing of the other account and one that does not exist, by group of endpoints and field.
+type Things = BTreeMap<(&'static str, &'static str), (Value, Value)>;
+
+/// One endpoint asked for a foreign thing and for an absent one, or without naming a thing.
+struct Question {
+    path: String,
+    key: (&'static str, String),
+    /// Each with the value that names the thing.
+    bodies: Vec<(Value, Value)>,
+}
+
+/// Gives the account one of everything, each with the word `zebra` in it.
+async fn fill(world: &World, zebra: &Customer) -> Things {
+    let operator = (OPERATOR, ready(world, "operator_api_key"));
+    let (account, server) = ((ACCOUNT, zebra.key.as_str()), (SERVER, zebra.server_keys[0].as_str()));
+    // Everything that it sends is held, so that nothing changes by itself.
+    done(world, server, "server/update", &json!({"mode": "development"})).await;
+    let sent = done(
+        world,
+        server,
+        "send/message",
+        &good_but(json!({"to": ["zebra@zebra.example"], "tag": "zebra"})),
+    )
+    .await;
+    let message = sent["messages"]["zebra@zebra.example"]["id"].clone();
+    let mail = good_but(json!({"subject": "zebra"}));
+    let batch = done(world, server, "send/batch", &json!({ "messages": [mail] })).await["batch_id"].clone();
+    done(world, server, "domains/create", &json!({"name": "zebra.example"})).await;
+    done(world, account, "domains/create", &json!({"name": "herd.zebra.example"})).await;
+    let webhook = json!({"url": "https://zebra.example/in", "events": ["domain.verified"]});
+    let webhook = done(world, server, "webhooks/create", &webhook).await["id"].clone();
+    let template = json!({"alias": "zebra", "name": "zebra", "subject": "zebra", "plain_body": "zebra"});
+    let template = done(world, server, "templates/create", &template).await["id"].clone();
+    done(world, server, "suppressions/add", &json!({"address": "zebra@example.com"})).await;
+    let job =
+        done(world, server, "messages/erase", &json!({"address": "nobody@zebra.example"})).await["job_id"]
+            .clone();
+    let user = world.admin(&["user", "create", "zebra@example.com", "--account", "zebra"])["id"].clone();
+    let invite = json!({"email": "foal@zebra.example", "mail": false});
+    let invitation = done(world, account, "users/invite", &invite).await["id"].clone();
+    let pool = done(world, operator, "ip_pools/create", &json!({"name": "zebra", "account": zebra.id})).await
+        ["id"]
+        .clone();
+    let source = json!({"pool": pool, "address": "192.0.2.77", "helo": "mta.zebra.example"});
+    done(world, operator, "ip_pools/add_address", &source).await;
+    let ids = [
+        ("account_keys", &zebra.account_key_id),
+        ("accounts", &zebra.id),
+        ("analytics", &message),
+        ("credentials", &zebra.credentials[0]),
+        ("ip_pools", &pool),
+        ("jobs", &job),
+        ("messages", &message),
+        ("send", &message),
+        ("servers", &zebra.servers[0]),
+        ("templates", &template),
+        ("users", &user),
+        ("webhooks", &webhook),
+    ];
+    let mut things: Things =
+        ids.into_iter().map(|(group, id)| ((group, "id"), (id.clone(), json!(ABSENT)))).collect();
+    // Fields that mean the same wherever they are.
+    let everywhere = [
+        ("account", zebra.id.clone(), json!(ABSENT)),
+        ("server", zebra.servers[0].clone(), json!(ABSENT)),
+        ("pool", pool.clone(), json!(ABSENT)),
+        ("ids", json!([message]), json!([ABSENT])),
+        ("message_id", message.clone(), json!(ABSENT)),
+        ("batch_id", batch, json!(ABSENT)),
+        ("alias", json!("zebra"), json!("horse")),
+    ];
+    things.extend(everywhere.map(|(field, foreign, absent)| (("", field), (foreign, absent))));
+    things.insert(("users/uninvite", "id"), (invitation, json!(ABSENT)));
+    things.insert(("domains", "name"), (json!("zebra.example"), json!("horse.example")));
+    things.insert(("suppressions", "address"), (json!("zebra@example.com"), json!("horse@example.com")));
+    things.insert(("messages", "address"), (json!("zebra@zebra.example"), json!("horse@horse.example")));
+    things.insert(("ip_pools", "address"), (json!("192.0.2.77"), json!("192.0.2.78")));
+    things
+}
+
+/// Everything that the account's own keys show.
+async fn shown(world: &World, customer: &Customer) -> Value {
+    let (account, server) = ((ACCOUNT, customer.key.as_str()), (SERVER, customer.server_keys[0].as_str()));
+    let mut shown = vec![state(world, customer).await];
+    for list in ["users/list", "users/invitations", "domains/list", "ip_pools/list", "account/usage"] {
+        shown.push(done(world, account, list, &json!({})).await);
+    }
+    for list in ["webhooks/list", "templates/list", "suppressions/list", "server/get", "events/list"] {
+        shown.push(done(world, server, list, &json!({})).await);
+    }
+    shown.into()
+}
+
+/// The keys of `one` that an endpoint takes, and one that it does not.
+fn keys(operation: &Value, one: &Customer) -> Vec<(&'static str, String)> {
+    let takes =
+        |name: &str| operation["security"].as_array().unwrap().iter().any(|way| way.get(name).is_some());
+    let (account, server) = ((ACCOUNT, one.key.clone()), (SERVER, one.server_keys[0].clone()));
+    // A call of a server's without its key says that the key is missing; many of them are slowed down.
+    match (takes("server_api_key"), takes("account_api_key")) {
+        (true, false) => vec![server],
+        _ => vec![account, server],
+    }
+}
+
+/// An example of the document's request, in which no id is of anything.
+fn example(document: &Value, operation: &Value) -> (Map<String, Value>, Vec<String>) {
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let Some(reference) = schema["$ref"].as_str() else { return (Map::new(), Vec::new()) };
+    let schema = document.pointer(&reference[1..]).expect("references lead somewhere");
+    let mut body = schema["example"].as_object().cloned().unwrap_or_default();
+    for id in ["id", "server", "account", "pool", "session"] {
+        if let Some(value) = body.get_mut(id) {
+            *value = json!(ABSENT);
+        }
+    }
+    if let Some(wait) = body.get_mut("wait_s") {
+        *wait = json!(0);
+    }
+    let fields = schema["properties"].as_object().map(|fields| fields.keys().cloned().collect());
+    (body, fields.unwrap_or_default())
+}
+
+fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question> {
+    let mut questions = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let operation = &methods["post"];
+        let name = path.strip_prefix("/api/v1/").expect("a path of the API").to_owned();
+        let (group, action) = name.split_once('/').expect("a group and an action");
+        let (body, fields) = example(document, operation);
+        // What is made belongs to the caller, whatever it is called.
+        let makes = ["create", "add", "import", "invite"].contains(&action);
+        for field in &fields {
+            let of = |place: &str| things.iter().find(|((group, name), _)| *group == place && name == field);
+            let found = of(&name).or_else(|| of(group)).or_else(|| of(""));
+            let Some((_, (foreign, absent))) = found else { continue };
+            if makes && !["account", "server", "pool"].contains(&field.as_str()) {
+                continue;
+            }
+            let with = |value: &Value| {
+                let mut body = body.clone();
+                // Each names the thing in its own way; several at once are refused for that.
+                if ["id", "ids", "alias", "address", "batch_id"].contains(&field.as_str()) {
+                    for other in ["id", "ids", "alias", "address", "batch_id", "query", "dry_run"] {
+                        body.remove(other);
+                    }
+                }
+                body.insert(field.clone(), value.clone());
+                Value::Object(body)
+            };
+            for key in keys(operation, one) {
+                let bodies = [foreign, absent].map(|value| (with(value), value.clone()));
+                questions.push(Question { path: name.clone(), key, bodies: bodies.into() });
+            }
+        }
+        if questions.last().is_none_or(|last| last.path != name) {
+            for key in keys(operation, one) {
+                let bodies = vec![(Value::Object(body.clone()), Value::Null)];
+                questions.push(Question { path: name.clone(), key, bodies });
+            }
+        }
+    }
+    questions
+}
+
+/// The answer with the value that was asked for taken out, as a value and in texts.
+fn without(answer: &Value, value: &Value) -> Value {
+    match answer {
+        _ if answer == value => json!("…"),
+        Value::Array(items) => items.iter().map(|item| without(item, value)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, item)| (name.clone(), without(item, value))).collect()
+        }
+        Value::String(text) => match value {
+            Value::String(value) => json!(text.replace(value.as_str(), "…")),
+            _ => answer.clone(),
+        },
+        _ if value.get(0) == Some(answer) => json!("…"),
+        _ => answer.clone(),
+    }
+}
+
+/// Asks both ways. Refusals must be the same; what is answered must not speak of the other account.
+async fn ask(world: &World, question: Question) {
+    let Question { path, key, bodies } = question;
+    let key: Key<'_> = (key.0, &key.1);
+    let mut answers = Vec::new();
+    for (body, value) in &bodies {
+        let answer = call(world, key, &path, body).await;
+        let data = without(&answer["data"], value);
+        assert!(!data.to_string().contains("zebra"), "{path} by {}: {body} {answer}", key.0);
+        answers.push((answer["status"].clone(), data));
+    }
+    if let [foreign, absent] = answers.as_slice() {
+        assert_eq!(foreign.0, absent.0, "{path} by {}: {bodies:?} {foreign:?} {absent:?}", key.0);
+        if foreign.0 != "success" {
+            assert_eq!(foreign.1, absent.1, "{path} by {}: {bodies:?}", key.0);
+        }
+    }
+}
+
+both_engines! {
+    async fn no_endpoint_shows_or_changes_a_thing_of_another_account(world: World) {
+        let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+        let things = fill(&world, &zebra).await;
+        let before = shown(&world, &zebra).await;
+        let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
+        let questions = questions(&document, &things, &one);
+        let asked: std::collections::BTreeSet<&str> = questions.iter().map(|question| question.path.as_str()).collect();
+        assert_eq!(asked.len(), document["paths"].as_object().unwrap().len(), "every endpoint is asked");
+        assert!(questions.len() > 150, "{}", questions.len());
+        stream::iter(questions).for_each_concurrent(AT_ONCE, |question| ask(&world, question)).await;
+        assert_eq!(shown(&world, &zebra).await, before);
+    }
+
+    async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World) {
+        let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+        let sent = done(&world, (SERVER, zebra.server_keys[0].as_str()), "send/message", &good_but(json!({"to": ["a@zebra.example"]}))).await;
+        let message = &sent["messages"]["a@zebra.example"]["id"];
+        let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+        let absent = json!({ "id": ABSENT });
+        let unknown = "A".repeat(one.server_keys[0].len());
+        let pairs: [(&str, [(Key<'_>, Value); 2], usize); 3] = [
+            ("servers/get", [(account, json!({ "id": zebra.servers[0] })), (account, absent.clone())], 101),
+            ("messages/message", [(server, json!({ "id": message })), (server, absent.clone())], 101),
+            // Few, because bad keys are slowed down by and by.
+            ("messages/message", [((SERVER, unknown.as_str()), absent.clone()), (server, absent)], 31),
+        ];
+        for (name, calls, times) in pairs {
+            let mut taken = [Vec::new(), Vec::new()];
+            for _ in 0..times {
+                for (at, (key, body)) in calls.iter().enumerate() {
+                    let begun = Instant::now();
+                    code(&world, *key, name, body).await;
+                    taken[at].push(begun.elapsed());
+                }
+            }
+            let [one, other] = taken.map(|mut taken| {
+                taken.sort_unstable();
+                taken[taken.len() / 2]
+            });
+            let (faster, slower) = (one.min(other), one.max(other));
+            assert!(slower <= faster * 4 + Duration::from_millis(10), "{name}: {one:?} and {other:?}");
+        }
+    }
+}

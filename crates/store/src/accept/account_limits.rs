@@ -1,0 +1,195 @@
+//! Limits of an account's messages, for all its servers together: how many of a send fit, and which lines it crosses.
+
+use std::time::Duration;
+
+use postroad_model::{AccountId, EventKind, LimitPeriod, MessageId, Timestamp};
+use serde_json::json;
+
+use super::hourly_limit::crossed_lines;
+use super::initial::{HoldCause, HoldCauses};
+use crate::events::NewEvent;
+
+/// Messages an hour, a day and a month (UTC); those beyond are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountLimits {
+    pub account_id: AccountId,
+    /// By `LimitPeriod::ALL`; `None` for no limit.
+    pub limits: [Option<u32>; 3],
+}
+
+/// Owner of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitOwner {
+    Server,
+    Account,
+}
+
+/// A limit, and how much of it is used after a send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitUse {
+    pub owner: LimitOwner,
+    pub period: LimitPeriod,
+    pub limit: u32,
+    pub used: i64,
+    /// How long until the count begins again.
+    pub resets_in: Duration,
+}
+
+/// A period with a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) period: LimitPeriod,
+    pub(crate) number: i64,
+    pub(crate) limit: u32,
+}
+
+/// Messages of a window before those that ask now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WindowCount {
+    pub(crate) window: Window,
+    pub(crate) before: i64,
+}
+
+/// How many of those that ask fit into all windows of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Admission {
+    pub(crate) admitted: usize,
+    /// Why the others are held.
+    pub(crate) cause: Option<HoldCause>,
+    counts: Vec<WindowCount>,
+}
+
+impl LimitUse {
+    pub(crate) fn new(owner: LimitOwner, window: Window, used: i64, now: Timestamp) -> Self {
+        let Window { period, number, limit } = window;
+        Self { owner, period, limit, used, resets_in: period.start(number + 1).since(now) }
+    }
+
+    pub fn remaining(&self) -> u32 {
+        u32::try_from((i64::from(self.limit) - self.used).max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether nine tenths of the limit are used.
+    pub fn is_nearly_full(&self) -> bool {
+        self.used * 10 >= i64::from(self.limit) * 9
+    }
+}
+
+impl AccountLimits {
+    /// `None` for an account without limits.
+    pub(crate) fn of(account_id: AccountId, limits: [Option<u32>; 3]) -> Option<Self> {
+        limits.iter().any(Option::is_some).then_some(Self { account_id, limits })
+    }
+
+    /// The windows of a moment, in the order in which they are locked.
+    pub(crate) fn windows(&self, at: Timestamp) -> impl Iterator<Item = Window> {
+        let limits = LimitPeriod::ALL.into_iter().zip(self.limits);
+        limits.filter_map(move |(period, limit)| {
+            Some(Window { period, number: period.number_at(at), limit: limit? })
+        })
+    }
+}
+
+impl Window {
+    /// Column `period`.
+    pub(crate) fn period_code(&self) -> i64 {
+        self.period as i64 + 1
+    }
+}
+
+impl Admission {
+    pub(crate) fn of(counts: Vec<WindowCount>, asking: usize) -> Self {
+        let room = |count: &WindowCount| (i64::from(count.window.limit) - count.before).max(0);
+        let fullest = counts.iter().min_by_key(|count| room(count));
+        let admitted = fullest.map_or(asking, |count| room(count).min(asking as i64) as usize);
+        let cause = fullest.filter(|_| admitted < asking).map(|count| HoldCause::OverAccountLimit {
+            limit: count.window.limit,
+            period: count.window.period,
+        });
+        Self { admitted, cause, counts }
+    }
+
+    /// Objects to those of `messages`, in their order, that do not fit.
+    pub(crate) fn hold_beyond(&self, messages: &[MessageId], causes: &mut HoldCauses) {
+        if let Some(cause) = &self.cause {
+            causes.extend(messages[self.admitted..].iter().map(|id| (*id, cause.clone())));
+        }
+    }
+
+    pub(crate) fn uses(&self, now: Timestamp) -> impl Iterator<Item = LimitUse> {
+        let admitted = self.admitted as i64;
+        let used = move |count: &WindowCount| {
+            LimitUse::new(LimitOwner::Account, count.window, count.before + admitted, now)
+        };
+        self.counts.iter().map(used)
+    }
+
+    /// Events of the windows that are nearly used up, or used up, by those that were admitted.
+    pub(crate) fn events(&self) -> Vec<NewEvent> {
+        let mut events = Vec::new();
+        for WindowCount { window: Window { period, number, limit }, before } in &self.counts {
+            let after = before + self.admitted as i64;
+            for kind in crossed_lines(*limit, *before, after) {
+                let since = period.start(*number).to_rfc3339();
+                let data =
+                    json!({ "limit": limit, "volume": after, "period": period.as_str(), "since": since });
+                events.push(NewEvent { kind, data: data.to_string() });
+            }
+        }
+        events
+    }
+}
+
+/// Event of a number of things that an account has and may have.
+pub(crate) fn count_event(kind: EventKind, ceiling: &str, limit: u32, count: i64) -> NewEvent {
+    let kind = match kind {
+        EventKind::SendLimitApproaching => EventKind::CeilingApproaching,
+        _ => EventKind::CeilingReached,
+    };
+    NewEvent { kind, data: json!({ "ceiling": ceiling, "limit": limit, "count": count }).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(values: &[(LimitPeriod, u32, i64)]) -> Vec<WindowCount> {
+        let count = |(period, limit, before): &(LimitPeriod, u32, i64)| WindowCount {
+            window: Window { period: *period, number: 0, limit: *limit },
+            before: *before,
+        };
+        values.iter().map(count).collect()
+    }
+
+    #[test]
+    fn the_fullest_window_decides() {
+        let of = |values: &[_], asking| Admission::of(counts(values), asking);
+        assert_eq!(of(&[], 5).admitted, 5);
+        let both = [(LimitPeriod::Hour, 10, 2), (LimitPeriod::Month, 100, 97)];
+        let admission = of(&both, 5);
+        assert_eq!(admission.admitted, 3);
+        let cause = HoldCause::OverAccountLimit { limit: 100, period: LimitPeriod::Month };
+        assert_eq!(admission.cause, Some(cause));
+        let uses: Vec<(i64, u32)> = {
+            let uses = admission.uses(Timestamp::from_micros(0));
+            uses.map(|used| (used.used, used.remaining())).collect()
+        };
+        assert_eq!(uses, [(5, 5), (100, 0)]);
+        assert_eq!((of(&both, 3).admitted, of(&both, 3).cause), (3, None));
+        assert_eq!(of(&[(LimitPeriod::Day, 0, 0)], 1).admitted, 0);
+        assert_eq!(of(&[(LimitPeriod::Day, 5, 9)], 1).admitted, 0, "the limit was lowered");
+    }
+
+    #[test]
+    fn lines_are_crossed_by_what_is_admitted() {
+        let kinds = |values: &[_], asking: usize| -> Vec<EventKind> {
+            Admission::of(counts(values), asking).events().iter().map(|event| event.kind).collect()
+        };
+        let day = |before| [(LimitPeriod::Day, 10, before)];
+        assert_eq!(kinds(&day(0), 8), []);
+        assert_eq!(kinds(&day(8), 1), [EventKind::SendLimitApproaching]);
+        assert_eq!(kinds(&day(9), 7), [EventKind::SendLimitExceeded]);
+        assert_eq!(kinds(&day(10), 7), [], "nobody is told twice");
+        assert_eq!(kinds(&[(LimitPeriod::Day, 0, 0)], 1), [], "a limit of nothing is no news");
+    }
+}

@@ -1,0 +1,94 @@
+//! Counts of an account's messages, for operations that are written once for both engines.
+
+use postroad_model::{AccountId, ServerId, Timestamp};
+
+use super::account_limits::{AccountLimits, Admission, Window, WindowCount};
+use crate::error::StoreError;
+use crate::setup::notices;
+use crate::sql::{Row, Sql};
+
+/// Limits of a server's account, if it has any.
+pub(crate) async fn find_limits(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+) -> Result<Option<AccountLimits>, StoreError> {
+    let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit
+                FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
+    let row = sql.query_opt(text, &[server_id.0.into()]).await?;
+    row.map_or(Ok(None), |row| read(&row, 0))
+}
+
+/// Reads account and limits from four columns.
+pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreError> {
+    let limit = |at| Ok::<_, StoreError>(row.int_opt(at)?.and_then(|limit| u32::try_from(limit).ok()));
+    let limits = [limit(at + 1)?, limit(at + 2)?, limit(at + 3)?];
+    Ok(AccountLimits::of(AccountId(row.int(at)?), limits))
+}
+
+/// Counts `asking` messages in the present windows of the account, as far as they fit.
+pub(crate) async fn count(
+    sql: &Sql<'_>,
+    limits: &AccountLimits,
+    asking: usize,
+    now: Timestamp,
+) -> Result<Admission, StoreError> {
+    let mut counts = Vec::new();
+    for window in limits.windows(now) {
+        let total = add(sql, limits.account_id, &window, asking as i64).await?;
+        counts.push(WindowCount { window, before: total - asking as i64 });
+    }
+    let admission = Admission::of(counts, asking);
+    if admission.admitted < asking {
+        give_back(sql, limits, asking - admission.admitted, now).await?;
+    }
+    for event in admission.events() {
+        notices::add(sql, limits.account_id, &event, now).await?;
+    }
+    Ok(admission)
+}
+
+/// Takes messages out of the count that were not sent after all.
+pub(crate) async fn give_back(
+    sql: &Sql<'_>,
+    limits: &AccountLimits,
+    messages: usize,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for window in limits.windows(now) {
+        sql.execute(
+            "UPDATE account_periods SET messages = messages - $4 WHERE account_id = $1 AND period = $2 AND number = $3",
+            &[
+                limits.account_id.0.into(),
+                window.period_code().into(),
+                window.number.into(),
+                (messages as i64).into(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn add(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    window: &Window,
+    messages: i64,
+) -> Result<i64, StoreError> {
+    let (account, period, number) = (account_id.0, window.period_code(), window.number);
+    let total = sql
+        .query_opt(
+            "INSERT INTO account_periods (account_id, period, number, messages) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (account_id, period, number)
+             DO UPDATE SET messages = account_periods.messages + excluded.messages
+             RETURNING messages",
+            &[account.into(), period.into(), number.into(), messages.into()],
+        )
+        .await?;
+    let total = total.ok_or_else(|| StoreError::Internal("a period was not counted".into()))?.int(0)?;
+    if total == messages {
+        let text = "DELETE FROM account_periods WHERE account_id = $1 AND period = $2 AND number < $3";
+        sql.execute(text, &[account.into(), period.into(), (number - 1).into()]).await?;
+    }
+    Ok(total)
+}

@@ -1,0 +1,142 @@
+//! Ceilings of an account, set by the operator.
+
+use postroad_model::{AccountId, Change, SendRate};
+use serde::Serialize;
+
+use super::ceiling_values::{Ceilings, changed, read_rate};
+use crate::accept::AccountLimits;
+use crate::error::StoreError;
+use crate::sql::{Row, Value};
+
+/// `None` is no ceiling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct AccountCeilings {
+    /// Messages of all servers together in an hour, a day and a month (UTC).
+    pub hourly_limit: Option<u32>,
+    pub daily_limit: Option<u32>,
+    pub monthly_limit: Option<u32>,
+    /// Of each server.
+    pub send_rate: Option<SendRate>,
+    pub servers: Option<u32>,
+    pub domains: Option<u32>,
+    pub webhooks: Option<u32>,
+    pub users: Option<u32>,
+    /// Of each server.
+    pub bodies_days: Option<u32>,
+    pub messages_days: Option<u32>,
+}
+
+/// Changes of ceilings; `Keep` keeps one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AccountCeilingsChange {
+    pub hourly_limit: Change<u32>,
+    pub daily_limit: Change<u32>,
+    pub monthly_limit: Change<u32>,
+    pub send_rate: Change<SendRate>,
+    pub servers: Change<u32>,
+    pub domains: Change<u32>,
+    pub webhooks: Change<u32>,
+    pub users: Change<u32>,
+    pub bodies_days: Change<u32>,
+    pub messages_days: Change<u32>,
+}
+
+/// The columns of ceilings in the table of accounts, in the order of `read`.
+macro_rules! columns {
+    ($account:literal) => {
+        concat!(
+            $account,
+            "hourly_limit, ",
+            $account,
+            "daily_limit, ",
+            $account,
+            "monthly_limit, ",
+            $account,
+            "send_rate, ",
+            $account,
+            "servers_max, ",
+            $account,
+            "domains_max, ",
+            $account,
+            "webhooks_max, ",
+            $account,
+            "users_max, ",
+            $account,
+            "retention_bodies, ",
+            $account,
+            "retention_messages"
+        )
+    };
+}
+pub(super) use columns;
+
+impl AccountCeilings {
+    /// Limits of the messages of all its servers, if it has any.
+    pub fn limits(&self, account_id: AccountId) -> Option<AccountLimits> {
+        AccountLimits::of(account_id, [self.hourly_limit, self.daily_limit, self.monthly_limit])
+    }
+
+    /// The ceilings that each of its servers has by them.
+    pub(super) fn of_server(&self) -> Ceilings {
+        Ceilings {
+            mode: None,
+            send_rate: self.send_rate,
+            hourly_limit: self.hourly_limit,
+            bodies_days: self.bodies_days,
+            messages_days: self.messages_days,
+        }
+    }
+
+    /// In the order of `columns`.
+    pub(super) fn values(&self) -> [Value; 10] {
+        let number = |limit: Option<u32>| limit.map(i64::from).into();
+        [
+            number(self.hourly_limit),
+            number(self.daily_limit),
+            number(self.monthly_limit),
+            self.send_rate.map(|rate| rate.to_string()).into(),
+            number(self.servers),
+            number(self.domains),
+            number(self.webhooks),
+            number(self.users),
+            number(self.bodies_days),
+            number(self.messages_days),
+        ]
+    }
+}
+
+impl AccountCeilingsChange {
+    /// The ceilings after the change.
+    pub(super) fn after(&self, now: &AccountCeilings) -> AccountCeilings {
+        AccountCeilings {
+            hourly_limit: changed(self.hourly_limit, now.hourly_limit),
+            daily_limit: changed(self.daily_limit, now.daily_limit),
+            monthly_limit: changed(self.monthly_limit, now.monthly_limit),
+            send_rate: changed(self.send_rate, now.send_rate),
+            servers: changed(self.servers, now.servers),
+            domains: changed(self.domains, now.domains),
+            webhooks: changed(self.webhooks, now.webhooks),
+            users: changed(self.users, now.users),
+            bodies_days: changed(self.bodies_days, now.bodies_days),
+            messages_days: changed(self.messages_days, now.messages_days),
+        }
+    }
+}
+
+/// Reads the ten columns from `at` on.
+pub(super) fn read(row: &Row, at: usize) -> Result<AccountCeilings, StoreError> {
+    let number =
+        |at| Ok::<_, StoreError>(row.int_opt(at)?.map(|number| u32::try_from(number).unwrap_or(u32::MAX)));
+    Ok(AccountCeilings {
+        hourly_limit: number(at)?,
+        daily_limit: number(at + 1)?,
+        monthly_limit: number(at + 2)?,
+        send_rate: read_rate(row, at + 3)?,
+        servers: number(at + 4)?,
+        domains: number(at + 5)?,
+        webhooks: number(at + 6)?,
+        users: number(at + 7)?,
+        bodies_days: number(at + 8)?,
+        messages_days: number(at + 9)?,
+    })
+}

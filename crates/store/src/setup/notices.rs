@@ -1,0 +1,90 @@
+//! Events about ceilings of an account, for all its servers. The transaction that crosses a line writes one row; the servers
+//! get the event of it in small steps, so that an account with many servers delays nobody's mail.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, EventKind, IdGenerator, ServerId, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::error::StoreError;
+use crate::events::{NewEvent, append};
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// Servers that get the event in one transaction.
+const SERVERS_AT_ONCE: i64 = 50;
+
+#[boxed_futures]
+impl Store {
+    /// Gives some servers the event of the oldest notice; `false` if there is none.
+    pub async fn tell_account_notices(&self) -> Result<bool> {
+        // Asked every second, and mostly for nothing: that should not cost a write.
+        if !self.read(|sql| Box::pin(is_waiting(sql))).await? {
+            return Ok(false);
+        }
+        let told =
+            self.write_with_ids(|sql, ids| Box::pin(async move { tell_some(sql, &ids).await })).await?;
+        let Some(servers) = told else { return Ok(false) };
+        self.notifier.notify(servers);
+        Ok(true)
+    }
+}
+
+pub(crate) async fn add(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    event: &NewEvent,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let params = [account_id.0.into(), event.kind.as_str().into(), event.data.as_str().into(), at.into()];
+    sql.execute("INSERT INTO account_notices (account_id, kind, data, at) VALUES ($1, $2, $3, $4)", &params)
+        .await?;
+    Ok(())
+}
+
+async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
+    Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
+}
+
+/// `None` if there is no notice that no other node works on.
+async fn tell_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"
+    } else {
+        "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1
+         FOR UPDATE SKIP LOCKED"
+    };
+    let Some(row) = sql.query_opt(text, &[]).await? else { return Ok(None) };
+    let (id, account, at) = (row.int(0)?, row.int(1)?, row.time(4)?);
+    let (kind, data) = (row.name(2, EventKind::parse)?, row.text(3)?);
+    let servers = sql
+        .query(
+            "SELECT s.id, s.name, a.name FROM servers s JOIN accounts a ON a.id = s.account_id
+             WHERE s.account_id = $1 AND s.id > $2 AND s.delete_at IS NULL ORDER BY s.id LIMIT $3",
+            &[account.into(), row.int(5)?.into(), SERVERS_AT_ONCE.into()],
+        )
+        .await?;
+    let mut told = Vec::with_capacity(servers.len());
+    for server in &servers {
+        let server_id = ServerId(server.int(0)?);
+        let mut whole = Map::from_iter([
+            ("server".to_owned(), json!({ "id": server_id.0, "name": server.text(1)? })),
+            ("account".to_owned(), json!({ "id": account, "name": server.text(2)? })),
+        ]);
+        if let Ok(Value::Object(own)) = serde_json::from_str(&data) {
+            whole.extend(own);
+        }
+        let event = NewEvent { kind, data: Value::Object(whole).to_string() };
+        append::append_of_server(sql, ids, server_id, &event, at).await?;
+        told.push(server_id);
+    }
+    match told.last() {
+        Some(last) if told.len() as i64 == SERVERS_AT_ONCE => {
+            let text = "UPDATE account_notices SET after_server = $2 WHERE id = $1";
+            sql.execute(text, &[id.into(), last.0.into()]).await?;
+        }
+        _ => {
+            sql.execute("DELETE FROM account_notices WHERE id = $1", &[id.into()]).await?;
+        }
+    }
+    Ok(Some(told))
+}
