@@ -15,6 +15,22 @@ TABLE account_keys
     FOREIGN KEY (account_id) REFERENCES accounts(id)
     CREATE INDEX account_keys_by_account ON public.account_keys USING btree (account_id, id)
 
+TABLE account_notices
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    account_id bigint NOT NULL
+    kind text NOT NULL
+    data text NOT NULL
+    at bigint NOT NULL
+    after_server bigint NOT NULL DEFAULT 0
+    PRIMARY KEY (id)
+
+TABLE account_periods
+    account_id bigint NOT NULL
+    period bigint NOT NULL
+    number bigint NOT NULL
+    messages bigint NOT NULL
+    PRIMARY KEY (account_id, period, number)
+
 TABLE accounts
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     name text NOT NULL
@@ -23,6 +39,16 @@ TABLE accounts
     updated_at bigint NOT NULL
     version bigint NOT NULL DEFAULT 1
     delete_at bigint
+    hourly_limit bigint
+    daily_limit bigint
+    monthly_limit bigint
+    send_rate text
+    servers_max bigint
+    domains_max bigint
+    webhooks_max bigint
+    users_max bigint
+    retention_bodies bigint
+    retention_messages bigint
     UNIQUE (name)
     PRIMARY KEY (id)
     CREATE INDEX accounts_by_delete_at ON public.accounts USING btree (delete_at) WHERE (delete_at IS NOT NULL)
@@ -464,6 +490,11 @@ TABLE servers
     retention_messages_ceiling bigint
     version bigint NOT NULL DEFAULT 1
     delete_at bigint
+    account_mode_ceiling text
+    account_send_rate_ceiling text
+    account_hourly_limit_ceiling bigint
+    account_retention_bodies_ceiling bigint
+    account_retention_messages_ceiling bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)

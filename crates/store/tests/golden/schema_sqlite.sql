@@ -14,13 +14,30 @@ CREATE TABLE account_keys (
 
 CREATE INDEX account_keys_by_account ON account_keys (account_id, id);
 
+CREATE TABLE account_notices (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    data TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    after_server INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE account_periods (
+    account_id INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    PRIMARY KEY (account_id, period, number)
+) WITHOUT ROWID;
+
 CREATE TABLE accounts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER);
+, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, hourly_limit INTEGER, daily_limit INTEGER, monthly_limit INTEGER, send_rate TEXT, servers_max INTEGER, domains_max INTEGER, webhooks_max INTEGER, users_max INTEGER, retention_bodies INTEGER, retention_messages INTEGER);
 
 CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
 
@@ -436,7 +453,7 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, account_mode_ceiling TEXT, account_send_rate_ceiling TEXT, account_hourly_limit_ceiling INTEGER, account_retention_bodies_ceiling INTEGER, account_retention_messages_ceiling INTEGER,
     UNIQUE (account_id, name)
 );
 
