@@ -2,7 +2,8 @@
 
 use postroad_model::{AccountId, ServerId, Timestamp};
 
-use super::account_limits::{AccountLimits, Admission, Window, WindowCount};
+use super::account_limits::{Admission, WindowCount};
+use super::limit_values::{AccountLimits, Window};
 use crate::error::StoreError;
 use crate::setup::notices;
 use crate::sql::{Row, Sql};

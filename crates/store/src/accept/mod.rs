@@ -6,6 +6,7 @@ mod fresh;
 pub(crate) mod hand_over;
 pub(crate) mod hourly_limit;
 pub(crate) mod initial;
+pub(crate) mod limit_values;
 mod send;
 
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use postroad_boxed_futures::boxed_futures;
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
-pub use account_limits::{AccountLimits, LimitOwner, LimitUse};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub use limit_values::{AccountLimits, LimitOwner, LimitUse};
 pub use send::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };

@@ -9,7 +9,7 @@ use postroad_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::account_limits::{AccountLimits, LimitUse};
+use super::limit_values::{AccountLimits, LimitUse};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 

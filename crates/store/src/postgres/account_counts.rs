@@ -7,8 +7,9 @@ use deadpool_postgres::ClientWrapper;
 use postroad_model::{AccountId, MessageId, Timestamp};
 
 use super::pipeline::query;
-use crate::accept::account_limits::{Admission, Window, WindowCount};
+use crate::accept::account_limits::{Admission, WindowCount};
 use crate::accept::initial::{HoldCauses, counted};
+use crate::accept::limit_values::Window;
 use crate::accept::{AccountLimits, LimitUse, NewSend};
 use crate::error::StoreError;
 use crate::events::NewEvent;

@@ -8,8 +8,8 @@ use postroad_model::{AccountId, LimitPeriod, MessageId, ServerId, SuppressionRea
 
 use super::account_counts;
 use super::pipeline::query;
-use crate::accept::account_limits::Window;
 use crate::accept::initial::{HoldCause, HoldCauses, Hour, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::limit_values::Window;
 use crate::accept::{LimitOwner, LimitUse, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;

@@ -7,8 +7,9 @@ use postroad_model::{
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{insert_delivery, insert_event};
-use crate::accept::account_limits::{Admission, Window, WindowCount};
+use crate::accept::account_limits::{Admission, WindowCount};
 use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::limit_values::Window;
 use crate::accept::{Accepted, AccountLimits, LimitOwner, LimitUse, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
