@@ -12,7 +12,8 @@ use postroad_store::{
 };
 
 use crate::engine::{EngineShared, read_setup};
-use crate::schedule::{PauseCause, Totals};
+use crate::schedule::PauseCause;
+pub use crate::schedule::{PathTotals, Totals};
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -142,7 +143,8 @@ impl QueueAdmin {
         Ok(gates)
     }
 
-    fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {
+    /// Why a message waits, in one sentence.
+    pub fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {
         let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
         };

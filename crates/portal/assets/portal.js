@@ -63,7 +63,9 @@
     if (!fresh) return;
     const isBusy = region.contains(document.activeElement) || region.querySelector("input:checked, details[open]");
     if (isBusy && !region.dataset.source) return;
+    const open = [...region.querySelectorAll("details[open][data-key]")].map((one) => one.dataset.key);
     region.replaceChildren(...fresh.childNodes);
+    for (const one of region.querySelectorAll("details[data-key]")) if (open.includes(one.dataset.key)) one.open = true;
     prepare(region);
   };
 
@@ -122,6 +124,185 @@
     }
   });
 
+  // Suggestions for the last word of a search, from the list that browsers without this script offer as a whole.
+  const suggest = (input) => {
+    const list = input.list;
+    if (!list) return;
+    const known = [...list.options].map((option) => ({ value: option.value, words: option.textContent }));
+    input.removeAttribute("list");
+    const box = document.createElement("ul");
+    box.id = "suggestions";
+    box.className = "suggestions";
+    box.hidden = true;
+    box.setAttribute("role", "listbox");
+    box.setAttribute("aria-label", "Suggestions");
+    input.parentElement.classList.add("suggest");
+    input.after(box);
+    input.setAttribute("role", "combobox");
+    input.setAttribute("aria-autocomplete", "list");
+    input.setAttribute("aria-controls", box.id);
+    input.setAttribute("aria-expanded", "false");
+    let chosen = -1;
+
+    const lastWord = () => /(?:^|\s)(-?)(\S*)$/.exec(input.value.slice(0, input.selectionStart ?? undefined));
+    const close = () => {
+      box.hidden = true;
+      chosen = -1;
+      input.setAttribute("aria-expanded", "false");
+      input.removeAttribute("aria-activedescendant");
+    };
+    const mark = (at) => {
+      chosen = at;
+      [...box.children].forEach((item, place) => item.setAttribute("aria-selected", String(place === at)));
+      if (at >= 0) input.setAttribute("aria-activedescendant", box.children[at].id);
+      else input.removeAttribute("aria-activedescendant");
+    };
+    const take = (value) => {
+      const at = input.selectionStart ?? input.value.length;
+      const word = lastWord()[2];
+      const before = input.value.slice(0, at - word.length);
+      const end = value.endsWith(":") ? value : `${value} `;
+      input.value = before + end + input.value.slice(at).trimStart();
+      input.setSelectionRange(before.length + end.length, before.length + end.length);
+      input.focus();
+      show();
+    };
+    const show = () => {
+      const word = lastWord()?.[2].toLowerCase() ?? "";
+      const tags = word.startsWith("tag:")
+        ? [...new Set([...document.querySelectorAll("a.tag")].map((link) => link.textContent))]
+          .map((tag) => ({ value: /\s/.test(tag) ? `tag:"${tag}"` : `tag:${tag}`, words: "on this page" }))
+        : [];
+      const offered = word.includes(":")
+        ? [...known, ...tags]
+        : [...known.filter(({ value }) => !value.startsWith("status:")), { value: "status:", words: "status" }];
+      const shown = offered.filter(({ value }) => value.toLowerCase() !== word && value.toLowerCase().startsWith(word));
+      box.replaceChildren(...shown.map(({ value, words }, place) => {
+        const item = document.createElement("li");
+        item.id = `suggestion-${place}`;
+        item.setAttribute("role", "option");
+        item.setAttribute("aria-selected", "false");
+        const code = document.createElement("code");
+        code.textContent = value;
+        const hint = document.createElement("span");
+        hint.textContent = words;
+        item.append(code, hint);
+        // Before the field loses the focus.
+        item.addEventListener("mousedown", (event) => { event.preventDefault(); take(value); });
+        return item;
+      }));
+      chosen = -1;
+      box.hidden = shown.length === 0;
+      input.setAttribute("aria-expanded", String(!box.hidden));
+    };
+    input.addEventListener("input", show);
+    input.addEventListener("click", show);
+    input.addEventListener("blur", close);
+    input.addEventListener("keydown", (event) => {
+      if (box.hidden) { if (event.key === "ArrowDown") show(); return; }
+      const count = box.children.length;
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        event.preventDefault();
+        mark((chosen + (event.key === "ArrowDown" ? 1 : -1) + (chosen < 0 && event.key === "ArrowUp" ? 1 : 0) + count) % count);
+      } else if ((event.key === "Enter" || event.key === "Tab") && chosen >= 0) {
+        event.preventDefault();
+        take(box.children[chosen].querySelector("code").textContent);
+      } else if (event.key === "Escape") {
+        event.stopPropagation();
+        close();
+      }
+    });
+  };
+
+  // Line numbers beside a text, with those that have a mistake marked.
+  const numberLines = (area) => {
+    const bad = new Set(area.dataset.lines.split(",").filter(Boolean).map(Number));
+    const frame = document.createElement("div");
+    frame.className = "lined";
+    const gutter = document.createElement("div");
+    gutter.className = "gutter";
+    gutter.setAttribute("aria-hidden", "true");
+    area.before(frame);
+    frame.append(gutter, area);
+    const draw = () => {
+      const count = area.value.split("\n").length;
+      if (gutter.childElementCount !== count) {
+        gutter.replaceChildren(...Array.from({ length: count }, (_, at) => {
+          const line = document.createElement("span");
+          line.textContent = String(at + 1);
+          if (bad.has(at + 1)) line.className = "bad";
+          return line;
+        }));
+      }
+      gutter.scrollTop = area.scrollTop;
+    };
+    area.addEventListener("input", draw);
+    area.addEventListener("scroll", draw);
+    draw();
+  };
+
+  // A mistake leads to its line.
+  addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-line]");
+    const area = link && document.getElementById(link.hash.slice(1));
+    if (!area?.setSelectionRange) return;
+    event.preventDefault();
+    area.closest("details")?.setAttribute("open", "");
+    const lines = area.value.split("\n");
+    const at = Math.max(0, Number(link.dataset.line) - 1);
+    const start = lines.slice(0, at).reduce((sum, line) => sum + line.length + 1, 0);
+    area.focus();
+    area.setSelectionRange(start, start + (lines[at] ?? "").length);
+  });
+
+  // Searches that somebody keeps, in this browser alone.
+  const KEPT = "postroad-filters-";
+  const filters = (region) => {
+    const place = KEPT + region.dataset.filters;
+    const read = () => { try { return JSON.parse(localStorage.getItem(place)) || []; } catch { return []; } };
+    const write = (kept) => localStorage.setItem(place, JSON.stringify(kept.slice(0, 20)));
+    const current = new URLSearchParams(location.search);
+    for (const name of ["before", "done"]) current.delete(name);
+    for (const [name, value] of [...current]) if (!value) current.delete(name);
+    const query = current.toString();
+    const show = () => {
+      const kept = read();
+      const chips = kept.map((one) => {
+        const chip = document.createElement("span");
+        chip.className = "chip";
+        const link = document.createElement("a");
+        link.href = `?${one.query}`;
+        link.textContent = one.name;
+        const drop = document.createElement("button");
+        drop.type = "button";
+        drop.textContent = "×";
+        drop.setAttribute("aria-label", `Forget ${one.name}`);
+        drop.addEventListener("click", () => { write(read().filter((other) => other.query !== one.query)); show(); });
+        chip.append(link, drop);
+        return chip;
+      });
+      if (query && !kept.some((one) => one.query === query)) {
+        const keep = document.createElement("button");
+        keep.type = "button";
+        keep.className = "quiet";
+        keep.textContent = "Keep this search";
+        keep.addEventListener("click", () => {
+          const words = [current.get("tab"), current.get("status"), current.get("q")].filter(Boolean).join(" ");
+          write([...read(), { name: words.slice(0, 60), query }]);
+          show();
+        });
+        chips.push(keep);
+      }
+      region.replaceChildren(...chips);
+      region.hidden = chips.length === 0;
+    };
+    show();
+  };
+  addEventListener("submit", (event) => {
+    if (!event.target.matches("form[action='/sign_out']")) return;
+    for (const key of Object.keys(localStorage)) if (key.startsWith(KEPT)) localStorage.removeItem(key);
+  });
+
   // One menu is open at a time.
   addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("header details[open]")) {
@@ -131,4 +312,7 @@
 
   prepare(document);
   for (const region of document.querySelectorAll("[data-live]")) follow(region);
+  for (const input of document.querySelectorAll("[data-suggest]")) suggest(input);
+  for (const area of document.querySelectorAll("textarea[data-lines]")) numberLines(area);
+  for (const region of document.querySelectorAll("[data-filters]")) filters(region);
 })();

@@ -11,19 +11,28 @@ mod assets;
 mod audit;
 mod chart;
 mod csrf;
+mod csv;
 mod domains;
 mod fields;
+mod gates;
 mod headers;
+mod inbox;
+mod inspector;
 mod keys;
 mod layout;
 mod live;
+mod live_watch;
 mod messages;
+mod operator;
 mod origin;
 mod own;
 mod people;
+mod pools;
 mod problem;
 mod query;
+mod queue;
 mod redirect;
+mod reports;
 mod routes;
 mod servers;
 mod session;
@@ -39,10 +48,8 @@ mod webhooks;
 use std::sync::Arc;
 
 use axum::Router;
-use postroad_app::App;
-use postroad_events::WebhookTester;
 
-pub use state::SmtpAccess;
+pub use state::{PortalParts, SmtpAccess};
 
 /// The pages of one service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,8 +58,8 @@ pub struct Portal {
 }
 
 impl Portal {
-    pub fn new(app: App, webhooks: WebhookTester) -> Self {
-        Self { state: Arc::new(state::PortalState::new(app, webhooks)) }
+    pub fn new(parts: PortalParts) -> Self {
+        Self { state: Arc::new(state::PortalState::new(parts)) }
     }
 
     /// How mail clients reach the relay, once its listeners are known.

@@ -28,6 +28,8 @@ pub(crate) enum Problem {
     /// The form belongs to another session, or to none.
     StaleForm,
     NotFound,
+    /// A link for people who are not signed in, that has expired or was mistyped.
+    DeadLink,
     /// The role of the person is too low.
     Denied(String),
     Invalid(String),
@@ -63,6 +65,11 @@ impl Problem {
                 StatusCode::NOT_FOUND,
                 "There is nothing here",
                 "It may have been deleted, or belong to someone else.",
+            ),
+            Self::DeadLink => (
+                StatusCode::NOT_FOUND,
+                "This link does not work",
+                "It has expired, or a part of it is missing. Ask whoever sent it for a new one.",
             ),
             Self::Denied(text) => (StatusCode::FORBIDDEN, "You may not do this", text),
             Self::Invalid(text) => (StatusCode::UNPROCESSABLE_ENTITY, "That did not work", text),

@@ -10,8 +10,9 @@ use axum::{Router, middleware};
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::{
-    account_keys, analytics, assets, audit, domains, headers, keys, live, messages, origin, own, people,
-    servers, settings, sign_in, suppressions, templates, webhooks,
+    account_keys, analytics, assets, audit, domains, headers, inbox, inspector, keys, live, messages,
+    operator, origin, own, people, pools, queue, reports, servers, settings, sign_in, suppressions,
+    templates, webhooks,
 };
 
 pub(crate) fn routes(state: Arc<PortalState>) -> Router {
@@ -19,21 +20,28 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .merge(sign_in::routes())
         .merge(servers::routes())
         .merge(messages::routes())
+        .merge(queue::routes())
         .merge(analytics::routes())
+        .merge(reports::routes())
         .merge(templates::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())
+        .merge(inspector::routes())
         .merge(keys::routes())
         .merge(suppressions::routes())
         .merge(settings::routes())
         .merge(people::routes())
+        .merge(inbox::routes())
         .merge(own::routes())
+        .merge(pools::routes())
+        .merge(operator::routes())
         .merge(account_keys::routes())
         .merge(audit::routes())
         .route("/servers/{server}/live", get(live::stream))
         .route(assets::PATH, get(assets::serve))
         .method_not_allowed_fallback(async || Problem::NotFound.into_response())
         .layer(middleware::from_fn(origin::check))
+        .merge(inspector::receiver())
         .layer(middleware::from_fn(headers::guard))
         .with_state(state)
 }

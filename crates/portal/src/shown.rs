@@ -68,8 +68,20 @@ pub(crate) fn duration(micros: i64) -> String {
         ..1_000 => format!("{micros} µs"),
         1_000..1_000_000 => format!("{} ms", micros / 1_000),
         1_000_000..120_000_000 => format!("{:.1} s", micros as f64 / 1e6),
-        _ => format!("{} min", micros / 60_000_000),
+        120_000_000..7_200_000_000 => format!("{} min", micros / 60_000_000),
+        7_200_000_000..172_800_000_000 => format!("{} h", micros / 3_600_000_000),
+        _ => format!("{} days", micros / 86_400_000_000),
     }
+}
+
+/// The time between a moment and now.
+pub(crate) fn elapsed(since: Timestamp, now: Timestamp) -> String {
+    duration(i64::try_from(now.since(since).as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A rate in percent.
+pub(crate) fn percent(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "–".to_owned(), |rate| format!("{:.2} %", rate * 100.0))
 }
 
 /// A number with thin spaces between its thousands.

@@ -3,21 +3,50 @@
 use std::sync::OnceLock;
 
 use postroad_app::App;
+use postroad_delivery::{Inbox, QueueAdmin};
 use postroad_events::WebhookTester;
+use postroad_net::guarded_http::GuardedHttp;
 use tokio::sync::Semaphore;
+
+use crate::inspector::Inspectors;
 
 /// Messages that are read and parsed for a page at the same time: each may have 25 MiB.
 const BODIES_MAX: usize = 4;
+/// Messages whose pictures are loaded at the same time.
+const PICTURE_LOADS_MAX: usize = 4;
 /// Pages that update themselves at the same time.
 const LIVE_MAX: usize = 256;
+
+/// Parts of the service that the portal shows.
+#[derive(Debug)]
+pub struct PortalParts {
+    pub app: App,
+    /// Posts samples to webhooks.
+    pub webhooks: WebhookTester,
+    pub queue: QueueAdmin,
+    /// The inbox of `postroad dev`.
+    pub inbox: Option<Inbox>,
+    /// Loads pictures in mail that somebody looks at.
+    pub pictures: Option<GuardedHttp>,
+}
 
 #[derive(Debug)]
 pub(crate) struct PortalState {
     pub(crate) app: App,
     /// Posts samples to webhooks.
     pub(crate) webhooks: WebhookTester,
+    /// Knows why messages wait.
+    pub(crate) queue: QueueAdmin,
+    /// The inbox of `postroad dev`.
+    pub(crate) inbox: Option<Inbox>,
     /// Permits for reading the bodies of messages.
     pub(crate) bodies: Semaphore,
+    /// Loads pictures in mail, if somebody asks for them.
+    pub(crate) pictures: Option<GuardedHttp>,
+    /// Permits for loading the pictures of a message.
+    pub(crate) picture_loads: Semaphore,
+    /// Requests to the inspectors of servers.
+    pub(crate) inspectors: Inspectors,
     /// Permits for event streams.
     pub(crate) live: std::sync::Arc<Semaphore>,
     smtp: OnceLock<SmtpAccess>,
@@ -32,10 +61,16 @@ pub struct SmtpAccess {
 }
 
 impl PortalState {
-    pub(crate) fn new(app: App, webhooks: WebhookTester) -> Self {
+    pub(crate) fn new(parts: PortalParts) -> Self {
+        let PortalParts { app, webhooks, queue, inbox, pictures } = parts;
         Self {
             app,
             webhooks,
+            queue,
+            inbox,
+            pictures,
+            picture_loads: Semaphore::new(PICTURE_LOADS_MAX),
+            inspectors: Inspectors::default(),
             bodies: Semaphore::new(BODIES_MAX),
             live: std::sync::Arc::new(Semaphore::new(LIVE_MAX)),
             smtp: OnceLock::new(),

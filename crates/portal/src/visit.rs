@@ -142,6 +142,7 @@ impl Visit {
         let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
         layout.servers = servers.iter().map(ServerLink::of).collect();
         layout.server = server.map(ServerLink::of);
+        layout.has_inbox = layout.is_operator && self.state.inbox.is_some();
         layout.notice = crate::layout::notice(self.query.text("done"));
         Ok(layout)
     }

@@ -17,7 +17,7 @@ use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
 use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
-use postroad_portal::{Portal, SmtpAccess};
+use postroad_portal::{Portal, PortalParts, SmtpAccess};
 use postroad_relay::Relay;
 use postroad_store::{Role, Store};
 use postroad_track::Tracking;
@@ -180,7 +180,13 @@ impl Service {
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
-        let portal = Portal::new(self.app.clone(), self.webhooks.tester());
+        let portal = Portal::new(PortalParts {
+            app: self.app.clone(),
+            webhooks: self.webhooks.tester(),
+            queue: self.delivery.queue_admin(),
+            inbox: self.delivery.inbox().cloned(),
+            pictures: Some(config.picture_client(dev_options.is_some())?),
+        });
         api = api.with_routes(portal.routes());
         if let Some(options) = dev_options {
             api = api.with_dev_access(options.access.clone()).with_dev_page(self.delivery.inbox().cloned());

@@ -35,30 +35,7 @@ impl Store {
     /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {
         let now = self.clock.now();
-        let (action, per_minute) = match new.action {
-            GateAction::Suspend => (SUSPEND, None),
-            GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
-        };
-        self.execute(
-            "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-             ON CONFLICT (scope_kind, scope_key, automatic) DO UPDATE
-                 SET action = excluded.action, per_minute = excluded.per_minute, reason = excluded.reason,
-                     created_at = excluded.created_at, ends_at = excluded.ends_at",
-            vec![
-                new.scope.kind().into(),
-                new.scope.key().into(),
-                new.automatic.into(),
-                action.into(),
-                per_minute.into(),
-                new.reason.into(),
-                now.into(),
-                new.ends_at.into(),
-            ],
-        )
-        .await?;
-        self.note_change();
-        Ok(())
+        self.change(move |sql| Box::pin(set(sql, new, now))).await
     }
 
     /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
@@ -77,6 +54,32 @@ impl Store {
         let now = self.clock.now();
         self.execute("DELETE FROM gates WHERE ends_at <= $1", vec![now.into()]).await
     }
+}
+
+async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(), StoreError> {
+    let (action, per_minute) = match new.action {
+        GateAction::Suspend => (SUSPEND, None),
+        GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
+    };
+    sql.execute(
+        "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (scope_kind, scope_key, automatic) DO UPDATE
+             SET action = excluded.action, per_minute = excluded.per_minute, reason = excluded.reason,
+                 created_at = excluded.created_at, ends_at = excluded.ends_at",
+        &[
+            new.scope.kind().into(),
+            new.scope.key().into(),
+            new.automatic.into(),
+            action.into(),
+            per_minute.into(),
+            new.reason.into(),
+            now.into(),
+            new.ends_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.

@@ -80,7 +80,7 @@ pub use pools::{
 };
 pub use queue::{
     Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried, ScheduleChange,
-    ScheduleChanged, ScheduledOf, ScheduledPage, WaitingFor,
+    ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
 };
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};

@@ -72,6 +72,9 @@ operations! {
     MessagesRelease           "messages/release"          Server           Change   Member;
     MessagesCancelHold        "messages/cancel_hold"      Server           Change   Member;
     MessagesErase             "messages/erase"            Server           Change   Admin;
+    QueueList                 "queue/list"                Server           Read     ReadOnly;
+    QueueSuspend              "queue/suspend"             Account          Change   Admin;
+    QueueResume               "queue/resume"              Account          Change   Admin;
     JobsGet                   "jobs/get"                  Server           Read     ReadOnly;
     AnalyticsSummary          "analytics/summary"         Server           Read     ReadOnly;
     AnalyticsTimeseries       "analytics/timeseries"      Server           Read     ReadOnly;
@@ -114,6 +117,7 @@ operations! {
     DomainsDelete             "domains/delete"            ServerOrAccount  Change   Admin;
     DomainsZone               "domains/zone"              ServerOrAccount  Read     ReadOnly;
     DomainsReports            "domains/reports"           ServerOrAccount  Read     ReadOnly;
+    DomainsShare              "domains/share"             ServerOrAccount  Change   Admin;
     DomainsSetTracking        "domains/set_tracking"      Operator         Change   Owner;
     DomainsSetVerified        "domains/set_verified"      Operator         Change   Owner;
     ServersCreate             "servers/create"            Account          Change   Admin;
@@ -182,6 +186,11 @@ operations! {
     InstallationReports       "installation/reports"      Operator         Read     Owner;
     InstallationVerifyAudit   "installation/verify_audit" Operator         Read     Owner;
     InstallationMaintenance   "installation/maintenance"  Operator         Change   Owner;
+    InstallationStatus        "installation/status"       Operator         Read     Owner;
+    InstallationSuspend       "installation/suspend"      Operator         Change   Owner;
+    InstallationResume        "installation/resume"       Operator         Change   Owner;
+    InstallationInbox         "installation/inbox"        Operator         Read     Owner;
+    InstallationClearInbox    "installation/clear_inbox"  Operator         Change   Owner;
 }
 
 impl Operation {

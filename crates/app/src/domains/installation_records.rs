@@ -21,7 +21,7 @@ impl App {
         Ok(json!({ "zone": zone_fragment(&checks) }))
     }
 
-    async fn check_installation(&self) -> Result<(String, Vec<RecordCheck>), AdminError> {
+    pub(crate) async fn check_installation(&self) -> Result<(String, Vec<RecordCheck>), AdminError> {
         let installation = self.installation().await?;
         let service = self.installation_facts().await;
         let key = DkimRecord {

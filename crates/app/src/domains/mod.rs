@@ -14,6 +14,7 @@ mod refusal;
 mod reports;
 mod run_check;
 mod schedule;
+mod share;
 mod view;
 
 pub use check_task::DomainCheckTask;
@@ -23,4 +24,5 @@ pub use owners::NamedOwner;
 pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
 pub use run_check::DomainChecker;
+pub use share::SharedDomain;
 pub use view::{DomainView, RecordView};

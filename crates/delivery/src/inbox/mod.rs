@@ -76,6 +76,11 @@ impl Inbox {
         messages.kept.get(place).cloned()
     }
 
+    /// Tells of every new message.
+    pub fn follow(&self) -> watch::Receiver<u64> {
+        self.shared.newest.subscribe()
+    }
+
     /// Forgets everything, and says how many messages that was. Ids are not used again.
     pub fn clear(&self) -> usize {
         let mut messages = self.messages();

@@ -49,7 +49,7 @@ use slab::Slab;
 pub(crate) use answers::Answer;
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use entry::{Entry, LaneKey};
-pub(crate) use explain::Totals;
+pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;
 pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;

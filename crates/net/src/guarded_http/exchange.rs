@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, HOST, RETRY_AFTER};
-use hyper::{HeaderMap, Request, Response};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RETRY_AFTER};
+use hyper::{HeaderMap, Method, Request, Response};
 use postroad_model::WebhookUrl;
 
 use super::failure::PostFailure;
@@ -17,7 +17,10 @@ const READY_WAIT_MAX: Duration = Duration::from_millis(50);
 pub(super) struct Done {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
+    pub(super) content_type: Option<String>,
     pub(super) body: Bytes,
+    /// There is more of it.
+    pub(super) is_cut: bool,
     /// The whole answer was read: the connection can be reused.
     pub(super) is_whole: bool,
 }
@@ -36,12 +39,21 @@ impl From<Broken> for PostFailure {
     }
 }
 
-pub(super) fn request(url: &WebhookUrl, headers: &HeaderMap, body: &Bytes) -> Request<Full<Bytes>> {
-    let mut request = Request::post(url.target())
+pub(super) fn request(
+    method: &Method,
+    url: &WebhookUrl,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(url.target())
         .header(HOST, url.authority())
-        .header(CONTENT_LENGTH, body.len())
         .body(Full::new(body.clone()))
         .expect("a parsed URL has a valid target and authority");
+    if method != Method::GET {
+        request.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+    }
     for (name, value) in headers {
         request.headers_mut().append(name, value.clone());
     }
@@ -56,11 +68,12 @@ pub(super) async fn run(
     let sent = connection.sender.send_request(request).await;
     let response = sent.map_err(|error| Broken::BeforeAnswer(PostFailure::Protocol(error)))?;
     let status = response.status().as_u16();
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let retry_after = retry_after.map(str::to_owned);
+    let header = |name: HeaderName| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+    let (retry_after, content_type) = (header(RETRY_AFTER), header(CONTENT_TYPE));
     let (body, mut is_whole) = read_start(response, answer_bytes_max)
         .await
         .map_err(|error| Broken::Inside(PostFailure::Protocol(error)))?;
+    let is_cut = !is_whole;
     if is_whole {
         // The driver may have to see the end of the answer first. Do not wait for a receiver that answered
         // before it read everything.
@@ -68,7 +81,7 @@ pub(super) async fn run(
             .await
             .is_ok_and(|ready| ready.is_ok());
     }
-    Ok(Done { status, retry_after, body, is_whole })
+    Ok(Done { status, retry_after, content_type, body, is_cut, is_whole })
 }
 
 async fn read_start(

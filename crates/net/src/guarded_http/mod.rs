@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, Method};
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::WebhookUrl;
@@ -77,8 +77,12 @@ pub struct HttpAnswer {
     pub status: u16,
     /// Header value as sent.
     pub retry_after: Option<String>,
+    /// Likewise.
+    pub content_type: Option<String>,
     /// Beginning of the body.
     pub body: Bytes,
+    /// The body is longer than was read.
+    pub is_cut: bool,
     /// Address that was dialled.
     pub address: IpAddr,
     /// Time for DNS, TCP and TLS; `None` on a kept connection.
@@ -102,8 +106,23 @@ impl GuardedHttp {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<HttpAnswer, PostFailure> {
+        self.exchange(&Method::POST, url, headers, body).await
+    }
+
+    /// Sends one GET; `headers` are added to `Host`.
+    pub async fn get(&self, url: &WebhookUrl, headers: &HeaderMap) -> Result<HttpAnswer, PostFailure> {
+        self.exchange(&Method::GET, url, headers, &Bytes::new()).await
+    }
+
+    async fn exchange(
+        &self,
+        method: &Method,
+        url: &WebhookUrl,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<HttpAnswer, PostFailure> {
         let deadline = Instant::now() + self.inner.settings.exchange_timeout;
-        tokio::time::timeout_at(deadline, self.inner.post(url, headers, body))
+        tokio::time::timeout_at(deadline, self.inner.exchange(method, url, headers, body))
             .await
             .unwrap_or(Err(PostFailure::Late(self.inner.settings.exchange_timeout)))
     }
@@ -115,14 +134,15 @@ impl GuardedHttp {
 }
 
 impl Inner {
-    async fn post(
+    async fn exchange(
         &self,
+        method: &Method,
         url: &WebhookUrl,
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<HttpAnswer, PostFailure> {
         let origin = Origin::of(url);
-        let request = || exchange::request(url, headers, body);
+        let request = || exchange::request(method, url, headers, body);
         if let Some(mut kept) = self.pool.take(&origin) {
             match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
                 Ok(done) => return Ok(self.finish(origin, kept, done, None)),
@@ -149,8 +169,8 @@ impl Inner {
         if done.is_whole {
             self.pool.keep(origin, connection);
         }
-        let exchange::Done { status, retry_after, body, .. } = done;
-        HttpAnswer { status, retry_after, body, address, connected_in }
+        let exchange::Done { status, retry_after, content_type, body, is_cut, .. } = done;
+        HttpAnswer { status, retry_after, content_type, body, is_cut, address, connected_in }
     }
 }
 

@@ -7,6 +7,7 @@ use postroad_app::analytics::{Dimension, METRICS, Timeseries};
 use super::range::Range;
 use super::show::shown;
 use crate::answer::{Answer, download};
+use crate::csv::cell;
 use crate::visit::Visit;
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
@@ -44,21 +45,4 @@ fn csv(series: &Timeseries, dimension: Dimension) -> String {
         }
     }
     text
-}
-
-/// Quoted; a value that a spreadsheet would take for a formula gets an apostrophe.
-fn cell(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    format!("\"{guard}{}\"", text.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cell;
-
-    #[test]
-    fn values_of_strangers_are_no_formulas() {
-        assert_eq!(cell("a\"b"), "\"a\"\"b\"");
-        assert_eq!(cell("=1+1"), "\"'=1+1\"");
-    }
 }

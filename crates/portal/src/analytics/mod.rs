@@ -1,5 +1,6 @@
 //! Analytics of a server: a chart over time, rates, and the largest values of a dimension; the same as CSV.
 
+mod chart;
 mod csv;
 mod range;
 mod show;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+
+pub(crate) use chart::{PARTS, week};
 
 use crate::state::PortalState;
 

@@ -4,24 +4,19 @@ use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
-    Dimension, DimensionValue, Figures, Metric, Summary, SummaryQuery, Timeseries, TopBy, TopQuery,
+    Dimension, DimensionValue, Figures, Metric, Summary, SummaryQuery, TopBy, TopQuery,
 };
 
+use super::chart::{PARTS, chart};
 use super::range::{RANGES, Range};
 use crate::answer::{Answer, page};
-use crate::chart::{Bar, Part, bars};
+use crate::chart::Part;
 use crate::layout::{Layout, Section};
 use crate::query::query;
-use crate::shown::count;
+use crate::shown::{count, percent};
 use crate::visit::Visit;
 
 const TOP_ROWS: usize = 25;
-const PARTS: [Part; 4] = [
-    Part { class: "c1", name: "delivered" },
-    Part { class: "c2", name: "delayed attempts" },
-    Part { class: "c3", name: "failed or bounced" },
-    Part { class: "c4", name: "held" },
-];
 
 struct Figure {
     label: &'static str,
@@ -94,7 +89,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             .map(|one| Choice { value: one.as_str(), words: words(one), is_chosen: one == dimension })
             .into(),
         figures: figures(&this, &before),
-        chart: chart(&series, range),
+        chart: chart(&series, range, "Messages over time; the table below has the figures"),
         parts: &PARTS,
         by: words(dimension),
         rows: top.entries.iter().map(|entry| top_row(&entry.value, &entry.figures)).collect(),
@@ -133,28 +128,6 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     ]
 }
 
-fn chart(series: &Timeseries, range: Range) -> String {
-    let points = series.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
-    let chart_bars: Vec<Bar> = points
-        .iter()
-        .map(|point| {
-            let iso = point.at.to_rfc3339_millis();
-            let label = if range.is_hourly() { iso.get(11..16) } else { iso.get(5..10) };
-            let of = |metric| point.figures.count(metric);
-            Bar {
-                label: label.unwrap_or_default().to_owned(),
-                values: vec![
-                    of(Metric::Sent),
-                    of(Metric::SoftFail),
-                    of(Metric::HardFail) + of(Metric::Bounced),
-                    of(Metric::Held),
-                ],
-            }
-        })
-        .collect();
-    bars(&PARTS, &chart_bars, "Messages over time; the table below has the figures")
-}
-
 fn top_row(value: &DimensionValue, figures: &Figures) -> TopRow {
     let rates = figures.rates();
     TopRow {
@@ -173,10 +146,6 @@ pub(super) fn shown(value: &DimensionValue) -> String {
         DimensionValue::Text(text) => text.clone(),
         DimensionValue::Number(number) => number.to_string(),
     }
-}
-
-fn percent(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "–".to_owned(), |rate| format!("{:.2} %", rate * 100.0))
 }
 
 fn took(seconds: Option<f64>) -> String {

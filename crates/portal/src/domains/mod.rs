@@ -4,6 +4,8 @@ mod change;
 mod create;
 mod list;
 mod one;
+mod records;
+mod share;
 
 use std::sync::Arc;
 
@@ -17,6 +19,9 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/domains", get(list::show).post(create::submit))
         .route("/servers/{server}/domains/{name}", get(one::show))
         .route("/servers/{server}/domains/{name}/zone", get(one::zone))
+        .route("/servers/{server}/domains/{name}/share", post(share::create))
+        .route("/dns/{token}", get(share::show))
+        .route("/dns/{token}/zone", get(share::zone))
         .route("/servers/{server}/domains/{name}/verify", post(change::verify))
         .route("/servers/{server}/domains/{name}/rotate_dkim", post(change::rotate_dkim))
         .route("/servers/{server}/domains/{name}/delete", post(change::delete))

@@ -3,28 +3,14 @@
 use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::domains::check::{Purpose, RecordStatus};
-use postroad_app::domains::{DomainView, RecordView};
+use postroad_app::domains::DomainView;
 use postroad_store::{KeyAlgorithm, KeyState, VerifiedBy};
 
+use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::shown::When;
 use crate::visit::Visit;
-
-struct RecordRow {
-    purpose: &'static str,
-    why: &'static str,
-    record_type: &'static str,
-    name: String,
-    value: String,
-    is_required: bool,
-    status: &'static str,
-    tone: &'static str,
-    found: Vec<String>,
-    hint: Option<String>,
-    since: Option<When>,
-}
 
 struct KeyRow {
     selector: String,
@@ -50,13 +36,24 @@ struct DomainPage {
     tracking_host: String,
     records: Vec<RecordRow>,
     keys: Vec<KeyRow>,
+    /// A link for whoever edits the DNS that was just made.
+    link: Option<Link>,
+}
+
+pub(super) struct Link {
+    pub(super) url: String,
+    pub(super) until: When,
 }
 
 pub(super) async fn show(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
+    page_of(&visit, server, &name, None).await
+}
+
+pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, link: Option<Link>) -> Answer {
     let caller = visit.caller(server, Operation::DomainsGet).await?;
-    let view = visit.app().find_domain(&caller, &name).await?;
+    let view = visit.app().find_domain(&caller, name).await?;
     let (_, layout) = visit.server_layout(server, view.domain.name.as_str(), Section::Domains).await?;
-    page(&domain_page(layout, server, view))
+    page(&domain_page(layout, server, view, link))
 }
 
 pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
@@ -65,7 +62,7 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-fn domain_page(layout: Layout, server: i64, view: DomainView) -> DomainPage {
+fn domain_page(layout: Layout, server: i64, view: DomainView, link: Option<Link>) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {
         let (state, tone) = match key.state {
@@ -93,42 +90,6 @@ fn domain_page(layout: Layout, server: i64, view: DomainView) -> DomainPage {
         tracking_host,
         records: records.into_iter().map(record_row).collect(),
         keys: domain.keys.iter().map(key).collect(),
-    }
-}
-
-fn record_row(record: RecordView) -> RecordRow {
-    let check = record.check;
-    let (status, tone) = match check.status {
-        RecordStatus::Pending => ("Not checked yet", "calm"),
-        RecordStatus::Verified => ("Verified", "good"),
-        RecordStatus::Missing => ("Missing", if check.required { "bad" } else { "off" }),
-        RecordStatus::Mismatch => ("Different", "bad"),
-        RecordStatus::Multiple => ("Several found", "bad"),
-        RecordStatus::DnsError => ("DNS did not answer", "warn"),
-    };
-    let (purpose, why) = purpose(check.purpose);
-    RecordRow {
-        purpose,
-        why,
-        record_type: check.record_type.as_str(),
-        name: check.name,
-        value: check.value,
-        is_required: check.required,
-        status,
-        tone,
-        found: check.found,
-        hint: check.hint,
-        since: record.since.map(When),
-    }
-}
-
-fn purpose(purpose: Purpose) -> (&'static str, &'static str) {
-    match purpose {
-        Purpose::Spf => ("SPF", "lets this service send for the domain"),
-        Purpose::Dkim => ("DKIM", "the key that signs your mail, and the proof that the domain is yours"),
-        Purpose::Dmarc => ("DMARC", "what receivers do with mail that fails both"),
-        Purpose::ReturnPath => ("Return path", "bounces come to your own name"),
-        Purpose::Tracking => ("Tracking", "links in tracked mail have your own name"),
-        _ => ("Record", ""),
+        link,
     }
 }

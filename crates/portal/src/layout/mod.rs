@@ -10,7 +10,9 @@ pub(crate) enum Section {
     Servers,
     Overview,
     Messages,
+    Queue,
     Analytics,
+    Reports,
     Templates,
     Domains,
     Webhooks,
@@ -18,16 +20,21 @@ pub(crate) enum Section {
     Suppressions,
     Settings,
     People,
+    Pools,
     AccountKeys,
     Audit,
     You,
+    Operator,
+    Inbox,
 }
 
 /// Pages about one server: section, folder, name, and the key that opens it after `g`.
 const OF_SERVER: &[(Section, &str, &str, &str)] = &[
     (Section::Overview, "", "Overview", "o"),
     (Section::Messages, "/messages", "Messages", "m"),
+    (Section::Queue, "/queue", "Queue", "q"),
     (Section::Analytics, "/analytics", "Analytics", "a"),
+    (Section::Reports, "/reports", "Reports", "r"),
     (Section::Templates, "/templates", "Templates", "t"),
     (Section::Domains, "/domains", "Domains", "d"),
     (Section::Webhooks, "/webhooks", "Webhooks", "w"),
@@ -40,10 +47,17 @@ const OF_SERVER: &[(Section, &str, &str, &str)] = &[
 const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
     (Section::People, "/account/people", "People", "p"),
+    (Section::Pools, "/account/pools", "IP pools", "i"),
     (Section::AccountKeys, "/account/keys", "Account keys", "k"),
     (Section::Audit, "/account/audit", "Audit log", "l"),
     (Section::You, "/account/you", "You", "y"),
 ];
+
+/// Pages for the operator alone.
+const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "r")];
+
+/// Where mail is caught instead of sent, likewise for the operator.
+const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// A link of the menu.
 pub(crate) struct MenuLink {
@@ -79,6 +93,9 @@ pub(crate) struct Layout {
     pub(crate) section: Section,
     pub(crate) person: String,
     pub(crate) csrf: String,
+    pub(crate) is_operator: bool,
+    /// Mail is caught instead of sent, and the person may see it.
+    pub(crate) has_inbox: bool,
     pub(crate) servers: Vec<ServerLink>,
     pub(crate) server: Option<ServerLink>,
     /// What the last form did.
@@ -95,6 +112,8 @@ impl Layout {
             section,
             person: if person.name.is_empty() { person.email.clone() } else { person.name.clone() },
             csrf,
+            is_operator: person.operator,
+            has_inbox: false,
             servers: Vec::new(),
             server: None,
             notice: None,
@@ -107,14 +126,27 @@ impl Layout {
     /// Menu of the server, or of the account on pages that are about no server.
     pub(crate) fn links(&self) -> Vec<MenuLink> {
         match &self.server {
-            Some(server) => self.menu(OF_SERVER, &format!("/servers/{}", server.id)),
-            None => self.menu(OF_ACCOUNT, ""),
+            Some(server) => {
+                let mut links = self.menu(OF_SERVER, &format!("/servers/{}", server.id));
+                links.extend(self.inbox_link());
+                links
+            }
+            None => self.person_links(),
         }
     }
 
     /// Menu of the person at the top.
     pub(crate) fn person_links(&self) -> Vec<MenuLink> {
-        self.menu(OF_ACCOUNT, "")
+        let mut links = self.menu(OF_ACCOUNT, "");
+        if self.is_operator {
+            links.extend(self.menu(OF_OPERATOR, ""));
+        }
+        links.extend(self.inbox_link());
+        links
+    }
+
+    fn inbox_link(&self) -> Vec<MenuLink> {
+        if self.has_inbox { self.menu(OF_INBOX, "") } else { Vec::new() }
     }
 
     fn menu(&self, pages: &[(Section, &str, &'static str, &'static str)], base: &str) -> Vec<MenuLink> {
@@ -146,6 +178,8 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "replayed" => "The event is posted again.",
         "suspended" => "Suspended: the server sends nothing.",
         "resumed" => "Resumed.",
+        "gated" => "Done: delivery follows within seconds. Messages are accepted and wait.",
+        "lifted" => "Lifted: messages go out again within seconds.",
         "ended" => "The sessions have ended.",
         "signed-out" => "You are signed out.",
         _ => return None,

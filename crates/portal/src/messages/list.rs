@@ -95,6 +95,13 @@ impl ListPage {
         format!("/servers/{}/messages{}", self.server, query(&[("tab", self.tab.name()), ("q", &self.q)]))
     }
 
+    /// What is shown, as CSV.
+    fn export(&self) -> String {
+        let status = self.statuses.iter().find(|status| status.is_chosen).map_or("", |status| status.value);
+        let pairs = [("tab", self.tab.name()), ("q", &*self.q), ("status", status)];
+        format!("/servers/{}/messages/export{}", self.server, query(&pairs))
+    }
+
     #[expect(clippy::unused_self, reason = "templates call methods")]
     fn of_tag(&self, tag: &str) -> String {
         query(&[("q", &format!("tag:\"{}\"", tag.replace('"', "")))])
@@ -107,14 +114,8 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let tab = Tab::parse(visit.query.text("tab"));
     let (q, wanted) = (visit.query.text("q").to_owned(), visit.query.text("status").to_owned());
     let before = visit.query.number("before");
-    let mut statuses = tab.statuses();
-    if tab == Tab::All {
-        statuses.extend(postroad_app::parse_status(&wanted));
-    }
-    let request =
-        SearchRequest { q: Some(q.clone()).filter(|q| !q.is_empty()), statuses, ..SearchRequest::default() };
     let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
-    match request.filter() {
+    match request(&visit).filter() {
         Err(problems) => problem = Some(sentences(&problems).replace("`q` ", "The search ")),
         Ok(filter) => {
             let found = visit
@@ -146,6 +147,17 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         is_later: before.is_some(),
         is_searching,
     })
+}
+
+/// The search that the query of the page asks for.
+pub(super) fn request(visit: &Visit) -> SearchRequest {
+    let tab = Tab::parse(visit.query.text("tab"));
+    let mut statuses = tab.statuses();
+    if tab == Tab::All {
+        statuses.extend(postroad_app::parse_status(visit.query.text("status")));
+    }
+    let q = visit.query.filled("q").map(ToOwned::to_owned);
+    SearchRequest { q, statuses, ..SearchRequest::default() }
 }
 
 fn row(item: SearchItem) -> Row {

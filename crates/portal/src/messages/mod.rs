@@ -3,10 +3,13 @@
 mod act;
 mod bulk;
 mod content;
+mod export;
 mod files;
 mod list;
 mod one;
+mod pictures;
 mod preview;
+mod preview_options;
 mod timeline;
 
 use std::sync::Arc;
@@ -14,7 +17,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
-pub(crate) use preview::sandboxed;
+pub(crate) use preview::{preview_of, sandboxed};
+pub(crate) use preview_options::PreviewOptions;
 pub(crate) use timeline::{TimelineRow, rows};
 
 use crate::state::PortalState;
@@ -22,6 +26,7 @@ use crate::state::PortalState;
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/messages", get(list::show))
+        .route("/servers/{server}/messages/export", get(export::download_csv))
         .route("/servers/{server}/messages/bulk", post(bulk::submit))
         .route("/servers/{server}/jobs/{job}", get(bulk::show))
         .route("/servers/{server}/messages/{message}", get(one::show))

@@ -2,12 +2,13 @@
 
 use askama::Template;
 use axum::extract::Path;
-use postroad_app::MessageView;
 use postroad_app::access::Operation;
+use postroad_app::{Extracted, MessageView, extract};
 use postroad_model::{MessageId, Status};
 use postroad_store::Message;
 
 use super::content;
+use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
@@ -18,9 +19,10 @@ use crate::visit::Visit;
 /// Longest text on a page; the whole is in the download.
 const TEXT_BYTES_MAX: usize = 200_000;
 
-const TABS: [(&str, &str); 6] = [
+const TABS: [(&str, &str); 7] = [
     ("timeline", "Timeline"),
     ("preview", "Preview"),
+    ("links", "Links and codes"),
     ("text", "Text"),
     ("source", "HTML source"),
     ("headers", "Headers"),
@@ -36,6 +38,7 @@ struct AttachmentRow {
 
 #[derive(Default)]
 struct Content {
+    extracted: Extracted,
     /// Retention has removed the body.
     is_gone: bool,
     has_html: bool,
@@ -72,6 +75,7 @@ struct MessagePage {
     tab: &'static str,
     timeline: Vec<TimelineRow>,
     content: Content,
+    preview: PreviewOptions,
 }
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
@@ -111,6 +115,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         tab,
         timeline: rows(timeline.items),
         content,
+        preview: PreviewOptions::read(&visit),
     })
 }
 
@@ -123,6 +128,7 @@ async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Resul
 
 fn content_of(view: MessageView, tab: &str) -> Content {
     let has_html = view.html_body.is_some();
+    let extracted = if tab == "links" { extract(&view) } else { Extracted::default() };
     let whole = match tab {
         "text" => view.plain_body,
         "source" => view.html_body,
@@ -140,6 +146,7 @@ fn content_of(view: MessageView, tab: &str) -> Content {
         size: bytes(file.content.len() as u64),
     });
     Content {
+        extracted,
         is_gone: false,
         has_html,
         text,

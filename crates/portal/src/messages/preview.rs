@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 use postroad_app::{AttachmentView, MessageView};
 
-use super::content;
+use super::preview_options::PreviewOptions;
+use super::{content, pictures};
 use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::visit::Visit;
@@ -27,9 +28,34 @@ const PICTURES_BYTES_MAX: usize = 4 << 20;
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
     let view = content::view(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
-    let prepared =
-        tokio::task::spawn_blocking(move || with_pictures(view).map(|html| sandboxed(&html))).await;
-    prepared.map_err(|error| Problem::Internal(error.to_string()))?.ok_or(Problem::NotFound)
+    preview_of(&visit, view).await
+}
+
+/// The HTML part as the query wants it.
+pub(crate) async fn preview_of(visit: &Visit, view: MessageView) -> Answer {
+    let options = PreviewOptions::read(visit);
+    let blocking = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
+    let html = tokio::task::spawn_blocking(move || with_pictures(view)).await.map_err(blocking)?;
+    let mut html = html.ok_or(Problem::NotFound)?;
+    if options.has_images {
+        html = pictures::put_in(visit, html).await?;
+    }
+    let prepare = move || sandboxed(&if options.is_dark { darkened(&html) } else { html });
+    tokio::task::spawn_blocking(prepare).await.map_err(blocking)
+}
+
+/// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with its colours
+/// turned around.
+fn darkened(html: &str) -> String {
+    let own = ["(prefers-color-scheme: dark)", "(prefers-color-scheme:dark)"];
+    if own.iter().any(|condition| html.contains(condition)) {
+        let html =
+            own.iter().fold(html.to_owned(), |html, condition| html.replace(condition, "(min-width: 0)"));
+        return format!("{html}<style>:root {{ color-scheme: dark; background: #121212; }}</style>");
+    }
+    let style = "html { background: #fff; filter: invert(1) hue-rotate(180deg); } \
+                 img { filter: invert(1) hue-rotate(180deg); }";
+    format!("{html}<style>{style}</style>")
 }
 
 /// An answer with HTML of somebody else, for a frame with `sandbox`.
@@ -85,6 +111,15 @@ mod tests {
     fn elements_that_load_are_taken_out() {
         let html = "<p>a<iframe src=x>b</iframe><IFRAME SRC=x></iframe><meta http-equiv=refresh content=0><link href=x>c</p>";
         assert_eq!(without_loaders(html), "<p>ac</p>");
+    }
+
+    #[test]
+    fn dark_style_of_the_sender_is_used_if_there_is_one() {
+        let own = darkened("<style>@media (prefers-color-scheme: dark) { p { color: white } }</style>");
+        assert!(own.contains("@media (min-width: 0) {") && !own.contains("invert"), "{own}");
+        assert!(
+            darkened("<p>a</p>").starts_with("<p>a</p><style>html { background: #fff; filter: invert(1)")
+        );
     }
 
     #[test]

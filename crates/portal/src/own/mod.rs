@@ -1,6 +1,7 @@
 //! The person's own sign-in: name, password, authenticator app, sessions.
 
 mod change;
+mod qr_code;
 mod show;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::users::ProposedTotp;
 
+use super::qr_code;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::shown::When;
@@ -39,6 +40,8 @@ struct OwnPage {
     has_app: bool,
     codes_left: usize,
     sessions: Vec<SessionRow>,
+    /// Of the app that is being set up.
+    qr_code: Option<String>,
     outcome: Outcome,
 }
 
@@ -70,6 +73,7 @@ pub(super) async fn page_of(visit: &Visit, outcome: Outcome) -> Answer {
         has_app,
         codes_left: if has_app { visit.app().count_recovery_codes(person).await? } else { 0 },
         sessions: sessions.collect(),
+        qr_code: outcome.proposed.as_ref().and_then(|proposed| qr_code::svg(&proposed.url)),
         outcome,
     };
     page_with(status, &page)

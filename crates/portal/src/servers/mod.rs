@@ -2,6 +2,7 @@
 
 mod create;
 mod first_message;
+mod health;
 mod list;
 mod overview;
 mod start;

@@ -1,33 +1,27 @@
-//! Overview of a server: the steps of its set-up, the last day in figures, and the newest messages.
-
-use std::time::Duration;
+//! Overview of a server: the steps of its set-up, problems, the last day in figures, the week as a chart, and the newest
+//! messages.
 
 use askama::Template;
 use axum::extract::Path;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
-use postroad_app::analytics::{Metric, SummaryQuery};
 use postroad_store::CredentialFilter;
 
+use super::health::{self, Health};
+use crate::analytics;
 use crate::answer::{Answer, page};
+use crate::chart::Part;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::shown::{StatusBadge, When, count};
+use crate::shown::{StatusBadge, When};
 use crate::visit::Visit;
 
 const NEWEST_ROWS: usize = 8;
-const DAY: Duration = Duration::from_hours(24);
 
 struct Step {
     is_done: bool,
     text: &'static str,
     path: String,
-}
-
-struct Figure {
-    label: &'static str,
-    value: String,
-    note: String,
 }
 
 struct Row {
@@ -47,7 +41,9 @@ struct OverviewPage {
     suspended: Option<String>,
     is_development: bool,
     steps: Vec<Step>,
-    figures: Vec<Figure>,
+    health: Option<Health>,
+    chart: Option<String>,
+    parts: &'static [Part],
     rows: Vec<Row>,
 }
 
@@ -69,13 +65,21 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         })
         .collect();
     let steps = steps(&visit, server, !rows.is_empty()).await?;
+    let (mut health, mut chart) = (None, None);
+    if !rows.is_empty() {
+        health = Some(health::look(&visit, &record).await?);
+        let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
+        chart = Some(analytics::week(&visit, &caller).await?);
+    }
     page(&OverviewPage {
         layout,
         server,
         name: record.name,
         suspended: record.suspended_reason,
         is_development: record.mode == postroad_model::ServerMode::Development,
-        figures: if rows.is_empty() { Vec::new() } else { figures(&visit, server).await? },
+        health,
+        chart,
+        parts: &analytics::PARTS,
         steps,
         rows,
     })
@@ -106,23 +110,4 @@ async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Ste
         step(!webhooks.is_empty(), "Set up a webhook", "/webhooks"),
     ];
     Ok(if steps.iter().all(|step| step.is_done) { Vec::new() } else { steps })
-}
-
-async fn figures(visit: &Visit, server: i64) -> Result<Vec<Figure>, Problem> {
-    let caller = visit.caller(server, Operation::AnalyticsSummary).await?;
-    let to = visit.app().now();
-    let query =
-        SummaryQuery { from: Some(to.minus(DAY)), to: Some(to), filters: Vec::new(), include_bots: false };
-    let summary = visit.app().analytics_summary(&caller, &query).await?;
-    let figures = &summary.figures;
-    let rates = figures.rates();
-    let percent = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!("{:.2} %", rate * 100.0));
-    let figure = |label, metric, note| Figure { label, value: count(figures.count(metric)), note };
-    Ok(vec![
-        figure("Accepted", Metric::Accepted, String::new()),
-        figure("Delivered", Metric::Sent, percent(rates.delivery)),
-        figure("Bounced", Metric::Bounced, percent(rates.bounce)),
-        figure("Complaints", Metric::Complained, percent(rates.complaint)),
-        figure("Held", Metric::Held, String::new()),
-    ])
 }

@@ -6,15 +6,18 @@ use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::FoundTemplate;
 use postroad_model::TemplateId;
-use postroad_store::TemplateRef;
+use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 
 const VERSIONS: usize = 20;
+/// Templates that are searched for layouts.
+const TEMPLATES_MAX: usize = 500;
 
 /// The texts in the form.
 #[derive(Debug, Default)]
@@ -25,6 +28,22 @@ pub(super) struct Draft {
     pub(super) html_body: String,
     pub(super) plain_body: String,
     pub(super) sample_model: String,
+    /// A layout stands around the bodies of other templates.
+    pub(super) is_layout: bool,
+    /// Alias or id of the layout around it.
+    pub(super) layout: String,
+    pub(super) is_mjml: bool,
+    pub(super) inline_css: bool,
+    pub(super) locales: Vec<LocaleDraft>,
+}
+
+/// The texts of one language; those that it lacks are the template's own.
+#[derive(Debug, Default)]
+pub(super) struct LocaleDraft {
+    pub(super) tag: String,
+    pub(super) subject: String,
+    pub(super) html_body: String,
+    pub(super) plain_body: String,
 }
 
 /// A mistake, with the line it is in.
@@ -33,6 +52,17 @@ pub(super) struct Mistake {
     pub(super) place: String,
     pub(super) text: String,
     pub(super) line: String,
+    /// Name of the field in the form.
+    pub(super) field: String,
+    /// From 1; 0 if the whole field is meant.
+    pub(super) number: usize,
+}
+
+/// A template that can be the layout of others.
+struct LayoutChoice {
+    value: String,
+    name: String,
+    is_chosen: bool,
 }
 
 pub(super) struct VersionRow {
@@ -59,8 +89,30 @@ struct EditorPage {
     saved: Option<Saved>,
     problem: Option<String>,
     mistakes: Vec<Mistake>,
+    layouts: Vec<LayoutChoice>,
+    /// Language of the preview.
+    locale: String,
     url: String,
     person: String,
+}
+
+impl EditorPage {
+    /// Lines of a field with mistakes, for the numbers beside it.
+    fn bad_lines(&self, field: &str) -> String {
+        let lines = self.mistakes.iter().filter(|mistake| mistake.field == field && mistake.number > 0);
+        lines.map(|mistake| mistake.number.to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Query for the preview in a language.
+    #[expect(clippy::unused_self, reason = "templates call methods")]
+    fn of_locale(&self, tag: &str) -> String {
+        query(&[("locale", tag)])
+    }
+
+    /// Likewise, in the language at this place of the form.
+    fn bad_lines_of(&self, part: &str, at: &usize) -> String {
+        self.bad_lines(&format!("locale_{part}_{at}"))
+    }
 }
 
 pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
@@ -92,6 +144,22 @@ fn draft(found: &FoundTemplate) -> Draft {
         html_body: text(&texts.html_body),
         plain_body: text(&texts.plain_body),
         sample_model: model.and_then(|model| serde_json::to_string_pretty(model).ok()).unwrap_or_default(),
+        is_layout: found.template.kind == TemplateKind::Layout,
+        layout: text(&found.layout),
+        is_mjml: found.version.content.format == TemplateFormat::Mjml,
+        inline_css: found.version.content.inline_css,
+        locales: found
+            .version
+            .content
+            .locales
+            .iter()
+            .map(|(tag, texts)| LocaleDraft {
+                tag: tag.clone(),
+                subject: text(&texts.subject),
+                html_body: text(&texts.html_body),
+                plain_body: text(&texts.plain_body),
+            })
+            .collect(),
     }
 }
 
@@ -99,12 +167,16 @@ fn draft(found: &FoundTemplate) -> Draft {
 pub(super) async fn page_of(
     visit: &Visit,
     server: i64,
-    draft: Draft,
+    mut draft: Draft,
     id: Option<i64>,
     status: StatusCode,
     problem: Option<String>,
     mistakes: Vec<Mistake>,
 ) -> Answer {
+    // Room for one more language.
+    if draft.locales.last().is_none_or(|last| !last.tag.is_empty()) {
+        draft.locales.push(LocaleDraft::default());
+    }
     let title = if draft.name.is_empty() { "New template" } else { &draft.name };
     let (_, layout) = visit.server_layout(server, title, Section::Templates).await?;
     let saved = match id {
@@ -113,7 +185,29 @@ pub(super) async fn page_of(
     };
     let url = format!("{}/api/v1/send/message", visit.base_url);
     let person = visit.person.user.email.clone();
-    page_with(status, &EditorPage { layout, server, draft, saved, problem, mistakes, url, person })
+    let layouts = layouts(visit, server, id, &draft.layout).await?;
+    let locale = visit.query.text("locale").to_owned();
+    page_with(
+        status,
+        &EditorPage { layout, server, draft, saved, problem, mistakes, layouts, locale, url, person },
+    )
+}
+
+async fn layouts(
+    visit: &Visit,
+    server: i64,
+    id: Option<i64>,
+    chosen: &str,
+) -> Result<Vec<LayoutChoice>, Problem> {
+    let caller = visit.caller(server, Operation::TemplatesList).await?;
+    let (found, _) = visit.app().list_templates(&caller, None, TEMPLATES_MAX).await?;
+    let layouts = found.into_iter().filter(|one| one.kind == TemplateKind::Layout && Some(one.id.0) != id);
+    Ok(layouts
+        .map(|one| {
+            let value = one.alias.unwrap_or_else(|| one.id.to_string());
+            LayoutChoice { is_chosen: value == chosen || one.id.to_string() == chosen, value, name: one.name }
+        })
+        .collect())
 }
 
 async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {

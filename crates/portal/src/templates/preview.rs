@@ -19,7 +19,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         template,
         version: Some(found.version.info.version),
         model: found.version.content.sample_model.unwrap_or_default(),
-        locale: None,
+        locale: visit.query.filled("locale").map(ToOwned::to_owned),
     };
     match visit.app().render_template(&caller, request).await {
         Ok((_, _, rendered)) => Ok(sandboxed(&rendered.html_body.unwrap_or_default())),

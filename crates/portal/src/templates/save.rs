@@ -3,23 +3,30 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRefusal};
+use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRefusal, TextFields};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use super::editor::{Draft, Mistake, page_of};
+use super::editor::{Draft, LocaleDraft, Mistake, page_of};
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
+/// Languages of one form.
+const LOCALES_MAX: usize = 40;
+
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesCreate).await?;
     let draft = read(&fields);
     let saved = match template_fields(&draft) {
-        Ok(given) => visit.app().create_template(&caller, given, fields.is_ticked("publish")).await,
+        Ok(given) => {
+            let kind = Some(if draft.is_layout { "layout" } else { "standard" }.to_owned());
+            let given = TemplateFields { kind, ..given };
+            visit.app().create_template(&caller, given, fields.is_ticked("publish")).await
+        }
         Err(text) => return again(&visit, server, draft, None, Some(text), Vec::new()).await,
     };
     match saved {
@@ -53,6 +60,19 @@ fn read(fields: &Fields) -> Draft {
         html_body: text("html_body"),
         plain_body: text("plain_body"),
         sample_model: text("sample_model"),
+        is_layout: fields.text("kind") == "layout",
+        layout: fields.text("layout").to_owned(),
+        is_mjml: fields.text("format") == "mjml",
+        inline_css: fields.is_ticked("inline_css"),
+        locales: (0..LOCALES_MAX)
+            .map(|at| LocaleDraft {
+                tag: fields.text(&format!("locale_tag_{at}")).to_owned(),
+                subject: fields.text(&format!("locale_subject_{at}")).to_owned(),
+                html_body: text(&format!("locale_html_{at}")),
+                plain_body: text(&format!("locale_plain_{at}")),
+            })
+            .filter(|locale| !locale.tag.is_empty())
+            .collect(),
     }
 }
 
@@ -71,6 +91,23 @@ fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
         html_body: Some(filled(&draft.html_body)),
         plain_body: Some(filled(&draft.plain_body)),
         sample_model: Some(model),
+        layout: Some(filled(&draft.layout)),
+        format: Some(if draft.is_mjml { "mjml" } else { "html" }.to_owned()),
+        inline_css: Some(draft.inline_css),
+        locales: Some(
+            draft
+                .locales
+                .iter()
+                .map(|locale| {
+                    let texts = TextFields {
+                        subject: filled(&locale.subject),
+                        html_body: filled(&locale.html_body),
+                        plain_body: filled(&locale.plain_body),
+                    };
+                    (locale.tag.clone(), texts)
+                })
+                .collect(),
+        ),
         ..TemplateFields::default()
     })
 }
@@ -102,12 +139,31 @@ async fn again(
 }
 
 fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
-    let (part, text) = match problem.part.as_str() {
-        "subject" => ("Subject", &draft.subject),
-        "plain_body" => ("Text", &draft.plain_body),
-        _ => ("HTML", &draft.html_body),
+    let (language, part) = match problem.part.strip_prefix("locales/").and_then(|rest| rest.split_once('/')) {
+        Some((tag, part)) => (Some(tag), part),
+        None => (None, problem.part.as_str()),
     };
+    // Tags are spelled the usual way when they are saved.
+    let place = language.and_then(|tag| {
+        draft.locales.iter().position(|one| one.tag.replace('_', "-").eq_ignore_ascii_case(tag))
+    });
+    let (subject, html, plain) = match place.and_then(|at| draft.locales.get(at)) {
+        Some(locale) => (&locale.subject, &locale.html_body, &locale.plain_body),
+        None => (&draft.subject, &draft.html_body, &draft.plain_body),
+    };
+    let (words, text, field, short) = match part {
+        "subject" => ("Subject", subject, "subject", "subject"),
+        "plain_body" => ("Text", plain, "plain_body", "plain"),
+        _ => ("HTML", html, "html_body", "html"),
+    };
+    let field = place.map_or_else(|| field.to_owned(), |at| format!("locale_{short}_{at}"));
     let line = problem.line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
-    let place = if problem.line == 0 { part.to_owned() } else { format!("{part}, line {}", problem.line) };
-    Mistake { place, text: problem.message, line: line.to_owned() }
+    let mut shown = words.to_owned();
+    if let Some(tag) = language {
+        shown = format!("{shown} ({tag})");
+    }
+    if problem.line > 0 {
+        shown = format!("{shown}, line {}", problem.line);
+    }
+    Mistake { place: shown, text: problem.message, line: line.to_owned(), field, number: problem.line }
 }

@@ -13,6 +13,11 @@ use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 
 use super::Config;
 
+/// Somebody waits for the page.
+const PICTURE_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const PICTURE_TIMEOUT: Duration = Duration::from_secs(6);
+const PICTURE_BYTES_MAX: usize = 2 << 20;
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Webhooks {
     pub(crate) allow: Vec<IpNet>,
@@ -36,13 +41,29 @@ impl Config {
 
     /// HTTP client for the URLs of customers; `dev` allows the loopback.
     pub(crate) fn webhook_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
+        self.guarded_client(dev, GuardedHttpSettings::default())
+    }
+
+    /// HTTP client for pictures in mail that somebody looks at in the portal.
+    pub(crate) fn picture_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
+        let settings = GuardedHttpSettings {
+            connect_timeout: PICTURE_CONNECT_TIMEOUT,
+            exchange_timeout: PICTURE_TIMEOUT,
+            answer_bytes_max: PICTURE_BYTES_MAX,
+            idle_max: 0,
+            ..GuardedHttpSettings::default()
+        };
+        self.guarded_client(dev, settings)
+    }
+
+    fn guarded_client(&self, dev: bool, settings: GuardedHttpSettings) -> anyhow::Result<GuardedHttp> {
         let mut allowed = self.webhooks.allow.clone();
         if dev {
             let loopback = Ipv4Net::new(Ipv4Addr::LOCALHOST, 8).expect("8 is a prefix length of IPv4");
             allowed.extend([loopback.into(), IpNet::from(std::net::IpAddr::from(Ipv6Addr::LOCALHOST))]);
         }
         let tls = ClientTls::new(self.webhooks.ca_file.as_deref()).context("`webhooks.ca_file`")?;
-        let settings = GuardedHttpSettings { allowed, ..GuardedHttpSettings::default() };
+        let settings = GuardedHttpSettings { allowed, ..settings };
         Ok(GuardedHttp::new(self.dns()?, tls.verified(), settings))
     }
 

@@ -1,6 +1,6 @@
 //! Forms that are not sent from our pages, and headers that keep others from framing and scripting them.
 
-use crate::site::{Site, form_token};
+use crate::site::{Site, form_token, server_of};
 
 #[tokio::test]
 async fn forms_of_other_sites_and_other_sessions_change_nothing() {
@@ -57,6 +57,52 @@ async fn answers_forbid_framing_scripting_and_keeping() {
     let reply = site.client.get(link.strip_prefix(&site.url).unwrap()).await.unwrap();
     let set = reply.headers["set-cookie"].to_str().unwrap();
     assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Path=/"), "{set}");
+}
+
+#[tokio::test]
+async fn pages_cannot_be_framed_and_foreign_forms_change_nothing() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    // Pages of another origin: one with the portal in a frame, one whose form sends itself.
+    let frame = format!("data:text/html,<h1>Win a prize</h1><iframe src='{}/servers'></iframe>", site.url);
+    browser.open(&frame).await;
+    let log = browser.console().await.join("\n");
+    assert!(log.contains("frame-ancestors") || log.contains("X-Frame-Options"), "{log}");
+    let form = format!(
+        "data:text/html,<form method=post action='{}/servers'><input name=name value=stolen><input name=mode value=live>\
+         <button>go</button></form>",
+        site.url
+    );
+    browser.open(&form).await;
+    browser.click("button").await;
+    browser.until_text("This request came from another site").await;
+    browser.open(&site.path("/servers")).await;
+    browser.until("nav.side").await;
+    assert!(!browser.page_text().await.contains("stolen"));
+}
+
+#[tokio::test]
+async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/webhooks"));
+    browser.open(&list).await;
+    browser.fill("input[name=url]", "http://127.0.0.1:9/once").await;
+    browser
+        .run("const b = document.querySelector('form.stack > button'); b.click(); b.click(); return 1")
+        .await;
+    browser.until_text("Copy the secret now").await;
+    let secret = browser.text(".secret").await;
+    // The page with the secret is not kept: coming back to it asks, and shows no secret.
+    browser.open(&list).await;
+    browser.until(".rows tbody tr").await;
+    assert_eq!(browser.count(".rows tbody tr").await, 1);
+    browser.back().await;
+    assert!(!browser.page_text().await.contains(&secret));
+    browser.open(&list).await;
+    browser.until(".rows tbody tr").await;
+    assert_eq!(browser.count(".rows tbody tr").await, 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Texts that strangers choose run nothing in the portal, and mail that is looked at loads nothing.
 
+use postroad_testkit::http::Method;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
-use postroad_testkit::{SmtpPeer, WebhookCatcher};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use crate::site::{Site, pictures, server_of};
@@ -98,6 +99,78 @@ async fn texts_of_strangers_run_nothing() {
     browser.open(&format!("{list}/{}", ids[0])).await;
     browser.until_text("550 5.1.1 <script>window.hit=1</script>").await;
     browser.screenshot(&pictures().join("hostile.png")).await;
+}
+
+#[tokio::test]
+async fn texts_of_strangers_run_nothing_on_other_pages() {
+    let answer = CatcherAnswer::Full(500, Vec::new(), PAYLOADS.join("\n").into_bytes());
+    let receiver = WebhookCatcher::start();
+    receiver.answer("/hook", answer);
+    let site = Site::start();
+    let key = site.ready("api_key");
+    let call = async |path: &str, body: serde_json::Value| {
+        let answer =
+            site.client.post_json(&format!("/api/v1/{path}"), Some(&key), &body).await.unwrap().json();
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"].clone()
+    };
+    let hook =
+        call("webhooks/create", json!({ "url": receiver.url("/hook"), "events": "all" })).await["id"].clone();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let inspector = site.path(&format!("/servers/{server}/webhooks/inspector"));
+    browser.open(&inspector).await;
+    browser.click(".empty button").await;
+    browser.until_text("Waiting for a request").await;
+    let address = browser.text("section.card .secret").await;
+    let address = address.strip_prefix(&site.url).unwrap();
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        let ascii: String = payload.chars().filter(char::is_ascii).collect();
+        let query: String = ascii.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let headers = [("x-note", ascii.as_str()), ("user-agent", ascii.as_str())];
+        assert_eq!(site.post(&format!("{address}?{query}"), &headers, payload).await.status, 200);
+        let body = json!({ "name": payload.chars().take(90).collect::<String>(), "html_body": payload.replace('{', "") });
+        if number % 4 == 0 {
+            call("templates/create", body).await;
+            call("suppressions/add", json!({ "address": format!("a{number}@example.net"), "reason": "manual", "details": payload }))
+                .await;
+        }
+        // Sessions show the browser's name for itself.
+        let link = site.ready("sign_in_url");
+        let path = link.strip_prefix(&site.url).unwrap();
+        if number < 5 {
+            let agent = [("user-agent", ascii.as_str())];
+            site.client.request(Method::GET, path, &agent, Default::default()).await.unwrap();
+        }
+    }
+    site.send(json!({ "subject": PAYLOADS[0], "html_body": PAYLOADS.join(" "), "attachments": [{ "name": PAYLOADS[1], "data": "aGk=" }] }))
+        .await;
+    receiver.wait_for("/hook", 1);
+    browser.open(&inspector).await;
+    browser.until("details.card").await;
+    browser
+        .run("document.querySelectorAll('details').forEach((one) => { one.open = true; }); return 1")
+        .await;
+    check(&browser, "the inspector").await;
+    browser.open(&site.path(&format!("/servers/{server}/webhooks/{hook}"))).await;
+    browser.until_text("message.accepted").await;
+    check(&browser, "answers of a receiver").await;
+    browser.open(&site.path("/inbox")).await;
+    browser.until(".rows tbody tr").await;
+    check(&browser, "the inbox").await;
+    browser.open(&site.path("/inbox/1")).await;
+    browser.until("iframe").await;
+    check(&browser, "a caught message").await;
+    for page in ["/templates", "/suppressions", "/queue", ""] {
+        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.until("h1").await;
+        check(&browser, page).await;
+    }
+    for page in ["/account/you", "/account/audit", "/operator", "/operator/accounts"] {
+        browser.open(&site.path(page)).await;
+        browser.until("h1").await;
+        check(&browser, page).await;
+    }
 }
 
 async fn check(browser: &postroad_testkit::Browser, what: &str) {

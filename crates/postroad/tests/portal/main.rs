@@ -5,7 +5,11 @@
 mod first_run;
 mod forms;
 mod hostile;
+mod inbox;
+mod messages;
+mod operating;
 mod roles;
 mod set_up;
+mod sharing;
 mod site;
 mod tour;

@@ -12,15 +12,66 @@ const FORMS: &[(&str, &str, &str)] = &[
     ("/suppressions", "address=a@example.net", "member"),
     ("/webhooks", "url=http%3A%2F%2F127.0.0.1%3A9%2F", "member"),
     ("/templates/new", "name=x", "member"),
+    ("/suppressions/remove", "address=a@example.net", "member"),
+    ("/webhooks/1", "url=http%3A%2F%2F127.0.0.1%3A9%2F", "member"),
+    ("/webhooks/1/test", "event=message.delivered", "member"),
+    ("/webhooks/1/replay", "attempt=1", "member"),
+    ("/webhooks/1/rotate_secret", "", "member"),
+    ("/webhooks/1/delete", "", "member"),
+    ("/webhooks/inspector", "", "member"),
+    ("/webhooks/inspector/clear", "", "member"),
+    ("/templates/1", "name=x", "member"),
+    ("/templates/1/publish", "version=1", "member"),
+    ("/templates/1/delete", "", "member"),
+    ("/messages/1/act", "act=release", "member"),
+    ("/messages/1/act", "act=cancel", "member"),
+    ("/messages/1/act", "act=erase", "admin"),
+    ("/queue/suspend", "reason=x&per_minute=60", "admin"),
+    ("/queue/resume", "", "admin"),
     ("/domains", "name=example.org", "admin"),
+    ("/domains/example.org/verify", "", "admin"),
+    ("/domains/example.org/rotate_dkim", "", "admin"),
+    ("/domains/example.org/share", "", "admin"),
+    ("/domains/example.org/delete", "", "admin"),
     ("/keys", "name=x&scope=send", "admin"),
     ("/settings", "name=dev&mode=live", "admin"),
     ("/suspend", "reason=x", "admin"),
 ];
 
+/// The same, of the account.
+const ACCOUNT_FORMS: &[(&str, &str, &str)] = &[
+    ("/servers", "name=x&mode=live", "admin"),
+    ("/account/people", "email=new@example.net&role=read-only", "admin"),
+    ("/account/keys", "name=x&scope=read", "admin"),
+];
+
+/// For the operator alone.
+const OPERATOR_FORMS: &[(&str, &str)] = &[
+    ("/account/pools", "name=x"),
+    ("/account/pools/delete", "pool=1"),
+    ("/account/pools/address", "pool=1&address=192.0.2.1&helo=a.example"),
+    ("/account/pools/address/update", "address=192.0.2.1&weight=2"),
+    ("/account/pools/address/remove", "address=192.0.2.1"),
+    ("/operator/suspend", "scope=everything&reason=x"),
+    ("/operator/resume", "scope=everything"),
+    ("/operator/accounts", "name=x"),
+    ("/operator/accounts/1/suspend", "reason=x"),
+    ("/operator/accounts/1/resume", ""),
+    ("/inbox/clear", ""),
+];
+const OPERATOR_PAGES: &[&str] =
+    &["/operator", "/operator/accounts", "/operator/doctor", "/inbox", "/inbox/1", "/inbox/live"];
+
 const PAGES: &[&str] = &[
     "",
     "/messages",
+    "/messages/export",
+    "/messages?tab=held",
+    "/queue",
+    "/reports",
+    "/webhooks/inspector",
+    "/first_message",
+    "/domains/example.test/zone",
     "/analytics",
     "/templates",
     "/domains",
@@ -55,6 +106,24 @@ async fn each_role_reads_all_pages_and_sends_only_its_own_forms() {
             let may = rank >= ["read-only", "member", "admin"].iter().position(|name| name == least).unwrap();
             assert_eq!(reply.status != 403, may, "{role} sends {path}: {}", reply.status);
         }
+        for path in ["/servers", "/account/people", "/account/pools", "/account/you"] {
+            assert_eq!(site.get(path, &cookie).await.status, 200, "{role} reads {path}");
+        }
+        for path in OPERATOR_PAGES {
+            assert_eq!(site.get(path, &cookie).await.status, 403, "{role} reads {path}");
+        }
+        for (path, fields, least) in ACCOUNT_FORMS {
+            let reply = site.post(path, &headers, &format!("csrf={token}&{fields}")).await;
+            let may = rank >= ["read-only", "member", "admin"].iter().position(|name| name == least).unwrap();
+            assert_eq!(reply.status != 403, may, "{role} sends {path}: {}", reply.status);
+        }
+        for (path, fields) in OPERATOR_FORMS {
+            let reply = site.post(path, &headers, &format!("csrf={token}&{fields}")).await;
+            // An address that does not exist may not even be asked for.
+            assert!([403, 404].contains(&reply.status), "{role} sends {path}: {}", reply.status);
+        }
+        let menu = site.get("/servers", &cookie).await.text();
+        assert!(!menu.contains("\"/operator\"") && !menu.contains("\"/inbox\""), "{role} sees no such link");
         let resume = site.post(&format!("{server}/resume"), &headers, &format!("csrf={token}")).await;
         assert_eq!(resume.status, if role == "admin" { 303 } else { 403 }, "{role} resumes");
     }

@@ -1,5 +1,6 @@
 //! A running `postroad dev`, and somebody who is signed in to it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use postroad_testkit::http::Method;
@@ -47,6 +48,12 @@ impl Site {
 
     pub(crate) fn ready(&self, name: &str) -> String {
         self.daemon.ready()[name].as_str().unwrap().to_owned()
+    }
+
+    /// Where mail that comes back is taken.
+    pub(crate) fn bounce_address(&self) -> SocketAddr {
+        let port = self.daemon.ready()["smtp"]["bounce_port"].as_u64().unwrap();
+        SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
     }
 
     pub(crate) fn path(&self, path: &str) -> String {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use postroad_testkit::http::Method;
 use postroad_testkit::{Browser, PYTHON_VARIABLE};
 use serde_json::{Value, json};
 
@@ -17,13 +18,16 @@ const PAGES: &[(&str, &str)] = &[
     ("messages-wrong-search", "/messages?q=colour%3Ared"),
     ("messages-held", "/messages?tab=held"),
     ("messages-scheduled", "/messages?tab=scheduled"),
+    ("queue", "/queue"),
     ("analytics", "/analytics"),
     ("analytics-day", "/analytics?range=day&by=bounce_class"),
+    ("reports", "/reports"),
     ("templates", "/templates"),
     ("template-new", "/templates/new"),
     ("domains", "/domains"),
     ("domain", "/domains/example.test"),
     ("webhooks", "/webhooks"),
+    ("webhook-inspector", "/webhooks/inspector"),
     ("suppressions", "/suppressions"),
     ("keys", "/keys"),
     ("settings", "/settings"),
@@ -37,13 +41,19 @@ async fn every_page_is_legible_in_every_way() {
     let server = server_of(&browser).await;
     let mut pages: Vec<(String, String)> =
         PAGES.iter().map(|(name, path)| ((*name).to_owned(), format!("/servers/{server}{path}"))).collect();
-    for view in ["timeline", "preview", "text", "source", "headers", "attachments"] {
+    for view in ["timeline", "preview", "links", "text", "source", "headers", "attachments"] {
         pages.push((format!("message-{view}"), format!("/servers/{server}/messages/{message}?view={view}")));
     }
     pages.push(("message-bounced".to_owned(), format!("/servers/{server}/messages/{bounced}")));
-    for name in ["people", "keys", "audit", "you"] {
+    for name in ["people", "pools", "keys", "audit", "you"] {
         pages.push((format!("account-{name}"), format!("/account/{name}")));
     }
+    pages.push(("account-address".to_owned(), "/account/pools/address?address=192.0.2.9".to_owned()));
+    for name in ["", "/accounts", "/doctor"] {
+        pages.push((format!("operator{}", name.replace('/', "-")), format!("/operator{name}")));
+    }
+    pages.push(("inbox".to_owned(), "/inbox".to_owned()));
+    pages.push(("inbox-one".to_owned(), "/inbox/1".to_owned()));
     pages.push(("servers".to_owned(), "/servers".to_owned()));
     pages.push(("not-found".to_owned(), "/servers/1234567".to_owned()));
     let axe = axe();
@@ -73,8 +83,12 @@ async fn pages_are_read_and_forms_sent_without_javascript() {
     let browser = site.browser().await;
     browser.set_scripts(false).await;
     let server = server_of(&browser).await;
-    for (name, path) in PAGES {
-        browser.open(&site.path(&format!("/servers/{server}{path}"))).await;
+    let others =
+        ["/account/people", "/account/pools", "/account/keys", "/account/audit", "/account/you", "/operator"];
+    let others = others.into_iter().chain(["/operator/accounts", "/operator/doctor", "/inbox", "/inbox/1"]);
+    let of_server = PAGES.iter().map(|(_, path)| format!("/servers/{server}{path}"));
+    for name in of_server.chain(others.map(str::to_owned)) {
+        browser.open(&site.path(&name)).await;
         browser.until("h1").await;
         assert!(!browser.text("h1").await.is_empty(), "{name}");
     }
@@ -119,6 +133,18 @@ async fn fill(site: &Site) -> (i64, i64) {
     let held =
         site.send(json!({ "to": ["gone@example.net"], "subject": "To somebody who asked to stop" })).await;
     let hook = json!({ "url": "http://127.0.0.1:9/events", "events": "all" });
+    let operator = site.ready("operator_api_key");
+    let call = async |path: &str, body: Value| {
+        let headers = [("x-operator-api-key", operator.as_str()), ("content-type", "application/json")];
+        let path = format!("/api/v1/ip_pools/{path}");
+        let reply =
+            site.client.request(Method::POST, &path, &headers, body.to_string().into()).await.unwrap();
+        assert_eq!(reply.json()["status"], "success", "{}", reply.json());
+        reply.json()["data"].clone()
+    };
+    let pool = call("create", json!({ "name": "dedicated" })).await["id"].clone();
+    let address = json!({ "pool": pool, "address": "192.0.2.9", "helo": "mail9.example.com", "weight": 1, "warm_up": true });
+    call("add_address", address).await;
     site.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
     site.until(sent, "Sent").await;
     site.until(bounced, "HardFail").await;
@@ -170,6 +196,12 @@ async fn a_template_is_written_mended_published_and_sent() {
         Some("welcome"),
         "the form keeps its texts"
     );
+    // The number of the line is marked, and leads there.
+    assert_eq!(browser.text(".gutter .bad").await, "2");
+    browser.screenshot(&pictures().join("template-mistake.png")).await;
+    browser.click("a[data-line]").await;
+    let chosen = "const area = document.activeElement; return area.value.slice(area.selectionStart, area.selectionEnd)";
+    assert_eq!(browser.run(chosen).await, "{% if name %}");
     browser.fill("textarea[name=html_body]", "<p>Hello {{ name }}</p>").await;
     browser.click("button[name=publish]").await;
     browser.until_text("Version 1 published").await;
@@ -190,4 +222,42 @@ async fn a_template_is_written_mended_published_and_sent() {
     let log: Vec<String> =
         browser.console().await.into_iter().filter(|line| !line.contains("status of 422")).collect();
     assert_eq!(log, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_template_has_a_layout_and_languages() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let new = site.path(&format!("/servers/{server}/templates/new"));
+    browser.open(&new).await;
+    browser.click("input[value=layout]").await;
+    browser.fill("input[name=name]", "Frame").await;
+    browser.fill("input[name=alias]", "frame").await;
+    browser.fill("input[name=subject]", "").await;
+    browser.fill("textarea[name=html_body]", "<header>Shop Ltd</header>{{ content }}").await;
+    browser.fill("textarea[name=sample_model]", "").await;
+    browser.click("button[name=publish]").await;
+    browser.until_text("Version 1 published").await;
+    browser.open(&new).await;
+    browser.fill("input[name=name]", "Welcome").await;
+    browser.fill("input[name=alias]", "welcome").await;
+    browser.run("document.querySelectorAll('form.stack details').forEach((one) => { one.open = true; }); return 1").await;
+    browser.run("document.querySelector('[name=layout]').value = 'frame'; return 1").await;
+    browser.fill("input[name=locale_tag_0]", "de").await;
+    browser.fill("input[name=locale_subject_0]", "Hallo {{ name }}").await;
+    browser.fill("textarea[name=locale_html_0]", "<p>Hallo</p>\n<p>{{ name</p>").await;
+    browser.click("button[name=publish]").await;
+    browser.until_text("HTML (de), line 2").await;
+    assert_eq!(browser.text("#locale_html_0").await.lines().count(), 2, "the form keeps its texts");
+    browser.fill("textarea[name=locale_html_0]", "<p>Hallo {{ name }}</p>").await;
+    browser.click("button[name=publish]").await;
+    browser.until_text("Version 1 published").await;
+    browser.click(".toggles a[href='?locale=de']").await;
+    browser.until("iframe[src$='locale=de']").await;
+    browser.screenshot(&pictures().join("template-languages.png")).await;
+    let path = browser.attribute("iframe", "src").await.unwrap();
+    let preview = site.get(&path, &site.cookie().await).await.text();
+    assert!(preview.contains("Shop Ltd") && preview.contains("Hallo Ann"), "{preview}");
+    assert_eq!(browser.attribute("option[value=frame]", "selected").await.as_deref(), Some("true"));
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use postroad_model::{
-    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, InvitationId, PoolId, ServerId, SourceId,
-    TemplateId, Timestamp, UserId, WebhookId,
+    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, GateScope, InvitationId, PoolId, ServerId,
+    SourceId, TemplateId, Timestamp, UserId, WebhookId,
 };
 use serde_json::{Map, Value, json};
 
@@ -46,6 +46,8 @@ pub enum AuditSubject {
     Invitation(InvitationId),
     NewInvitation(AccountId, String),
     Setting(&'static str),
+    /// A gate that a person sets.
+    Gate(GateScope),
 }
 
 /// A subject as it is at one moment.
@@ -110,6 +112,7 @@ const SUPPRESSIONS_FIELDS: &[&str] = &["server"];
 const USER_FIELDS: &[&str] = &["email", "name", "role", "operator", "password_changed_at", "two_factor"];
 const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
+const GATE_FIELDS: &[&str] = &["scope", "key", "action", "per_minute", "reason", "ends_at"];
 
 /// Columns that hold 0 or 1.
 const FLAGS: [&str; 8] =
@@ -131,6 +134,7 @@ impl AuditSubject {
             Self::User(_) | Self::NewUser(_) => "user",
             Self::Invitation(_) | Self::NewInvitation(..) => "invitation",
             Self::Setting(_) => "setting",
+            Self::Gate(_) => "gate",
         }
     }
 
@@ -322,8 +326,24 @@ impl AuditSubject {
                 vec![(*key).into()],
                 SETTING_FIELDS,
             ),
+            // A gate on a server is of its account, all others are of the installation.
+            Self::Gate(scope) => (
+                "SELECT coalesce((SELECT account_id FROM servers WHERE id = $3), 0), CAST(NULL AS BIGINT), scope_kind,
+                        scope_key, action, per_minute, reason, ends_at
+                 FROM gates WHERE scope_kind = $1 AND scope_key = $2 AND automatic = 0",
+                vec![scope.kind().into(), scope.key().into(), gated_server(scope).into()],
+                GATE_FIELDS,
+            ),
         };
         Ok((sql.query_opt(text, &params).await?, fields))
+    }
+}
+
+/// Zero for a gate that is not on a server.
+fn gated_server(scope: &GateScope) -> i64 {
+    match scope {
+        GateScope::Server(id) => id.0,
+        _ => 0,
     }
 }
 

@@ -8,6 +8,8 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
+/// Entries of one server that are counted; a page says "more than" beyond it.
+const COUNTED_MAX: i64 = 10_000;
 
 /// Which entries to list; `None` for all.
 #[derive(Debug, Clone, Default)]
@@ -45,8 +47,27 @@ pub struct QueueStats {
     pub by_domain: Vec<(DomainName, u64)>,
 }
 
+/// What waits of one server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerQueue {
+    /// At most 10,000.
+    pub total: u64,
+    /// Of these, due now or overdue.
+    pub due: u64,
+    /// There are more than were counted.
+    pub is_more: bool,
+    /// When the longest overdue of them was due.
+    pub oldest_due_at: Option<Timestamp>,
+}
+
 #[boxed_futures]
 impl Store {
+    /// What waits of one server, counted up to 10,000 entries so that the time is bounded.
+    pub async fn count_queue_of(&self, server_id: ServerId) -> Result<ServerQueue> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
+    }
+
     /// In the order they are due, beginning after the entry `after`.
     pub async fn list_queue(
         &self,
@@ -170,6 +191,22 @@ pub(crate) async fn locate(sql: &Sql<'_>, id: MessageId) -> Result<Option<Server
         )
         .await?;
     row.map(|row| row.int(0).map(ServerId)).transpose()
+}
+
+/// The oldest entries: ids grow with time, and the key is in their order.
+async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<ServerQueue, StoreError> {
+    let text = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $2 THEN 1 ELSE 0 END), 0),
+                       min(CASE WHEN due_at <= $2 THEN due_at END)
+                FROM (SELECT due_at FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $3) AS counted";
+    let params = [server_id.0.into(), now.into(), (COUNTED_MAX + 1).into()];
+    let row = sql.query_opt(text, &params).await?.ok_or(StoreError::NotFound)?;
+    let total = row.int(0)?;
+    Ok(ServerQueue {
+        total: total.min(COUNTED_MAX) as u64,
+        due: row.int(1)?.min(COUNTED_MAX) as u64,
+        is_more: total > COUNTED_MAX,
+        oldest_due_at: row.time_opt(2)?,
+    })
 }
 
 pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp) -> Result<QueueStats, StoreError> {

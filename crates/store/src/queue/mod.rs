@@ -14,5 +14,5 @@ pub(crate) mod waiting;
 pub use admin::{Cancelled, Retried, WaitingFor};
 pub use begin::{Begin, Begun};
 pub use claimed::Claimed;
-pub use listing::{QueueEntry, QueueFilter, QueueStats};
+pub use listing::{QueueEntry, QueueFilter, QueueStats, ServerQueue};
 pub use scheduled_changes::{ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage};

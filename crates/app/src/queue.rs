@@ -1,0 +1,159 @@
+//! The queue as people look at it, and the gates that they set before it: an account on its own servers, the operator on
+//! everything. Delivery follows a gate within seconds; messages stay as they are.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_store::{
+    AuditSubject, Gate, NewGate, Pool, QueueEntry, QueueFilter, ServerQueue, Store, StoreError,
+};
+
+use crate::access::{Operation, Subject, permit};
+use crate::accounts::{AccountRefusal, Requester, page};
+use crate::{App, Caller};
+
+const REASON_BYTES_MAX: usize = 500;
+/// Longest time that a gate can be set for; one without an end stays until it is lifted.
+const GATE_TIME_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// A suspension or slow-down that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct GateRequest {
+    pub action: GateAction,
+    pub reason: String,
+    /// `None`: until it is lifted.
+    pub time: Option<Duration>,
+}
+
+#[boxed_futures]
+impl App {
+    /// Waiting messages of the caller's server in the order they are due, and whether there are more.
+    pub async fn list_queue_of(
+        &self,
+        caller: &Caller,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<(Vec<QueueEntry>, bool), StoreError> {
+        let filter = QueueFilter { server_id: Some(caller.server_id), domain: None };
+        Ok(page(self.inner.store.list_queue(filter, after, limit + 1).await?, limit))
+    }
+
+    pub async fn count_queue_of(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {
+        self.inner.store.count_queue_of(caller.server_id).await
+    }
+
+    /// Gates that the caller's mail may meet. Those on single addresses and paths are the operator's business.
+    pub async fn list_gates_of(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
+        let mut gates = self.inner.store.list_gates().await?;
+        if gates.is_empty() {
+            return Ok(gates);
+        }
+        let own_pool =
+            self.inner.store.find_server(caller.server_id).await?.and_then(|server| server.pool_id);
+        let pools = self.inner.store.list_pools().await?;
+        let is_used = |pool: &Pool| own_pool.map_or(pool.shared, |own| pool.id == own);
+        gates.retain(|gate| match &gate.scope {
+            GateScope::Everything | GateScope::Domain(_) | GateScope::Provider(_) => true,
+            GateScope::Server(id) => *id == caller.server_id,
+            GateScope::Pool(name) | GateScope::Lane { pool: name, .. } => {
+                pools.iter().any(|pool| pool.name == *name && is_used(pool))
+            }
+            GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
+        });
+        Ok(gates)
+    }
+
+    /// Stops or slows the sending of a server. Its keys go on working: messages are accepted and wait.
+    pub async fn suspend_queue_of(
+        &self,
+        by: &Requester,
+        id: ServerId,
+        given: GateRequest,
+    ) -> Result<(), AccountRefusal> {
+        let operation = Operation::QueueSuspend;
+        self.server_of(by, operation, id).await?;
+        self.set_gate(by, operation, GateScope::Server(id), given).await
+    }
+
+    pub async fn resume_queue_of(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
+        let operation = Operation::QueueResume;
+        self.server_of(by, operation, id).await?;
+        self.gate_store(by, operation, GateScope::Server(id)).remove_gate(GateScope::Server(id)).await?;
+        Ok(())
+    }
+
+    /// All gates of the installation.
+    pub async fn list_all_gates(&self, by: &Requester) -> Result<Vec<Gate>, AccountRefusal> {
+        permit(&by.actor, Operation::InstallationStatus, Subject::Installation)
+            .map_err(AccountRefusal::Denied)?;
+        Ok(self.inner.store.list_gates().await?)
+    }
+
+    /// Sets a gate on any scope.
+    pub async fn close_gate(
+        &self,
+        by: &Requester,
+        scope: &str,
+        given: GateRequest,
+    ) -> Result<(), AccountRefusal> {
+        let operation = Operation::InstallationSuspend;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let scope = parse_scope(scope)?;
+        if let GateScope::Pool(name) | GateScope::Lane { pool: name, .. } = &scope {
+            let pools = self.inner.store.list_pools().await?;
+            let is_there = |pool: &Pool| pool.name == *name;
+            // `default` is the pool of an installation without any.
+            if !(pools.iter().any(is_there) || pools.is_empty() && name == "default") {
+                return Err(AccountRefusal::problem("scope", "names a pool that does not exist"));
+            }
+        }
+        self.set_gate(by, operation, scope, given).await
+    }
+
+    /// Lifts what a person or Postroad itself closed.
+    pub async fn open_gate(&self, by: &Requester, scope: &str) -> Result<(), AccountRefusal> {
+        let operation = Operation::InstallationResume;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let scope = parse_scope(scope)?;
+        self.gate_store(by, operation, scope.clone()).remove_gate(scope).await?;
+        Ok(())
+    }
+
+    async fn set_gate(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        scope: GateScope,
+        given: GateRequest,
+    ) -> Result<(), AccountRefusal> {
+        let reason = given.reason.trim().to_owned();
+        if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
+            return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
+        }
+        if given.action == (GateAction::Slow { per_minute: 0 }) {
+            return Err(AccountRefusal::problem("per_minute", "should be at least 1"));
+        }
+        if given.time.is_some_and(|time| time > GATE_TIME_MAX || time.is_zero()) {
+            return Err(AccountRefusal::problem("time", "should be at most 30 days"));
+        }
+        let ends_at = given.time.map(|time| self.inner.clock.now().plus(time));
+        let new = NewGate { scope: scope.clone(), action: given.action, reason, automatic: false, ends_at };
+        self.gate_store(by, operation, scope).set_gate(new).await?;
+        Ok(())
+    }
+
+    fn gate_store(&self, by: &Requester, operation: Operation, scope: GateScope) -> Store {
+        self.recording(by, operation, AuditSubject::Gate(scope))
+    }
+}
+
+fn parse_scope(text: &str) -> Result<GateScope, AccountRefusal> {
+    GateScope::parse(text.trim()).ok_or_else(|| {
+        AccountRefusal::problem(
+            "scope",
+            "should be everything, pool:NAME, server:ID, domain:NAME, lane:POOL/DOMAIN, provider:NAME, \
+             path:SOURCE/SITE or source-provider:SOURCE/PROVIDER",
+        )
+    })
+}

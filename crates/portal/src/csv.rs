@@ -1,0 +1,18 @@
+//! Cells of CSV files.
+
+/// Quoted; a value that a spreadsheet would take for a formula gets an apostrophe.
+pub(crate) fn cell(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+
+    #[test]
+    fn values_of_strangers_are_no_formulas() {
+        assert_eq!(cell("a\"b"), "\"a\"\"b\"");
+        assert_eq!(cell("=1+1"), "\"'=1+1\"");
+    }
+}

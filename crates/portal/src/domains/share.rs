@@ -1,0 +1,73 @@
+//! Link for whoever edits the DNS of a domain: made by a signed-in person, opened by anybody who has it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::HeaderValue;
+use axum::http::header::{REFERRER_POLICY, REFRESH};
+use postroad_app::access::Operation;
+use postroad_app::domains::{DomainRefusal, SharedDomain};
+
+use super::one::{Link, page_of};
+use super::records::{RecordRow, record_row};
+use crate::answer::{Answer, download, page};
+use crate::assets;
+use crate::problem::Problem;
+use crate::shown::When;
+use crate::state::PortalState;
+use crate::visit::Form;
+
+#[derive(Template)]
+#[template(path = "domains/shared.html")]
+struct SharedPage {
+    style: String,
+    script: String,
+    icon: String,
+    name: String,
+    is_verified: bool,
+    records: Vec<RecordRow>,
+    checked_at: Option<When>,
+    until: When,
+    zone: String,
+}
+
+pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::DomainsShare).await?;
+    let (token, until) = form.visit.app().share_domain(&caller, &name).await?;
+    let url = format!("{}/dns/{token}", form.visit.base_url);
+    page_of(&form.visit, server, &name, Some(Link { url, until: When(until) })).await
+}
+
+pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {
+    let SharedDomain { view, expires_at } = find(&state, &token).await?;
+    let domain = view.domain;
+    let mut response = page(&SharedPage {
+        style: assets::style_path(),
+        script: assets::script_path(),
+        icon: assets::icon_path(),
+        name: domain.name.to_string(),
+        is_verified: domain.verified_by.is_some(),
+        records: view.records.into_iter().map(record_row).collect(),
+        checked_at: domain.checked_at.map(When),
+        until: When(expires_at),
+        zone: format!("/dns/{token}/zone"),
+    })?;
+    let headers = response.headers_mut();
+    // The records are checked by themselves; the page follows.
+    headers.insert(REFRESH, HeaderValue::from_static("60"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}
+
+pub(super) async fn zone(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {
+    let view = find(&state, &token).await?.view;
+    Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
+}
+
+async fn find(state: &PortalState, token: &str) -> Result<SharedDomain, Problem> {
+    state.app.find_shared_domain(token).await.map_err(|refusal| match refusal {
+        DomainRefusal::NotFound => Problem::DeadLink,
+        other => other.into(),
+    })
+}

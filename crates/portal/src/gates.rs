@@ -1,0 +1,73 @@
+//! Gates as rows, and the form that asks for one.
+
+use std::time::Duration;
+
+use postroad_app::queue::GateRequest;
+use postroad_model::{GateAction, GateScope, ServerId};
+use postroad_store::Gate;
+
+use crate::fields::Fields;
+use crate::shown::When;
+
+pub(crate) struct GateRow {
+    /// As commands and forms name it.
+    pub(crate) scope: String,
+    /// In words.
+    pub(crate) place: String,
+    pub(crate) action: String,
+    pub(crate) reason: String,
+    pub(crate) is_automatic: bool,
+    pub(crate) since: When,
+    pub(crate) until: Option<When>,
+}
+
+impl GateRow {
+    /// `server` is the one that the page is about.
+    pub(crate) fn of(gate: Gate, server: Option<ServerId>) -> Self {
+        Self {
+            place: place(&gate.scope, server),
+            scope: gate.scope.as_text(),
+            action: match gate.action {
+                GateAction::Suspend => "Stopped".to_owned(),
+                GateAction::Slow { per_minute } => format!("{per_minute} a minute"),
+            },
+            reason: gate.reason,
+            is_automatic: gate.automatic,
+            since: When(gate.created_at),
+            until: gate.ends_at.map(When),
+        }
+    }
+}
+
+fn place(scope: &GateScope, server: Option<ServerId>) -> String {
+    match scope {
+        GateScope::Everything => "All mail of this installation".to_owned(),
+        GateScope::Server(id) if Some(*id) == server => "All mail of this server".to_owned(),
+        GateScope::Server(id) => format!("Server {id}"),
+        GateScope::Pool(name) => format!("Mail from the pool {name}"),
+        GateScope::Domain(domain) => format!("Mail to {domain}"),
+        GateScope::Lane { pool, domain } => format!("Mail from the pool {pool} to {domain}"),
+        GateScope::Provider(name) => format!("Mail to the provider {name}"),
+        GateScope::Path { source, site } => format!("Mail from {source} to {site}"),
+        GateScope::SourceProvider { source, provider } => {
+            format!("Mail from {source} to the provider {provider}")
+        }
+    }
+}
+
+/// The fields `reason`, `per_minute` and `hours`; the last two may be empty.
+pub(crate) fn read(fields: &Fields) -> Result<GateRequest, String> {
+    let number = |name: &str, words: &str| match fields.filled(name) {
+        None => Ok(None),
+        Some(text) => {
+            text.parse::<u32>().map(Some).map_err(|_| format!("{words} should be a number, or empty."))
+        }
+    };
+    let action = match number("per_minute", "Messages a minute")? {
+        Some(per_minute) => GateAction::Slow { per_minute },
+        None => GateAction::Suspend,
+    };
+    let hours = number("hours", "The number of hours")?;
+    let time = hours.map(|hours| Duration::from_hours(u64::from(hours)));
+    Ok(GateRequest { action, reason: fields.text("reason").to_owned(), time })
+}

@@ -1,0 +1,133 @@
+//! One caught message: links and codes first, then how it looks.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_app::{Extracted, MessageView, extract, view_message};
+use postroad_delivery::CaughtMessage;
+
+use super::inbox;
+use crate::answer::{Answer, download, page};
+use crate::layout::{Layout, Section};
+use crate::messages::{PreviewOptions, preview_of};
+use crate::problem::Problem;
+use crate::shown::{When, beginning, bytes};
+use crate::visit::Visit;
+
+const TEXT_BYTES_MAX: usize = 200_000;
+/// Links on the page.
+const LINKS_MAX: usize = 50;
+
+const TABS: [(&str, &str); 4] =
+    [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
+
+struct AttachmentRow {
+    number: usize,
+    name: String,
+    content_type: String,
+    size: String,
+}
+
+#[derive(Template)]
+#[template(path = "inbox/one.html")]
+struct MessagePage {
+    layout: Layout,
+    id: u64,
+    subject: String,
+    to: String,
+    from: String,
+    size: String,
+    at: When,
+    extracted: Extracted,
+    attachments: Vec<AttachmentRow>,
+    tab: &'static str,
+    has_html: bool,
+    text: Option<String>,
+    headers: Vec<(String, String)>,
+    preview: PreviewOptions,
+}
+
+pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
+    let caught = find(&visit, id)?;
+    let view = parsed(&visit, &caught).await?;
+    let subject = if caught.subject.is_empty() { "(no subject)" } else { &caught.subject };
+    let layout = visit.layout(subject, Section::Inbox).await?;
+    let wanted = visit.query.text("view");
+    let first = if view.html_body.is_some() { "preview" } else { "text" };
+    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(first);
+    page(&message_page(layout, &caught, view, tab, PreviewOptions::read(&visit)))
+}
+
+fn message_page(
+    layout: Layout,
+    caught: &CaughtMessage,
+    view: MessageView,
+    tab: &'static str,
+    preview: PreviewOptions,
+) -> MessagePage {
+    let mut extracted = extract(&view);
+    extracted.links.truncate(LINKS_MAX);
+    let has_html = view.html_body.is_some();
+    let text = match tab {
+        "text" => view.plain_body,
+        "source" => view.html_body,
+        _ => None,
+    };
+    let headers = view.headers.into_iter().flat_map(|(name, values)| {
+        values.into_iter().map(move |value| (name.clone(), beginning(&value, TEXT_BYTES_MAX).to_owned()))
+    });
+    let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
+        number: at + 1,
+        name: file.filename,
+        content_type: file.content_type,
+        size: bytes(file.content.len() as u64),
+    });
+    MessagePage {
+        layout,
+        id: caught.id,
+        subject: caught.subject.clone(),
+        to: caught.rcpt_to.to_string(),
+        from: caught.mail_from.clone(),
+        size: bytes(caught.raw.len() as u64),
+        at: When(caught.received_at),
+        extracted,
+        attachments: attachments.collect(),
+        tab,
+        has_html,
+        text: text.map(|text| beginning(&text, TEXT_BYTES_MAX).to_owned()),
+        headers: if tab == "headers" { headers.collect() } else { Vec::new() },
+        preview,
+    }
+}
+
+pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {
+    let caught = find(&visit, id)?;
+    let view = parsed(&visit, &caught).await?;
+    preview_of(&visit, view).await
+}
+
+pub(super) async fn raw(Path(id): Path<u64>, visit: Visit) -> Answer {
+    let caught = find(&visit, id)?;
+    Ok(download("message/rfc822", &format!("caught-{id}.eml"), caught.raw.clone()))
+}
+
+pub(super) async fn attachment(Path((id, number)): Path<(u64, usize)>, visit: Visit) -> Answer {
+    let caught = find(&visit, id)?;
+    let mut view = parsed(&visit, &caught).await?;
+    let at = number.checked_sub(1).filter(|at| *at < view.attachments.len()).ok_or(Problem::NotFound)?;
+    let file = view.attachments.swap_remove(at);
+    Ok(download("application/octet-stream", &file.filename, file.content))
+}
+
+fn find(visit: &Visit, id: u64) -> Result<Arc<CaughtMessage>, Problem> {
+    inbox(visit, Operation::InstallationInbox)?.find(id).ok_or(Problem::NotFound)
+}
+
+async fn parsed(visit: &Visit, caught: &Arc<CaughtMessage>) -> Result<MessageView, Problem> {
+    let _permit = visit.state.bodies.acquire().await.map_err(|error| Problem::Internal(error.to_string()))?;
+    let caught = Arc::clone(caught);
+    let parsed = tokio::task::spawn_blocking(move || view_message(&caught.raw)).await;
+    parsed.map_err(|error| Problem::Internal(error.to_string()))
+}

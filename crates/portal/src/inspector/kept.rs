@@ -1,0 +1,190 @@
+//! The requests that are kept, by server.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::{Mutex, MutexGuard};
+use postroad_model::{ServerId, Timestamp};
+use tokio::sync::watch;
+
+/// Servers with an inspector at the same time; the oldest one ends for a new one.
+const INSPECTORS_MAX: usize = 200;
+const REQUESTS_MAX: usize = 50;
+/// All requests of one inspector.
+const BYTES_MAX: usize = 1 << 20;
+const VALID_FOR: Duration = Duration::from_hours(24);
+const TOKEN_BYTES: usize = 18;
+
+/// A request that came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) number: u64,
+    pub(super) at: Timestamp,
+    pub(super) method: String,
+    pub(super) query: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+    pub(super) is_cut: bool,
+    /// The status that was answered.
+    pub(super) status: u16,
+}
+
+impl Received {
+    fn bytes(&self) -> usize {
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.body.len() + self.query.len() + headers
+    }
+}
+
+#[derive(Debug)]
+struct Inspector {
+    token: String,
+    until: Timestamp,
+    /// Newest first.
+    requests: VecDeque<Arc<Received>>,
+    count: u64,
+    changed: watch::Sender<u64>,
+}
+
+/// What a page shows.
+pub(super) struct Snapshot {
+    pub(super) token: String,
+    pub(super) until: Timestamp,
+    pub(super) requests: Vec<Arc<Received>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Inspectors(Mutex<HashMap<ServerId, Inspector>>);
+
+impl Inspectors {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Inspector>> {
+        self.0.lock()
+    }
+
+    /// The inspector of a server; made if there is none. `None` without random bytes.
+    pub(super) fn open(&self, server: ServerId, now: Timestamp) -> Option<Snapshot> {
+        let mut all = self.lock();
+        all.retain(|_, inspector| inspector.until > now);
+        if !all.contains_key(&server) {
+            if all.len() >= INSPECTORS_MAX {
+                let oldest = all.iter().min_by_key(|(_, inspector)| inspector.until).map(|(id, _)| *id);
+                if let Some(id) = oldest {
+                    all.remove(&id);
+                }
+            }
+            let mut bytes = [0; TOKEN_BYTES];
+            aws_lc_rs::rand::fill(&mut bytes).ok()?;
+            let inspector = Inspector {
+                token: URL_SAFE_NO_PAD.encode(bytes),
+                until: now.plus(VALID_FOR),
+                requests: VecDeque::new(),
+                count: 0,
+                changed: watch::channel(0).0,
+            };
+            all.insert(server, inspector);
+        }
+        all.get(&server).map(snapshot)
+    }
+
+    pub(super) fn find(&self, server: ServerId, now: Timestamp) -> Option<Snapshot> {
+        self.lock().get(&server).filter(|inspector| inspector.until > now).map(snapshot)
+    }
+
+    /// Tells of every new request.
+    pub(super) fn follow(&self, server: ServerId) -> Option<watch::Receiver<u64>> {
+        self.lock().get(&server).map(|inspector| inspector.changed.subscribe())
+    }
+
+    pub(super) fn clear(&self, server: ServerId) {
+        if let Some(inspector) = self.lock().get_mut(&server) {
+            inspector.requests.clear();
+            inspector.changed.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Keeps a request to this token; `false` if there is no such inspector.
+    pub(super) fn take(&self, token: &str, mut received: Received) -> bool {
+        let mut all = self.lock();
+        // Compared by hash: the time it takes tells nothing about a token.
+        let wanted = digest(&SHA256, token.as_bytes());
+        let is_it = |inspector: &&mut Inspector| {
+            digest(&SHA256, inspector.token.as_bytes()).as_ref() == wanted.as_ref()
+        };
+        let Some(inspector) = all.values_mut().find(is_it).filter(|found| found.until > received.at) else {
+            return false;
+        };
+        inspector.count += 1;
+        received.number = inspector.count;
+        inspector.requests.push_front(Arc::new(received));
+        let is_too_much = |requests: &VecDeque<Arc<Received>>| {
+            requests.len() > REQUESTS_MAX
+                || requests.len() > 1 && requests.iter().map(|one| one.bytes()).sum::<usize>() > BYTES_MAX
+        };
+        while is_too_much(&inspector.requests) {
+            inspector.requests.pop_back();
+        }
+        inspector.changed.send_modify(|count| *count += 1);
+        true
+    }
+}
+
+fn snapshot(inspector: &Inspector) -> Snapshot {
+    Snapshot {
+        token: inspector.token.clone(),
+        until: inspector.until,
+        requests: inspector.requests.iter().cloned().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(at: Timestamp, body: &str) -> Received {
+        Received {
+            number: 0,
+            at,
+            method: "POST".to_owned(),
+            query: String::new(),
+            headers: Vec::new(),
+            body: body.to_owned(),
+            is_cut: false,
+            status: 200,
+        }
+    }
+
+    #[test]
+    fn requests_are_kept_by_count_by_size_and_for_a_day() {
+        let (inspectors, now) = (Inspectors::default(), Timestamp::from_micros(1_000_000));
+        let token = inspectors.open(ServerId(1), now).map(|one| one.token).unwrap_or_default();
+        assert!(!inspectors.take("other", received(now, "x")));
+        for number in 0..60 {
+            assert!(inspectors.take(&token, received(now, &number.to_string())));
+        }
+        let kept = inspectors.find(ServerId(1), now).map(|one| one.requests).unwrap_or_default();
+        assert_eq!((kept.len(), kept[0].number, kept[0].body.as_str()), (50, 60, "59"));
+        assert!(inspectors.take(&token, received(now, &"x".repeat(BYTES_MAX))));
+        let kept = inspectors.find(ServerId(1), now).map(|one| one.requests).unwrap_or_default();
+        assert_eq!(kept.len(), 1, "the large one alone");
+        let later = now.plus(VALID_FOR);
+        assert!(!inspectors.take(&token, received(later, "x")));
+        assert!(inspectors.find(ServerId(1), later).is_none() && inspectors.find(ServerId(2), now).is_none());
+        let other = inspectors.open(ServerId(1), later).map(|one| one.token).unwrap_or_default();
+        assert_ne!(other, token);
+    }
+
+    #[test]
+    fn the_oldest_inspector_ends_for_a_new_one() {
+        let inspectors = Inspectors::default();
+        for id in 0..=INSPECTORS_MAX as i64 {
+            let now = Timestamp::from_micros(1_000_000 + id);
+            assert!(inspectors.open(ServerId(id), now).is_some());
+        }
+        let now = Timestamp::from_micros(2_000_000);
+        assert!(inspectors.find(ServerId(0), now).is_none() && inspectors.find(ServerId(1), now).is_some());
+    }
+}

@@ -1,0 +1,29 @@
+//! Request inspector: a URL of the service itself that takes whatever is posted to it, and a page that shows it as it comes
+//! in. For trying webhooks without a receiver of one's own.
+//!
+//! Requests are kept in memory, of this node alone: few, small, for a day.
+
+mod kept;
+mod receive;
+mod show;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{any, get, post};
+
+pub(crate) use kept::Inspectors;
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/webhooks/inspector", get(show::show).post(show::create))
+        .route("/servers/{server}/webhooks/inspector/clear", post(show::clear))
+        .route("/servers/{server}/webhooks/inspector/live", get(show::live))
+}
+
+/// Takes requests of anybody who knows the URL: they come from programs, so their origin is not checked.
+pub(crate) fn receiver() -> Router<Arc<PortalState>> {
+    Router::new().route("/inspect/{token}", any(receive::take))
+}

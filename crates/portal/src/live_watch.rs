@@ -1,0 +1,59 @@
+//! Event stream for pages about things in memory, which tell of changes by a counter.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use postroad_app::App;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, timeout};
+
+use crate::problem::Problem;
+use crate::state::PortalState;
+
+/// A stream ends after this long; the browser opens the next, which checks the session again.
+const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
+/// Short: when the service stops, streams end within this time.
+const WAIT: Duration = Duration::from_secs(5);
+
+struct Stream {
+    app: App,
+    changed: watch::Receiver<u64>,
+    is_begun: bool,
+    until: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Like `live::stream`, for a page that the caller has checked the permission of.
+pub(crate) fn stream(state: &PortalState, changed: watch::Receiver<u64>) -> Result<Response, Problem> {
+    let permit = Arc::clone(&state.live).try_acquire_owned();
+    let permit = permit.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
+    let stream = Stream {
+        app: state.app.clone(),
+        changed,
+        is_begun: false,
+        until: Instant::now() + STREAM_TIME_MAX,
+        _permit: permit,
+    };
+    Ok(Sse::new(stream::unfold(stream, next)).into_response())
+}
+
+async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
+    if !stream.is_begun {
+        stream.is_begun = true;
+        return Some((Ok(Event::default().event("start").data("1")), stream));
+    }
+    if stream.app.is_stopping() || Instant::now() >= stream.until {
+        return None;
+    }
+    let event = match timeout(WAIT, stream.changed.changed()).await {
+        Ok(Ok(())) => Event::default().event("changed").data("1"),
+        // The thing is gone.
+        Ok(Err(_)) => return None,
+        Err(_) => Event::default().comment(""),
+    };
+    Some((Ok(event), stream))
+}

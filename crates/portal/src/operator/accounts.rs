@@ -1,0 +1,87 @@
+//! Accounts of the installation: list, creation, suspension.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_model::AccountId;
+use postroad_store::{Account, AccountFilter};
+
+use crate::answer::{Answer, page_with};
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::query::query;
+use crate::redirect::see_other;
+use crate::shown::When;
+use crate::visit::{Form, Visit};
+
+const PAGE_ROWS: usize = 100;
+const LIST: &str = "/operator/accounts";
+
+struct Row {
+    id: i64,
+    name: String,
+    suspended: Option<String>,
+    created_at: When,
+}
+
+#[derive(Template)]
+#[template(path = "operator/accounts.html")]
+struct AccountsPage {
+    layout: Layout,
+    rows: Vec<Row>,
+    next: Option<String>,
+    problem: Option<String>,
+    name: String,
+}
+
+pub(super) async fn show(visit: Visit) -> Answer {
+    list(&visit, StatusCode::OK, None, "").await
+}
+
+async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
+    let after = visit.query.number("after").map(AccountId);
+    let (accounts, has_more) =
+        visit.app().list_customers(&visit.by, AccountFilter::default(), after, PAGE_ROWS).await?;
+    let layout = visit.layout("Accounts", Section::Operator).await?;
+    let next = accounts.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let rows = accounts.into_iter().map(row).collect();
+    page_with(status, &AccountsPage { layout, rows, next, problem, name: name.to_owned() })
+}
+
+fn row(account: Account) -> Row {
+    Row {
+        id: account.id.0,
+        name: account.name,
+        suspended: account.suspended_reason,
+        created_at: When(account.created_at),
+    }
+}
+
+pub(super) async fn create(form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let name = fields.text("name");
+    match visit.app().create_customer(&visit.by, name, None).await {
+        Ok(_) => Ok(see_other(&format!("{LIST}?done=created"))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
+        }
+    }
+}
+
+pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let reason = Some(fields.text("reason").to_owned());
+    match visit.app().suspend_customer(&visit.by, AccountId(account), reason).await {
+        Ok(_) => Ok(see_other(&format!("{LIST}?done=saved"))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), "").await
+        }
+    }
+}
+
+pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
+    form.visit.app().suspend_customer(&form.visit.by, AccountId(account), None).await?;
+    Ok(see_other(&format!("{LIST}?done=resumed")))
+}

@@ -1,0 +1,128 @@
+//! The page: queue and delivery of the installation, gates, and what is known of receivers.
+
+use askama::Template;
+use axum::http::StatusCode;
+use postroad_delivery::queue_admin::PathTotals;
+use postroad_store::PacingNote;
+
+use crate::answer::{Answer, page_with};
+use crate::gates::GateRow;
+use crate::layout::{Layout, Section};
+use crate::shown::{When, count, elapsed};
+use crate::visit::Visit;
+
+/// Paths on the page: those that are kept back or have the most waiting first.
+const PATHS_MAX: usize = 100;
+
+struct Figure {
+    value: String,
+    label: &'static str,
+}
+
+struct PathRow {
+    source: String,
+    site: String,
+    provider: String,
+    connections: u32,
+    waiting: String,
+    blocked: Option<String>,
+    learned: Option<String>,
+}
+
+struct NoteRow {
+    source: String,
+    site: String,
+    limit: String,
+    reason: String,
+    at: When,
+}
+
+#[derive(Template)]
+#[template(path = "operator/show.html")]
+struct OperatorPage {
+    layout: Layout,
+    figures: Vec<Figure>,
+    problems: Vec<String>,
+    domains: Vec<(String, String)>,
+    gates: Vec<GateRow>,
+    paths: Vec<PathRow>,
+    notes: Vec<NoteRow>,
+    problem: Option<String>,
+}
+
+pub(super) async fn show(visit: Visit) -> Answer {
+    overview(&visit, StatusCode::OK, None).await
+}
+
+pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
+    // Asks for the permission; what follows is read after it.
+    let installation = visit.app().installation_status(&visit.by).await?;
+    let gates = visit.app().list_all_gates(&visit.by).await?;
+    let layout = visit.layout("Operator", Section::Operator).await?;
+    let now = visit.app().now();
+    let overview = visit.state.queue.overview().await?;
+    let health = visit.state.queue.health(now).await?;
+    let engine = overview.engine.unwrap_or_default();
+    let oldest = overview.stored.oldest_due_at.filter(|at| *at <= now);
+    let figure = |value: String, label| Figure { value, label };
+    let figures = vec![
+        figure(count(overview.stored.total), "messages wait"),
+        figure(count(overview.stored.due), "due now"),
+        figure(
+            oldest.map_or_else(|| "–".to_owned(), |at| elapsed(at, now)),
+            "longest wait of one that is due",
+        ),
+        figure(count(overview.in_flight as u64), "being handed over"),
+        figure(count(u64::from(engine.connections)), "connections"),
+        figure(count(u64::from(installation.live_nodes)), "nodes"),
+        figure(installation.version.to_owned(), "version"),
+    ];
+    let mut problems = health.problems;
+    if installation.is_in_maintenance {
+        problems.push(
+            "maintenance mode is on: the API answers 503 (`postroad admin maintenance off`)".to_owned(),
+        );
+    }
+    let domains = overview.stored.by_domain.iter();
+    page_with(
+        status,
+        &OperatorPage {
+            layout,
+            figures,
+            problems,
+            domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
+            gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
+            paths: paths(engine.paths),
+            notes: installation.pacing_notes.into_iter().map(note_row).collect(),
+            problem,
+        },
+    )
+}
+
+fn paths(mut found: Vec<PathTotals>) -> Vec<PathRow> {
+    found.sort_by_key(|path| (path.blocked.is_none(), std::cmp::Reverse(path.waiting)));
+    let row = |path: PathTotals| PathRow {
+        source: path.source,
+        site: path.site,
+        provider: path.provider,
+        connections: path.connections,
+        waiting: count(path.waiting as u64),
+        blocked: path.blocked,
+        learned: path.learned,
+    };
+    found.into_iter().take(PATHS_MAX).map(row).collect()
+}
+
+fn note_row(note: PacingNote) -> NoteRow {
+    let mut limits = Vec::new();
+    limits.extend(note.per_minute.map(|number| format!("{number} messages a minute")));
+    limits.extend(note.connections.map(|number| format!("{number} connections")));
+    limits.extend(note.greylist_secs.map(|seconds| format!("greylisting for {seconds} s")));
+    NoteRow {
+        source: if note.source.is_unspecified() { "any".to_owned() } else { note.source.to_string() },
+        site: note.site,
+        limit: limits.join(", "),
+        reason: note.reason,
+        at: When(note.learned_at),
+    }
+}

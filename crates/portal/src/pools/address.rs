@@ -1,0 +1,112 @@
+//! One address: what it sent day by day, and what receivers thought of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use askama::Template;
+use postroad_app::ip_pools::PoolView;
+use postroad_model::Timestamp;
+use postroad_store::{SourceCounts, SourceDay};
+
+use super::list::{AddressRow, address_row};
+use crate::answer::{Answer, page};
+use crate::chart::{Bar, Part, bars};
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::shown::{count, percent};
+use crate::visit::Visit;
+
+/// Days in the chart, the newest.
+const DAYS_MAX: usize = 60;
+const PARTS: [Part; 3] = [
+    Part { class: "c1", name: "sent" },
+    Part { class: "c2", name: "bounced" },
+    Part { class: "c3", name: "complaints" },
+];
+
+struct ProviderRow {
+    name: String,
+    sent: String,
+    bounce: String,
+    complaint: String,
+}
+
+#[derive(Template)]
+#[template(path = "pools/address.html")]
+struct AddressPage {
+    layout: Layout,
+    pool: String,
+    row: AddressRow,
+    is_operator: bool,
+    chart: Option<String>,
+    parts: &'static [Part],
+    providers: Vec<ProviderRow>,
+}
+
+pub(super) async fn show(visit: Visit) -> Answer {
+    let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
+    let days = visit.app().pool_address_history(&visit.by, address).await?;
+    let (pools, _) = visit.app().list_ip_pools(&visit.by, None, None, usize::MAX - 1).await?;
+    let (pool, row) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
+    let layout = visit.layout(&address.to_string(), Section::Pools).await?;
+    page(&AddressPage {
+        layout,
+        pool,
+        row,
+        is_operator: visit.person.user.operator,
+        chart: (!days.is_empty()).then(|| chart(&days)),
+        parts: &PARTS,
+        providers: providers(&days),
+    })
+}
+
+/// The address, with the name of its pool.
+fn find(pools: &[PoolView], address: IpAddr) -> Option<(String, AddressRow)> {
+    pools.iter().find_map(|pool| {
+        let view = pool.addresses.iter().find(|one| one.source.address == address)?;
+        Some((pool.pool.name.clone(), address_row(view)))
+    })
+}
+
+fn chart(days: &[SourceDay]) -> String {
+    let mut by_day: BTreeMap<Timestamp, SourceCounts> = BTreeMap::new();
+    for day in days {
+        add(by_day.entry(day.day).or_default(), day.counts);
+    }
+    let skipped = by_day.len().saturating_sub(DAYS_MAX);
+    let day_bars: Vec<Bar> = by_day
+        .iter()
+        .skip(skipped)
+        .map(|(day, counts)| Bar {
+            label: day.to_rfc3339_millis().get(5..10).unwrap_or_default().to_owned(),
+            values: vec![
+                counts.sent.saturating_sub(counts.bounced + counts.complained),
+                counts.bounced,
+                counts.complained,
+            ],
+        })
+        .collect();
+    bars(&PARTS, &day_bars, "Messages a day; the table below has them by provider")
+}
+
+fn providers(days: &[SourceDay]) -> Vec<ProviderRow> {
+    let mut sums: BTreeMap<&str, SourceCounts> = BTreeMap::new();
+    for day in days {
+        add(sums.entry(&day.provider).or_default(), day.counts);
+    }
+    let share = |part: u64, whole: u64| percent((whole > 0).then(|| part as f64 / whole as f64));
+    sums.into_iter()
+        .map(|(name, counts)| ProviderRow {
+            name: if name.is_empty() { "others".to_owned() } else { name.to_owned() },
+            sent: count(counts.sent),
+            bounce: share(counts.bounced, counts.sent),
+            complaint: share(counts.complained, counts.sent),
+        })
+        .collect()
+}
+
+fn add(sum: &mut SourceCounts, counts: SourceCounts) {
+    sum.sent += counts.sent;
+    sum.bounced += counts.bounced;
+    sum.complained += counts.complained;
+}

@@ -1,0 +1,97 @@
+//! List of pools with their addresses.
+
+use askama::Template;
+use axum::http::StatusCode;
+use postroad_app::ip_pools::{AddressView, PoolView, WarmUpState};
+use postroad_model::PoolId;
+
+use crate::answer::{Answer, page_with};
+use crate::layout::{Layout, Section};
+use crate::query::query;
+use crate::shown::count;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+pub(super) struct AddressRow {
+    pub(super) address: String,
+    pub(super) helo: String,
+    pub(super) weight: u32,
+    pub(super) sent: String,
+    pub(super) bounced: String,
+    pub(super) complained: String,
+    pub(super) state: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) day: Option<u32>,
+    pub(super) paused_reason: Option<String>,
+    /// What can be done to the warm-up: value and words.
+    pub(super) choices: &'static [(&'static str, &'static str)],
+}
+
+struct PoolRow {
+    id: i64,
+    name: String,
+    is_shared: bool,
+    is_own: bool,
+    /// The person may change the warm-up of its addresses.
+    may_warm_up: bool,
+    addresses: Vec<AddressRow>,
+}
+
+#[derive(Template)]
+#[template(path = "pools/list.html")]
+struct ListPage {
+    layout: Layout,
+    pools: Vec<PoolRow>,
+    next: Option<String>,
+    problem: Option<String>,
+}
+
+pub(super) async fn show(visit: Visit) -> Answer {
+    list(&visit, StatusCode::OK, None).await
+}
+
+pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
+    let layout = visit.layout("IP pools", Section::Pools).await?;
+    let after = visit.query.number("after").map(PoolId);
+    let (found, has_more) = visit.app().list_ip_pools(&visit.by, None, after, PAGE_ROWS).await?;
+    let next = found.last().filter(|_| has_more).map(|last| query(&[("after", &last.pool.id.to_string())]));
+    let pools = found.iter().map(|view| pool_row(visit, view)).collect();
+    page_with(status, &ListPage { layout, pools, next, problem })
+}
+
+fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
+    let user = &visit.person.user;
+    let is_own = view.pool.account_id == Some(user.account_id);
+    PoolRow {
+        id: view.pool.id.0,
+        name: view.pool.name.clone(),
+        is_shared: view.pool.shared,
+        is_own,
+        may_warm_up: user.operator || is_own,
+        addresses: view.addresses.iter().map(address_row).collect(),
+    }
+}
+
+pub(super) fn address_row(view: &AddressView) -> AddressRow {
+    let source = &view.source;
+    let (state, tone, choices): (_, _, &[(&str, &str)]) = match view.warm_up {
+        WarmUpState::None => ("Warm", "good", &[("start", "Start warm-up")]),
+        WarmUpState::Done => ("Warm-up done", "good", &[("start", "Start again")]),
+        WarmUpState::Running => ("Warming up", "calm", &[("pause", "Pause"), ("end", "Call it warm")]),
+        WarmUpState::Paused => ("Paused", "warn", &[("resume", "Resume"), ("end", "Call it warm")]),
+    };
+    AddressRow {
+        address: source.address.to_string(),
+        helo: source.helo.to_string(),
+        weight: source.weight,
+        sent: count(source.sent_today),
+        bounced: count(source.bounced_today),
+        complained: count(source.complained_today),
+        state,
+        tone,
+        day: view.warm_up_day,
+        paused_reason: source.warmup_paused_reason.clone(),
+        choices,
+    }
+}

@@ -1,0 +1,23 @@
+//! Pools of sending addresses: HELO names, weights, warm-up. The operator makes them; an account sees those that it uses and
+//! warms up its own.
+
+mod address;
+mod change;
+mod list;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/account/pools", get(list::show).post(change::create))
+        .route("/account/pools/delete", post(change::delete))
+        .route("/account/pools/address", get(address::show).post(change::add_address))
+        .route("/account/pools/address/update", post(change::update_address))
+        .route("/account/pools/address/remove", post(change::remove_address))
+        .route("/account/pools/address/warm_up", post(change::warm_up))
+}

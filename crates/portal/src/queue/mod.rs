@@ -1,0 +1,18 @@
+//! Queue of a server: waiting messages with the reason of each, gates before them, suspend and resume.
+
+mod change;
+mod show;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new()
+        .route("/servers/{server}/queue", get(show::show))
+        .route("/servers/{server}/queue/suspend", post(change::suspend))
+        .route("/servers/{server}/queue/resume", post(change::resume))
+}

@@ -1,0 +1,106 @@
+//! The page: how much waits and for how long, gates, and the messages in the order they are due.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_model::{MessageId, ServerId, Timestamp};
+use postroad_store::{QueueEntry, ServerQueue};
+
+use crate::answer::{Answer, page_with};
+use crate::gates::GateRow;
+use crate::layout::{Layout, Section};
+use crate::query::query;
+use crate::shown::{StatusBadge, When, count, elapsed};
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+struct Row {
+    id: i64,
+    to: String,
+    status: StatusBadge,
+    why: String,
+    attempts: u32,
+    due_at: When,
+    /// Of a message that is due: for how long.
+    overdue: Option<String>,
+    accepted_at: When,
+}
+
+#[derive(Template)]
+#[template(path = "queue/show.html")]
+struct QueuePage {
+    layout: Layout,
+    server: i64,
+    waiting: String,
+    due: String,
+    later: String,
+    oldest: String,
+    gates: Vec<GateRow>,
+    /// The scope of the server's own gate.
+    own_scope: String,
+    suspended: Option<String>,
+    rows: Vec<Row>,
+    next: Option<String>,
+    is_later: bool,
+    problem: Option<String>,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    list(&visit, server, StatusCode::OK, None).await
+}
+
+pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    let caller = visit.caller(server, Operation::QueueList).await?;
+    let (record, layout) = visit.server_layout(server, "Queue", Section::Queue).await?;
+    let (app, now) = (visit.app(), visit.app().now());
+    let after = cursor(visit);
+    let (entries, has_more) = app.list_queue_of(&caller, after, PAGE_ROWS).await?;
+    let next = entries.last().filter(|_| has_more).map(|last| {
+        query(&[("due", &last.due_at.as_micros().to_string()), ("after", &last.message_id.to_string())])
+    });
+    let totals = app.count_queue_of(&caller).await?;
+    let gates = app.list_gates_of(&caller).await?;
+    let own = ServerId(server);
+    page_with(
+        status,
+        &QueuePage {
+            layout,
+            server,
+            waiting: at_least(totals.total, totals),
+            due: at_least(totals.due, totals),
+            later: at_least(totals.total - totals.due, totals),
+            oldest: totals.oldest_due_at.map_or_else(|| "–".to_owned(), |at| elapsed(at, now)),
+            gates: gates.into_iter().map(|gate| GateRow::of(gate, Some(own))).collect(),
+            own_scope: postroad_model::GateScope::Server(own).as_text(),
+            suspended: record.suspended_reason,
+            rows: entries.into_iter().map(|entry| row(visit, entry, now)).collect(),
+            next,
+            is_later: after.is_some(),
+            problem,
+        },
+    )
+}
+
+fn cursor(visit: &Visit) -> Option<(Timestamp, MessageId)> {
+    let due_at = Timestamp::from_micros(visit.query.number("due")?);
+    Some((due_at, MessageId(visit.query.number("after")?)))
+}
+
+fn at_least(number: u64, totals: ServerQueue) -> String {
+    if totals.is_more { format!("> {}", count(number)) } else { count(number) }
+}
+
+fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {
+    Row {
+        id: entry.message_id.0,
+        why: visit.state.queue.why(&entry, now),
+        status: StatusBadge(entry.status),
+        attempts: entry.attempts,
+        due_at: When(entry.due_at),
+        overdue: (entry.due_at <= now).then(|| elapsed(entry.due_at, now)),
+        accepted_at: When(entry.created_at),
+        to: entry.rcpt_to,
+    }
+}

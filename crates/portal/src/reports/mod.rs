@@ -1,0 +1,14 @@
+//! Reports of receivers about the mail of a domain: DMARC by source, TLS by result.
+
+mod show;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::PortalState;
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new().route("/servers/{server}/reports", get(show::show))
+}

@@ -1,0 +1,148 @@
+//! The page of one domain and period.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTotals};
+
+use crate::answer::{Answer, page};
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::shown::{When, count, percent};
+use crate::visit::Visit;
+
+const DAYS: [u32; 3] = [7, 30, 90];
+const DAYS_DEFAULT: u32 = 30;
+/// Domains to choose from; others can be named in the URL.
+const DOMAINS_MAX: usize = 200;
+const SOURCES_MAX: usize = 200;
+
+struct SourceRow {
+    address: String,
+    messages: String,
+    dkim: String,
+    spf: String,
+    failed: String,
+    /// Neither is aligned: DMARC fails.
+    is_failing: bool,
+}
+
+struct FailureRow {
+    kind: String,
+    sessions: String,
+    advice: &'static str,
+}
+
+struct Report {
+    from: When,
+    to: When,
+    dmarc_reports: String,
+    messages: String,
+    aligned: String,
+    quarantined: String,
+    rejected: String,
+    sources: Vec<SourceRow>,
+    sources_left_out: usize,
+    tls_reports: String,
+    sessions: String,
+    successful: String,
+    failures: Vec<FailureRow>,
+    is_empty: bool,
+}
+
+#[derive(Template)]
+#[template(path = "reports/show.html")]
+struct ReportsPage {
+    layout: Layout,
+    server: i64,
+    domains: Vec<String>,
+    domain: String,
+    days: u32,
+    report: Option<Report>,
+    is_unverified: bool,
+}
+
+pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::DomainsReports).await?;
+    let (_, layout) = visit.server_layout(server, "Reports", Section::Reports).await?;
+    let (found, _) = visit.app().list_domains(&caller, None, DOMAINS_MAX).await?;
+    let first = found.iter().find(|view| view.domain.is_verified()).or(found.first());
+    let first = first.map(|view| view.domain.name.to_string()).unwrap_or_default();
+    let domain = visit.query.filled("domain").map_or(first, ToOwned::to_owned);
+    let days =
+        visit.query.number("days").and_then(|days| DAYS.into_iter().find(|one| i64::from(*one) == days));
+    let days = days.unwrap_or(DAYS_DEFAULT);
+    let (mut report, mut is_unverified) = (None, false);
+    if !domain.is_empty() {
+        let to = visit.app().now();
+        let from = to.minus(Duration::from_hours(24 * u64::from(days)));
+        let period = ReportPeriod { from: Some(from), to: Some(to) };
+        match visit.app().domain_reports_by(&visit.by, (&caller).into(), &domain, period).await {
+            Ok(sums) => report = Some(shown(&sums)),
+            Err(DomainRefusal::NotVerified) => is_unverified = true,
+            Err(refusal) => return Err(Problem::from(refusal)),
+        }
+    }
+    let domains = found.iter().map(|view| view.domain.name.to_string()).collect();
+    page(&ReportsPage { layout, server, domains, domain, days, report, is_unverified })
+}
+
+fn shown(sums: &DomainReports) -> Report {
+    let (dmarc, tls) = (&sums.dmarc, &sums.tls);
+    let failures = tls.failures.iter().map(|(kind, sessions)| FailureRow {
+        kind: kind.clone(),
+        sessions: count(*sessions),
+        advice: advice(kind),
+    });
+    Report {
+        from: When(sums.from),
+        to: When(sums.to),
+        dmarc_reports: count(dmarc.reports),
+        messages: count(dmarc.messages),
+        aligned: share(dmarc.passed, dmarc.messages),
+        quarantined: count(dmarc.quarantined),
+        rejected: count(dmarc.rejected),
+        sources: dmarc.sources.iter().take(SOURCES_MAX).map(source_row).collect(),
+        sources_left_out: dmarc.sources_left_out + dmarc.sources.len().saturating_sub(SOURCES_MAX),
+        tls_reports: count(tls.reports),
+        sessions: count(tls.sessions),
+        successful: share(tls.successful, tls.sessions),
+        failures: failures.collect(),
+        is_empty: dmarc.reports == 0 && tls.reports == 0,
+    }
+}
+
+fn source_row(source: &SourceTotals) -> SourceRow {
+    SourceRow {
+        address: source.address.clone(),
+        messages: count(source.messages),
+        dkim: share(source.dkim_passed, source.messages),
+        spf: share(source.spf_passed, source.messages),
+        failed: count(source.failed),
+        is_failing: source.failed > 0,
+    }
+}
+
+fn share(part: u64, whole: u64) -> String {
+    percent((whole > 0).then(|| part as f64 / whole as f64))
+}
+
+/// Result types of RFC 8460, section 4.3.
+fn advice(kind: &str) -> &'static str {
+    match kind {
+        "starttls-not-supported" => "The receiving host does not offer STARTTLS.",
+        "certificate-host-mismatch" => "The certificate has another name than the MX host.",
+        "certificate-expired" => "The certificate of the MX host has expired: renew it.",
+        "certificate-not-trusted" => "The certificate of the MX host is from an unknown authority.",
+        "validation-failure" => "The TLS handshake failed for another reason.",
+        "tlsa-invalid" => "The TLSA record of the MX host matches no certificate.",
+        "dnssec-invalid" => "DNSSEC of the domain does not validate.",
+        "dane-required" => "The sender requires DANE and found no TLSA record.",
+        "sts-policy-fetch-error" => "The MTA-STS policy could not be fetched.",
+        "sts-policy-invalid" => "The MTA-STS policy could not be read.",
+        "sts-webpki-invalid" => "The certificate of the MTA-STS policy host is not valid.",
+        _ => "",
+    }
+}

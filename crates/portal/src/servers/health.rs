@@ -1,0 +1,239 @@
+//! Health of a server: figures against their limits, and problems with what to do about each.
+
+use std::time::Duration;
+
+use postroad_app::access::Operation;
+use postroad_app::analytics::{Metric, SummaryQuery};
+use postroad_app::ip_pools::WarmUpState;
+use postroad_model::GateScope;
+use postroad_store::{Server, ServerQueue};
+
+use crate::problem::Problem;
+use crate::shown::{count, elapsed, percent};
+use crate::visit::Visit;
+
+const DAY: Duration = Duration::from_hours(24);
+/// Rates from which receivers begin to distrust a sender.
+const BOUNCE_RATE_MAX: f64 = 0.04;
+const COMPLAINT_RATE_MAX: f64 = 0.0008;
+/// Of fewer messages a rate says nothing.
+const JUDGED_MESSAGES_MIN: u64 = 50;
+/// A message that is due leaves within seconds; after this long people should know.
+const WAIT_MAX: Duration = Duration::from_mins(15);
+/// Domains and webhooks that are looked at.
+const LOOKED_AT_MAX: usize = 200;
+const POOLS_MAX: usize = 50;
+
+pub(super) struct Figure {
+    pub(super) label: String,
+    pub(super) value: String,
+    pub(super) note: String,
+    /// `bad` beyond its limit.
+    pub(super) tone: &'static str,
+    /// Page with the details.
+    pub(super) path: String,
+}
+
+pub(super) struct Trouble {
+    pub(super) text: String,
+    /// What to do, as the words of a link.
+    pub(super) action: &'static str,
+    pub(super) path: String,
+}
+
+pub(super) struct Health {
+    pub(super) figures: Vec<Figure>,
+    pub(super) troubles: Vec<Trouble>,
+    /// Addresses that warm up, in words.
+    pub(super) warm_ups: Vec<String>,
+}
+
+pub(super) async fn look(visit: &Visit, server: &Server) -> Result<Health, Problem> {
+    let id = server.id.0;
+    let mut health = Health { figures: Vec::new(), troubles: Vec::new(), warm_ups: Vec::new() };
+    health.add_rates(visit, id).await?;
+    health.add_queue(visit, id).await?;
+    health.add_domains(visit, id).await?;
+    health.add_webhooks(visit, id).await?;
+    health.add_warm_ups(visit, server).await?;
+    Ok(health)
+}
+
+impl Health {
+    fn trouble(&mut self, text: String, action: &'static str, path: String) {
+        self.troubles.push(Trouble { text, action, path });
+    }
+
+    async fn add_rates(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
+        let caller = visit.caller(id, Operation::AnalyticsSummary).await?;
+        let to = visit.app().now();
+        let query = SummaryQuery {
+            from: Some(to.minus(DAY)),
+            to: Some(to),
+            filters: Vec::new(),
+            include_bots: false,
+        };
+        let summary = visit.app().analytics_summary(&caller, &query).await?;
+        let (figures, rates) = (&summary.figures, summary.figures.rates());
+        let is_judged = figures.count(Metric::Accepted) >= JUDGED_MESSAGES_MIN;
+        let is_over = |rate: Option<f64>, most: f64| is_judged && rate.is_some_and(|rate| rate > most);
+        let analytics = format!("/servers/{id}/analytics");
+        let messages = |query: &str| format!("/servers/{id}/messages{query}");
+        let figure = |label: &str, value: String, note: String, is_bad: bool, path: String| Figure {
+            label: label.to_owned(),
+            value,
+            note,
+            tone: if is_bad { "bad" } else { "" },
+            path,
+        };
+        let counted = |metric| count(figures.count(metric));
+        let (bounces, complaints) =
+            (is_over(rates.bounce, BOUNCE_RATE_MAX), is_over(rates.complaint, COMPLAINT_RATE_MAX));
+        self.figures.extend([
+            figure("Accepted", counted(Metric::Accepted), String::new(), false, messages("")),
+            figure(
+                "Delivered",
+                counted(Metric::Sent),
+                percent(rates.delivery),
+                false,
+                messages("?status=Sent"),
+            ),
+            figure(
+                "Bounce rate",
+                percent(rates.bounce),
+                "keep below 4 %".to_owned(),
+                bounces,
+                format!("{analytics}?by=bounce_class"),
+            ),
+            figure(
+                "Complaint rate",
+                percent(rates.complaint),
+                "keep below 0.08 %".to_owned(),
+                complaints,
+                format!("/servers/{id}/suppressions?reason=complaint"),
+            ),
+            figure("Held", counted(Metric::Held), String::new(), false, messages("?tab=held")),
+        ]);
+        if bounces {
+            self.trouble(
+                format!("{} of the last day's mail bounced; receivers begin to distrust a sender above 4 %. Remove addresses that were bought, guessed or are old.", percent(rates.bounce)),
+                "See the reasons",
+                format!("{analytics}?by=bounce_class"),
+            );
+        }
+        if complaints {
+            self.trouble(
+                format!("{} of the last day's recipients complained; Gmail and Yahoo block above 0.3 % and count from 0.1 %. Send only to people who expect it, with an unsubscribe link.", percent(rates.complaint)),
+                "See who complained",
+                format!("/servers/{id}/suppressions?reason=complaint"),
+            );
+        }
+        Ok(())
+    }
+
+    async fn add_queue(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
+        let caller = visit.caller(id, Operation::QueueList).await?;
+        let (app, now) = (visit.app(), visit.app().now());
+        let path = format!("/servers/{id}/queue");
+        let totals: ServerQueue = app.count_queue_of(&caller).await?;
+        let wait = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
+        let more = if totals.is_more { "> " } else { "" };
+        self.figures.push(Figure {
+            label: "Waiting".to_owned(),
+            value: format!("{more}{}", count(totals.total)),
+            note: totals.oldest_due_at.map(|at| format!("longest {}", elapsed(at, now))).unwrap_or_default(),
+            tone: if wait.is_some() { "bad" } else { "" },
+            path: path.clone(),
+        });
+        if let Some(at) = wait {
+            self.trouble(
+                format!("A message has been due for {}.", elapsed(at, now)),
+                "See why it waits",
+                path.clone(),
+            );
+        }
+        for gate in app.list_gates_of(&caller).await? {
+            let what = match &gate.scope {
+                GateScope::Server(_) => "Sending is stopped or slowed by a gate".to_owned(),
+                GateScope::Everything => "The operator has stopped or slowed all sending".to_owned(),
+                GateScope::Domain(domain) => format!("Mail to {domain} is stopped or slowed"),
+                GateScope::Provider(name) => format!("Mail to the provider {name} is stopped or slowed"),
+                _ => continue,
+            };
+            self.trouble(format!("{what}: {}", gate.reason), "Open the queue", path.clone());
+        }
+        Ok(())
+    }
+
+    async fn add_domains(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
+        let caller = visit.caller(id, Operation::DomainsList).await?;
+        let (domains, _) = visit.app().list_domains(&caller, None, LOOKED_AT_MAX).await?;
+        let now = visit.app().now();
+        for view in &domains {
+            if let Some(since) = view.domain.failing_since {
+                let name = &view.domain.name;
+                self.trouble(
+                    format!("The DNS records of {name} have been wrong for {}. Mail from it will be refused or land in spam.", elapsed(since, now)),
+                    "See the records",
+                    format!("/servers/{id}/domains/{name}"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_webhooks(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
+        let caller = visit.caller(id, Operation::WebhooksList).await?;
+        let (webhooks, _) = visit.app().list_webhooks(&caller, None, LOOKED_AT_MAX).await?;
+        let now = visit.app().now();
+        for webhook in webhooks {
+            let path = format!("/servers/{id}/webhooks/{}", webhook.id);
+            if let Some(reason) = webhook.disabled_reason.filter(|_| !webhook.enabled) {
+                self.trouble(
+                    format!("The webhook {} was switched off: {reason}", webhook.url),
+                    "Open it",
+                    path,
+                );
+            } else if let Some(since) = webhook.failing_since {
+                self.trouble(
+                    format!(
+                        "The webhook {} has been failing for {}; events wait.",
+                        webhook.url,
+                        elapsed(since, now)
+                    ),
+                    "See its attempts",
+                    path,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the pool that the server sends from.
+    async fn add_warm_ups(&mut self, visit: &Visit, server: &Server) -> Result<(), Problem> {
+        let account = Some(server.account_id);
+        let (pools, _) = visit.app().list_ip_pools(&visit.by, account, None, POOLS_MAX).await?;
+        let used = pools.iter().filter(|view| match server.pool_id {
+            Some(own) => view.pool.id == own,
+            None => view.pool.shared,
+        });
+        for address in used.flat_map(|view| &view.addresses) {
+            let (source, day) = (&address.source, address.warm_up_day.unwrap_or(1));
+            match address.warm_up {
+                WarmUpState::Running => {
+                    self.warm_ups.push(format!("{} is on day {day} of its warm-up", source.address));
+                }
+                WarmUpState::Paused => {
+                    let reason = source.warmup_paused_reason.as_deref().unwrap_or("by hand");
+                    self.trouble(
+                        format!("The warm-up of {} is paused on day {day}: {reason}", source.address),
+                        "Open IP pools",
+                        "/account/pools".to_owned(),
+                    );
+                }
+                WarmUpState::None | WarmUpState::Done => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The list of messages as a file, searches that are suggested and kept, and ways to look at one message.
+
+use postroad_testkit::{CatcherAnswer, WebhookCatcher};
+use serde_json::json;
+
+use crate::site::{Site, pictures, server_of};
+
+#[tokio::test]
+async fn what_a_search_finds_is_downloaded_as_csv() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let start = site.get("/", &cookie).await;
+    let server = start.headers["location"].to_str().unwrap().to_owned();
+    site.send(json!({ "subject": "=HYPERLINK(\"http://evil.example\")", "tag": "receipt" })).await;
+    site.send(json!({ "subject": "say \"hi\", please", "tag": "receipt" })).await;
+    site.send(json!({ "subject": "another", "tag": "code" })).await;
+    let reply = site.get(&format!("{server}/messages/export?q=tag%3Areceipt"), &cookie).await;
+    assert_eq!(reply.headers["content-type"], "text/csv; charset=utf-8");
+    assert_eq!(reply.headers["content-disposition"], "attachment; filename=\"messages.csv\"");
+    let text = reply.text();
+    let lines: Vec<&str> = text.trim_end().split("\r\n").collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("id,accepted_at,status,to,"), "{text}");
+    assert!(lines[1].contains(",\"say \"\"hi\"\", please\","), "the newest first: {text}");
+    assert!(lines[2].contains(",\"'=HYPERLINK("), "no formula: {text}");
+    assert_eq!(site.get(&format!("{server}/messages/export?q=colour%3Ared"), &cookie).await.status, 422);
+    let held = site.get(&format!("{server}/messages/export?tab=held"), &cookie).await.text();
+    assert_eq!(held.trim_end().lines().count(), 1, "{held}");
+}
+
+#[tokio::test]
+async fn searches_are_suggested_and_kept() {
+    let site = Site::start();
+    site.send(json!({ "tag": "receipt" })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.until("input[role=combobox]").await;
+    browser.fill("input[name=q]", "st").await;
+    browser.until("#suggestions li").await;
+    assert!(browser.text("#suggestions").await.contains("status:"));
+    browser.press("\u{e015}\u{e007}").await;
+    assert_eq!(browser.run("return document.querySelector('[name=q]').value").await, "status:");
+    browser.until_text("status:Held").await;
+    browser.fill("input[name=q]", "ta").await;
+    browser.press("\u{e015}\u{e007}").await;
+    browser.until_text("tag:receipt").await;
+    browser.screenshot(&pictures().join("messages-suggestions.png")).await;
+    browser.press("\u{e015}\u{e007}\u{e00c}\u{e007}").await;
+    browser.until_text("Keep this search").await;
+    browser.click(".filters > button").await;
+    browser.until(".filters .chip").await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.click(".filters .chip a").await;
+    browser.until("input[name=q][value='tag:receipt']").await;
+    browser.click(".filters .chip button").await;
+    browser.until_text("Keep this search").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+/// One pixel.
+const PNG: &[u8] = &[
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
+    0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x08, 0xd7, 0x63,
+    0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae,
+    0x42, 0x60, 0x82,
+];
+
+#[tokio::test]
+async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
+    let remote = WebhookCatcher::start();
+    let picture = |content_type: &str, bytes: &[u8]| {
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        CatcherAnswer::Full(200, headers, bytes.to_vec())
+    };
+    remote.answer("/good.png", picture("image/png", PNG));
+    remote.answer("/page", picture("text/html", b"<script>1</script>"));
+    remote.answer("/moved.png", CatcherAnswer::redirect("http://127.0.0.1:1/"));
+    let image = |path: &str| format!("<img src=\"{}\">", remote.url(path));
+    let html = format!(
+        "<h1>Hello</h1>{}{}{}<img src=\"http://10.0.0.1/inside.png\"><img src=\"file:///etc/passwd\">",
+        image("/good.png"),
+        image("/page"),
+        image("/moved.png")
+    );
+    let site = Site::start();
+    let id = site.send(json!({ "html_body": html })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let message = format!("/servers/{server}/messages/{id}");
+    browser.open(&site.path(&format!("{message}?view=preview"))).await;
+    browser.until("iframe.preview").await;
+    assert_eq!(remote.connections(), 0, "nothing is loaded unasked");
+    let cookie = site.cookie().await;
+    let preview = site.get(&format!("{message}/preview?images=1"), &cookie).await;
+    let text = preview.text();
+    assert_eq!(text.matches("data:image/png;base64,").count(), 1, "{text}");
+    assert!(text.contains(&remote.url("/page")) && text.contains("http://10.0.0.1/inside.png"), "{text}");
+    let policy = preview.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("sandbox; default-src 'none'; img-src data:"), "{policy}");
+    let seen = remote.received();
+    assert!(seen.iter().all(|request| request.header("cookie").is_none()), "{seen:?}");
+    browser.click(".toggles a[href*='images=1']").await;
+    browser.until_text("Pictures were loaded by the service").await;
+    browser.click(".toggles a[href*='dark=1']").await;
+    browser.until(".toggles a[href*='dark=1'][aria-current]").await;
+    browser.screenshot(&pictures().join("preview-dark.png")).await;
+    browser.click(".toggles a[href*='phone=1']").await;
+    browser.until("iframe.preview.narrow").await;
+    let dark = site.get(&format!("{message}/preview?dark=1"), &cookie).await.text();
+    assert!(dark.contains("invert(1)"), "{dark}");
+}

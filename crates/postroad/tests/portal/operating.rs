@@ -1,0 +1,219 @@
+//! Pages of those who run it: queue and gates, pools, reports, the operator's page, and problems on the overview.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::{Browser, SmtpClient};
+use serde_json::json;
+
+use crate::site::{Site, pictures, server_of};
+
+#[tokio::test]
+async fn sending_is_stopped_and_resumed_on_sqlite() {
+    stop_and_resume(Site::start()).await;
+}
+
+#[tokio::test]
+async fn sending_is_stopped_and_resumed_on_postgres() {
+    stop_and_resume(Site::start_on_postgres()).await;
+}
+
+async fn stop_and_resume(site: Site) {
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let queue = site.path(&format!("/servers/{server}/queue"));
+    browser.open(&queue).await;
+    browser.until_text("Nothing waits").await;
+    browser.fill("input[name=reason]", "the shop is being moved").await;
+    browser.fill("input[name=per_minute]", "many").await;
+    browser.click("form[action$='/queue/suspend'] button").await;
+    browser.until_text("should be a number").await;
+    browser.open(&queue).await;
+    browser.fill("input[name=reason]", "the shop is being moved").await;
+    browser.click("form[action$='/queue/suspend'] button").await;
+    browser.until_text("All mail of this server").await;
+    let id = site.send(json!({ "subject": "It waits" })).await;
+    browser.until_text("ann@example.net").await;
+    browser.until_text("It waits because").await;
+    assert!(browser.text("#queue tbody tr:last-child").await.contains("the shop is being moved"));
+    browser.screenshot(&pictures().join("queue-stopped.png")).await;
+    // The overview says so too, and leads there.
+    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.until_text("Sending is stopped or slowed by a gate: the shop is being moved").await;
+    browser.screenshot(&pictures().join("overview-problems.png")).await;
+    browser.click(".troubles a").await;
+    browser.click("form[action$='/queue/resume'] button").await;
+    browser.until_text("Lifted").await;
+    site.until(id, "Sent").await;
+    browser.until_text("Nothing waits").await;
+    // Both changes are in the audit log, with the reason.
+    browser.open(&site.path("/account/audit")).await;
+    browser.until_text("queue/suspend").await;
+    assert!(browser.page_text().await.contains("queue/resume"));
+}
+
+#[tokio::test]
+async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    browser.open(&site.path("/operator")).await;
+    browser.until_text("Nothing is stopped or slowed").await;
+    browser.click("details summary:has(+ form)").await;
+    browser.fill("input[name=scope]", "planet:mars").await;
+    browser.fill("form[action='/operator/suspend'] input[name=reason]", "they asked for a pause").await;
+    browser.click("form[action='/operator/suspend'] button").await;
+    browser.until_text("should be everything, pool:NAME").await;
+    browser.open(&site.path("/operator")).await;
+    browser.click("details summary:has(+ form)").await;
+    browser.fill("input[name=scope]", "domain:slow.example").await;
+    browser.fill("form[action='/operator/suspend'] input[name=reason]", "they asked for a pause").await;
+    browser.fill("form[action='/operator/suspend'] input[name=per_minute]", "30").await;
+    browser.click("form[action='/operator/suspend'] button").await;
+    browser.until_text("Mail to slow.example").await;
+    assert!(browser.page_text().await.contains("30 a minute"));
+    browser.screenshot(&pictures().join("operator-gate.png")).await;
+    browser.click("form[action='/operator/resume'] button").await;
+    browser.until_text("Nothing is stopped or slowed").await;
+    browser.open(&site.path("/operator/doctor")).await;
+    browser.until_text("It takes writes").await;
+    browser.open(&site.path("/operator/accounts")).await;
+    browser.fill("form.stack input[name=name]", "Second customer").await;
+    browser.click("form.stack button").await;
+    browser.until_text("Second customer").await;
+}
+
+#[tokio::test]
+async fn operator_makes_a_pool_and_warms_an_address_up() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/pools")).await;
+    browser.until_text("There is no pool").await;
+    browser.fill("form[action='/account/pools'] input[name=name]", "dedicated").await;
+    browser.click("form[action='/account/pools'] button").await;
+    browser.until_text("It has no addresses yet").await;
+    let add = "form[action='/account/pools/address']";
+    browser.click("details summary:has(+ form)").await;
+    browser.fill(&format!("{add} input[name=address]"), "somewhere").await;
+    browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
+    browser.click(&format!("{add} button")).await;
+    browser.until_text("should look like 192.0.2.1").await;
+    browser.click("details summary:has(+ form)").await;
+    browser.fill(&format!("{add} input[name=address]"), "192.0.2.7").await;
+    browser.fill(&format!("{add} input[name=helo]"), "mail1.example.com").await;
+    browser.click(&format!("{add} button")).await;
+    browser.until_text("Warming up").await;
+    browser.until_text("day 1").await;
+    browser.click("button[value=pause]").await;
+    browser.until_text("paused by hand").await;
+    browser.screenshot(&pictures().join("pools.png")).await;
+    browser.click("button[value=resume]").await;
+    browser.until("button[value=pause]").await;
+    browser.click(".rows a").await;
+    browser.until_text("Nothing was sent from this address yet").await;
+    browser.fill("input[name=weight]", "5").await;
+    browser.click("form[action$='/update'] button").await;
+    browser.until_text("Saved").await;
+    assert_eq!(browser.attribute("input[name=weight]", "value").await.as_deref(), Some("5"));
+    browser.screenshot(&pictures().join("pool-address.png")).await;
+}
+
+#[tokio::test]
+async fn reports_of_receivers_are_shown_by_source() {
+    let site = Site::start();
+    site.send(json!({})).await;
+    let host = return_path_host(&site).await;
+    mail_back(&site, &format!("dmarc-reports@{host}"), dmarc().as_bytes()).await;
+    mail_back(&site, &format!("tls-reports@{host}"), tls().as_bytes()).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = site.path(&format!("/servers/{server}/reports?domain=example.test&days=7"));
+    browser.open(&page).await;
+    // Reports are taken a moment after they were accepted.
+    reload_until(&browser, "192.0.2.1").await;
+    reload_until(&browser, "certificate-expired").await;
+    let text = browser.page_text().await;
+    assert!(text.contains("83.33 %") && text.contains("100.00 %"), "{text}");
+    assert!(text.contains("The certificate of the MX host has expired"), "{text}");
+    browser.screenshot(&pictures().join("reports-filled.png")).await;
+}
+
+async fn reload_until(browser: &Browser, text: &str) {
+    for _ in 0..200 {
+        if browser.page_text().await.contains(text) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        browser.reload().await;
+    }
+    panic!("the page never says {text:?}: {}", browser.page_text().await);
+}
+
+async fn return_path_host(site: &Site) -> String {
+    for _ in 0..200 {
+        let caught = site.client.get("/dev/messages").await.unwrap().json();
+        if let Some(path) = caught["messages"][0]["mail_from"].as_str() {
+            return path.split_once('@').unwrap().1.to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("nothing was caught");
+}
+
+fn dmarc() -> String {
+    let now = SystemClock.now().as_secs();
+    let row = |address: &str, count: u32, verdict: &str| {
+        format!(
+            "<record><row><source_ip>{address}</source_ip><count>{count}</count><policy_evaluated>\
+             <disposition>none</disposition><dkim>{verdict}</dkim><spf>fail</spf></policy_evaluated></row></record>"
+        )
+    };
+    format!(
+        "<feedback><report_metadata><org_name>isp.example</org_name><report_id>1</report_id><date_range>\
+         <begin>{}</begin><end>{}</end></date_range></report_metadata>\
+         <policy_published><domain>example.test</domain><p>none</p></policy_published>{}{}</feedback>",
+        now - 90_000,
+        now - 3_600,
+        row("192.0.2.1", 10, "pass"),
+        row("198.51.100.7", 2, "fail"),
+    )
+}
+
+fn tls() -> String {
+    let now = SystemClock.now();
+    let day = Duration::from_hours(24);
+    json!({
+        "organization-name": "isp.example",
+        "date-range": { "start-datetime": now.minus(day).to_rfc3339(), "end-datetime": now.to_rfc3339() },
+        "report-id": "7",
+        "policies": [{
+            "policy": { "policy-type": "sts", "policy-domain": "example.test" },
+            "summary": { "total-successful-session-count": 100, "total-failure-session-count": 4 },
+            "failure-details": [{ "result-type": "certificate-expired", "failed-session-count": 4 }],
+        }],
+    })
+    .to_string()
+}
+
+/// Gzipped, as receivers send them.
+async fn mail_back(site: &Site, to: &str, file: &[u8]) {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(file).unwrap();
+    let packed = BASE64_STANDARD.encode(encoder.finish().unwrap());
+    let lines: Vec<&str> =
+        packed.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let message = format!(
+        "From: reports@isp.example\r\nSubject: Report\r\nContent-Type: application/gzip; name=report.gz\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n{}\r\n.",
+        lines.join("\r\n")
+    );
+    let mut client = SmtpClient::connect(site.bounce_address()).await;
+    for line in ["MAIL FROM:<>", &format!("RCPT TO:<{to}>"), "DATA", &message] {
+        let reply = client.say(line).await;
+        assert!(reply.starts_with('2') || reply.starts_with('3'), "{line}: {reply}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What is shown without signing in: the link for whoever edits the DNS, and the address of the request inspector. And the
+//! code that an authenticator app scans.
+
+use postroad_testkit::Browser;
+use serde_json::json;
+
+use crate::site::{Site, form_token, pictures, server_of};
+
+#[tokio::test]
+async fn records_of_a_domain_are_shown_by_a_link_without_signing_in() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.fill("input[name=name]", "shared.test").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("_domainkey.shared.test").await;
+    browser.click("form[action$='/share'] button").await;
+    browser.until_text("Send this link").await;
+    let link = browser.text("section.card .secret").await;
+    assert!(link.starts_with(&site.path("/dns/")), "{link}");
+    let stranger = Browser::start().await;
+    stranger.open(&link).await;
+    stranger.until_text("DNS records of shared.test").await;
+    stranger.until_text("_domainkey.shared.test").await;
+    assert!(!stranger.has("form").await && !stranger.has("nav").await, "there is nothing to change");
+    stranger.screenshot(&pictures().join("dns-link.png")).await;
+    stranger.set_size(390, 844).await;
+    stranger.screenshot(&pictures().join("dns-link-phone.png")).await;
+    assert_eq!(stranger.console().await, [""; 0]);
+    let path = link.strip_prefix(&site.url).unwrap();
+    let zone = site.client.get(&format!("{path}/zone")).await.unwrap();
+    assert!(zone.text().contains("._domainkey.shared.test."), "{}", zone.text());
+    // It opens nothing else, and a link that was changed opens nothing.
+    stranger.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
+    stranger.until("input[name=password]").await;
+    let (head, last) = path.split_at(path.len() - 2);
+    let changed = format!("{head}{}", if last == "AA" { "BB" } else { "AA" });
+    for wrong in [changed.as_str(), "/dns/x", "/dns/%00", &format!("/dns/{}", "A".repeat(5_000))] {
+        let reply = site.client.get(wrong).await.unwrap();
+        assert_eq!(reply.status, 404, "{wrong}");
+    }
+    // Not after the domain is gone.
+    browser.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
+    browser.click("form[action$='/delete'] button").await;
+    browser.accept_question().await;
+    browser.until_text("Removed").await;
+    assert_eq!(site.client.get(path).await.unwrap().status, 404);
+}
+
+#[tokio::test]
+async fn inspector_shows_what_webhooks_post() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = site.path(&format!("/servers/{server}/webhooks/inspector"));
+    browser.open(&page).await;
+    browser.click(".empty button").await;
+    browser.until_text("Waiting for a request").await;
+    let address = browser.text("section.card .secret").await;
+    browser.click("section.card form[action$='/webhooks'] button").await;
+    browser.until_text("Copy the secret now").await;
+    browser.open(&page).await;
+    browser.until_text("Waiting for a request").await;
+    site.send(json!({ "subject": "Look at me" })).await;
+    browser.until_text("message.accepted").await;
+    browser.until_text("message.delivered").await;
+    let text = browser.page_text().await;
+    assert!(text.contains("webhook-signature") && text.contains("Look at me"), "{text}");
+    browser.screenshot(&pictures().join("inspector.png")).await;
+    assert_eq!(browser.console().await, [""; 0]);
+    // Others cannot find it, and nothing but the page of its server shows it.
+    let path = address.strip_prefix(&site.url).unwrap();
+    let reply = site.post(&format!("{path}?status=503"), &[], "a=1").await;
+    assert_eq!(reply.status, 503);
+    browser.until_text("answered 503").await;
+    assert_eq!(site.post("/inspect/AAAAAAAAAAAAAAAAAAAAAAAA", &[], "a=1").await.status, 404);
+    assert_eq!(site.post(path, &[], &"x".repeat(2 << 20)).await.status, 404, "far too much");
+    assert_eq!(site.post(path, &[], &"x".repeat(100_000)).await.status, 200);
+    browser.until_text("longer than is kept").await;
+    browser.click("form[action$='/clear'] button").await;
+    browser.until_text("Waiting for a request").await;
+}
+
+#[tokio::test]
+async fn key_of_an_authenticator_app_is_a_picture_too() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/you")).await;
+    browser.click("form[action='/account/you/app'] button").await;
+    browser.until("svg.qr").await;
+    let secret = browser.text("form[action$='/enable'] .secret").await;
+    assert!(secret.len() >= 32, "{secret}");
+    browser.screenshot(&pictures().join("you-app.png")).await;
+    assert_eq!(browser.console().await, [""; 0], "the page runs and styles nothing inline");
+    let cookie = site.cookie().await;
+    let page = site.get("/account/you", &cookie).await;
+    assert!(!page.text().contains(&secret), "it is shown once");
+    assert!(!form_token(&page).is_empty());
+}
