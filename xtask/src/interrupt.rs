@@ -3,6 +3,7 @@
 //! The child gets its own process group, so that an interrupt reaches it and everything it started (test
 //! binaries, daemons under test) before their database is stopped.
 
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -35,11 +36,23 @@ impl Interrupts {
     }
 
     /// Returns the exit code that a shell would report.
-    pub(crate) fn run(&mut self, mut command: Command) -> anyhow::Result<u8> {
-        // A background group that reads from the terminal would be stopped.
-        command.stdin(Stdio::null()).process_group(0);
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+    pub(crate) fn run(&mut self, command: Command) -> anyhow::Result<u8> {
+        let child = start(command)?;
+        self.wait(child)
+    }
+
+    /// As `run`; prints the child's standard output, and returns it as well.
+    pub(crate) fn run_and_read(&mut self, mut command: Command) -> anyhow::Result<(u8, String)> {
+        command.stdout(Stdio::piped());
+        let mut child = start(command)?;
+        let output = child.stdout.take().context("the output is not piped")?;
+        let reader = std::thread::spawn(move || print_and_keep(output));
+        let code = self.wait(child)?;
+        let text = reader.join().map_err(|_| anyhow::anyhow!("reading the output failed"))??;
+        Ok((code, text))
+    }
+
+    fn wait(&mut self, mut child: Child) -> anyhow::Result<u8> {
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(exit_code(status));
@@ -52,6 +65,24 @@ impl Interrupts {
             sleep(POLL_INTERVAL);
         }
     }
+}
+
+fn start(mut command: Command) -> anyhow::Result<Child> {
+    // A background group that reads from the terminal would be stopped.
+    command.stdin(Stdio::null()).process_group(0);
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.spawn().with_context(|| format!("cannot start {program}"))
+}
+
+fn print_and_keep(output: impl Read) -> std::io::Result<String> {
+    let mut kept = String::new();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        writeln!(std::io::stdout(), "{line}")?;
+        kept.push_str(&line);
+        kept.push('\n');
+    }
+    Ok(kept)
 }
 
 fn stop(child: &mut Child, signal_name: &str) -> anyhow::Result<()> {
@@ -96,6 +127,8 @@ mod tests {
         let mut interrupts = Interrupts::listen().unwrap();
         assert_eq!(interrupts.run(shell("exit 7")).unwrap(), 7);
         assert_eq!(interrupts.run(shell("kill -9 $$")).unwrap(), 137);
+        let (code, text) = interrupts.run_and_read(shell("echo one; echo two; exit 3")).unwrap();
+        assert_eq!((code, text.as_str()), (3, "one\ntwo\n"));
 
         let mut child = shell("sleep 600 & wait").process_group(0).spawn().unwrap();
         let group = child.id().to_string();

@@ -46,7 +46,9 @@ both_engines! {
         let world = outside.start(engine, &[]);
         let id = world.accepted_id(&to("ann@shop.example")).await;
         world.until_status(id, "Sent").await;
-        let items = items(&world, id).await;
+        let mut items = items(&world, id).await;
+        // A slow machine may add a second wait before an attempt, for DNS or a connection.
+        items.retain(|item| !item["data"]["seconds"].is_number());
         assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
         let dns = items[1]["data"]["answer"].as_str().unwrap();
         assert!(dns.starts_with("MX 10 mx.shop.example; mx.shop.example is 127.0.0."), "{dns}");
