@@ -208,7 +208,8 @@
         event.preventDefault();
         take(box.children[chosen].querySelector("code").textContent);
       } else if (event.key === "Escape") {
-        event.stopPropagation();
+        // Else the browser empties the field.
+        event.preventDefault();
         close();
       }
     });

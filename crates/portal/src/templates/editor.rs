@@ -110,6 +110,7 @@ impl EditorPage {
     }
 
     /// Likewise, in the language at this place of the form.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn bad_lines_of(&self, part: &str, at: &usize) -> String {
         self.bad_lines(&format!("locale_{part}_{at}"))
     }

@@ -56,14 +56,15 @@ impl Config {
         self.guarded_client(dev, settings)
     }
 
-    fn guarded_client(&self, dev: bool, settings: GuardedHttpSettings) -> anyhow::Result<GuardedHttp> {
-        let mut allowed = self.webhooks.allow.clone();
+    fn guarded_client(&self, dev: bool, mut settings: GuardedHttpSettings) -> anyhow::Result<GuardedHttp> {
+        settings.allowed.clone_from(&self.webhooks.allow);
         if dev {
             let loopback = Ipv4Net::new(Ipv4Addr::LOCALHOST, 8).expect("8 is a prefix length of IPv4");
-            allowed.extend([loopback.into(), IpNet::from(std::net::IpAddr::from(Ipv6Addr::LOCALHOST))]);
+            settings
+                .allowed
+                .extend([loopback.into(), IpNet::from(std::net::IpAddr::from(Ipv6Addr::LOCALHOST))]);
         }
         let tls = ClientTls::new(self.webhooks.ca_file.as_deref()).context("`webhooks.ca_file`")?;
-        let settings = GuardedHttpSettings { allowed, ..settings };
         Ok(GuardedHttp::new(self.dns()?, tls.verified(), settings))
     }
 

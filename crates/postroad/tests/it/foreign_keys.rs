@@ -218,6 +218,9 @@ async fn ask(world: &World, question: Question) {
     }
 }
 
+/// A call: with which key, and its body.
+type Asked<'a> = (Key<'a>, Value);
+
 both_engines! {
     async fn no_endpoint_shows_or_changes_a_thing_of_another_account(world: World) {
         let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
@@ -240,7 +243,7 @@ both_engines! {
         let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
         let absent = json!({ "id": ABSENT });
         let unknown = "A".repeat(one.server_keys[0].len());
-        let pairs: [(&str, [(Key<'_>, Value); 2], usize); 3] = [
+        let pairs: [(&str, [Asked<'_>; 2], usize); 3] = [
             ("servers/get", [(account, json!({ "id": zebra.servers[0] })), (account, absent.clone())], 101),
             ("messages/message", [(server, json!({ "id": message })), (server, absent.clone())], 101),
             // Few, because bad keys are slowed down by and by.
