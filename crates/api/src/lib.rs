@@ -32,6 +32,7 @@ mod jobs;
 mod json;
 mod memory;
 mod messages;
+mod mta_sts;
 mod openapi;
 mod page;
 mod params;

@@ -19,7 +19,7 @@ use crate::openapi::openapi_json;
 use crate::state::ApiState;
 use crate::{
     account, account_keys, analytics, credentials, customers, domains, events, health, ip_pools, jobs,
-    messages, send, server_settings, servers, suppressions, templates, users, webhooks,
+    messages, mta_sts, send, server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
@@ -134,6 +134,7 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route("/api/", any(endpoint::unknown))
         .route("/api/{*rest}", any(endpoint::unknown))
         .route(webhooks::jwks::PATH, get(webhooks::jwks::serve))
+        .route(mta_sts::PATH, get(mta_sts::serve))
         .route(health::PATH, get(async || health::live()))
         .route("/ready", get(health::ready))
         .fallback(async || not_found())

@@ -63,9 +63,7 @@ pub use postroad_mail::{
 };
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
-pub use returns::{
-    AddressRefusal, Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail,
-};
+pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
@@ -157,8 +155,10 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Limits on one request and one message.
     limits: Limits,
-    /// Host name of this installation, used in return paths and Message-IDs.
+    /// Host name of this node, used in `Received` and Message-IDs.
     hostname: DomainName,
+    /// Host name of the installation as it was when this node started.
+    installation_host: OnceLock<DomainName>,
     /// Domain whose recipients are simulated, not delivered to (contract 3).
     simulator_domain: DomainName,
     /// Give new domains a second DKIM key.
@@ -246,6 +246,7 @@ impl App {
                 clock,
                 limits,
                 hostname,
+                installation_host: OnceLock::new(),
                 simulator_domain,
                 dkim_ed25519,
                 pools: ttl_cache::TtlCache::default(),

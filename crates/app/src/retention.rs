@@ -116,6 +116,7 @@ impl App {
         removed.push(("search index", in_steps(|| store.remove_old_search_rows()).await?));
         let ended_before = now.minus(JOBS_KEPT);
         removed.push(("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await?));
+        removed.push(("domain reports", in_steps(|| store.remove_old_domain_reports()).await?));
         removed.push(("counters", self.remove_old_counters(now).await?));
         let told: Vec<String> = removed
             .iter()

@@ -61,7 +61,7 @@ const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 /// Names and keys of this installation.
 pub struct Identity {
     pub return_path_secret: [u8; 32],
-    /// Signs the mail of domains whose own key does not.
+    /// Signs the mail of domains whose own key does not, with the installation's name, which return paths have too.
     pub dkim: Signer,
 }
 
@@ -287,8 +287,9 @@ fn preparer(
     store: &Store,
     clock: &Arc<dyn Clock>,
 ) -> Result<Preparer, StartError> {
-    let return_domain = DomainName::parse(&format!("rp.{}", settings.hostname))
-        .map_err(|e| StartError::Hostname(format!("rp.{} is no host name: {e}", settings.hostname)))?;
+    let host = identity.dkim.domain();
+    let return_domain = DomainName::parse(&format!("rp.{host}"))
+        .map_err(|e| StartError::Hostname(format!("rp.{host} is no host name: {e}")))?;
     let signing = if settings.dkim {
         Some(SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?)
     } else {

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der, PublicKeyX509Der};
+use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rsa::{KeyPair, KeySize};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+use crate::dkim::ShortRsaKey;
 
 /// The public half of an Ed25519 key begins so in X.509 form (RFC 8410 4); the 32 bytes of the key follow.
 const ED25519_SPKI_START: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -20,8 +23,8 @@ pub enum DkimAlgorithm {
     Ed25519,
 }
 
-/// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS. Ed25519 for a
-/// second signature only.
+/// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS. Keys that are brought
+/// along may have 1024 bits, as those of Postal do. Ed25519 for a second signature only.
 pub struct DkimKey {
     private_pkcs8_der: Vec<u8>,
     public_spki_der: Vec<u8>,
@@ -31,7 +34,7 @@ pub struct DkimKey {
 pub enum DkimKeyError {
     #[error("a key could not be generated")]
     Generate,
-    #[error("this is neither an RSA private key of at least 2048 bits nor an Ed25519 one in PKCS #8")]
+    #[error("this is neither an RSA private key of at least 1024 bits nor an Ed25519 one in PKCS #8")]
     Rejected,
     #[error("the key could not be encoded")]
     Encode,
@@ -41,7 +44,7 @@ pub enum DkimKeyError {
     NoPem,
     #[error("the key is encrypted; decrypt it first (`openssl pkey -in key.pem`)")]
     Encrypted,
-    #[error("the RSA key is too short: receivers want 2048 bits or more (RFC 8301)")]
+    #[error("the RSA key is too short: receivers want 1024 bits at the least, better 2048 (RFC 8301)")]
     TooShort,
 }
 
@@ -59,6 +62,7 @@ impl DkimKey {
     pub fn from_pkcs8_der(der: &[u8]) -> Result<Self, DkimKeyError> {
         match KeyPair::from_pkcs8(der) {
             Ok(pair) => Self::from_pair(&pair),
+            Err(error) if is_short(&error) => Self::from_short(ShortRsaKey::from_pkcs8(der)),
             Err(_) => {
                 Self::from_ed25519_pair(&Ed25519KeyPair::from_pkcs8(der).map_err(|_| DkimKeyError::Rejected)?)
             }
@@ -76,8 +80,10 @@ impl DkimKey {
         };
         match rsa {
             Ok(pair) => Self::from_pair(&pair),
-            // What the library says of an RSA key that is one, but small.
-            Err(error) if error.to_string() == "TooSmall" => Err(DkimKeyError::TooShort),
+            Err(error) if is_short(&error) && label == "PRIVATE KEY" => {
+                Self::from_short(ShortRsaKey::from_pkcs8(&der))
+            }
+            Err(error) if is_short(&error) => Self::from_short(ShortRsaKey::from_pkcs1(&der)),
             Err(_) => Self::from_ed25519_pair(
                 &Ed25519KeyPair::from_pkcs8(&der).map_err(|_| DkimKeyError::Rejected)?,
             ),
@@ -96,6 +102,12 @@ impl DkimKey {
         let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| DkimKeyError::Encode)?;
         let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| DkimKeyError::Encode)?;
         Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
+    }
+
+    fn from_short(key: Option<ShortRsaKey>) -> Result<Self, DkimKeyError> {
+        let key = key.ok_or(DkimKeyError::TooShort)?;
+        let (private_pkcs8_der, public_spki_der) = key.to_der().ok_or(DkimKeyError::Encode)?;
+        Ok(Self { private_pkcs8_der, public_spki_der })
     }
 
     fn from_ed25519_pair(pair: &Ed25519KeyPair) -> Result<Self, DkimKeyError> {
@@ -118,6 +130,11 @@ impl fmt::Debug for DkimKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DkimKey").field("public", &STANDARD.encode(&self.public_spki_der)).finish()
     }
+}
+
+/// Whether the library says that it is an RSA key, but a short one.
+fn is_short(error: &KeyRejected) -> bool {
+    error.to_string() == "TooSmall"
 }
 
 /// Label and content of the first PEM block (RFC 7468).
@@ -215,9 +232,7 @@ mod tests {
         assert_eq!(read.public_spki_der(), key.public_spki_der());
     }
 
-    #[test]
-    fn what_is_wrong_with_a_pem_key_is_said() {
-        let small = "-----BEGIN RSA PRIVATE KEY-----
+    const SHORT: &str = "-----BEGIN RSA PRIVATE KEY-----
 MIICWwIBAAKBgQC7fYFntnOYxIR9xWXxBMmDJBY3tmckoQZ0EoUqQElgEu6gtx+U
 hjfBu/QxZBiRGeAmdAnI3cc0GcQrYDUNL8WgtCaUyOVkBk20OatidKK3Qh6I6o4p
 G3e20MiGzrg1FFpgLt2cWf413Kf27Bk7YIgFtRR9JlJ4L/QIAatop6zlvQIDAQAB
@@ -232,8 +247,30 @@ sIFdFU/52dIaiRlvSU2tyPa/8t/c8ORoEaGzjyeUFT5kFtXsG2cVtHnSMLyf9nCU
 35nj70lpUJKaoIU/XQJAJ0pgs7pMYt+iEa03xn7Tt2BP2qIz8Fwv1zoan+WzR0vL
 jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
 -----END RSA PRIVATE KEY-----";
+
+    #[test]
+    fn a_key_of_1024_bits_can_be_brought_along() {
+        let key = DkimKey::from_pem(SHORT).unwrap();
+        assert_eq!(key.algorithm(), DkimAlgorithm::Rsa);
+        let stored = DkimKey::from_pkcs8_der(key.private_pkcs8_der()).unwrap();
+        assert_eq!(stored.public_spki_der(), key.public_spki_der());
+        let read = DkimKey::from_pem(&pem("PRIVATE KEY", key.private_pkcs8_der())).unwrap();
+        assert_eq!(read.public_spki_der(), key.public_spki_der());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_pem_key_is_said() {
+        let shorter = "-----BEGIN RSA PRIVATE KEY-----
+MIIBOwIBAAJBAMGkBG/II6P8sgnNvFpWZdhTgdF++l3aNY4rKF7HEW6wLDnEkYf/
+yGBS988MagvZF8TXemTGF+NZW+Qu7TL0niUCAwEAAQJBAMGO1pR5xQ51V+2uxfiy
+5givqFMljtPje6cJgsgCSm2NUm1i85jxjFbVSI1u9vLQsq4w5yV5R8qTFQXs6XNb
+o2ECIQD3zvLZNn6Q0zMl4TfgwHyOFUwx01TojQ2BVav/0tMUvQIhAMgKrjOWnFwh
+mdtqHSCRiUrpCMN3Bvjesl3FV8ZywWmJAiAp1NZr0mYlHnHY6B7dosCj33aARrNj
+mkP4XDTvt3AIZQIgWTLiAKDs8ewNthf4Cvi6VovY24fstPZgZI3FmPi8o7kCIQCI
+mYOsctbR/dFLm2V2+cLxo6UMlFUJg2qQsjIB6sbe5g==
+-----END RSA PRIVATE KEY-----";
         let error = |text: &str| DkimKey::from_pem(text).unwrap_err();
-        assert_eq!(error(small), DkimKeyError::TooShort);
+        assert_eq!(error(shorter), DkimKeyError::TooShort);
         assert_eq!(error("no key"), DkimKeyError::NoPem);
         assert_eq!(error(&pem("CERTIFICATE", b"x")), DkimKeyError::NoPem);
         assert_eq!(error(&pem("PRIVATE KEY", b"x")), DkimKeyError::Rejected);

@@ -96,7 +96,7 @@ impl Service {
         });
         let delivery = Delivery::start(
             config.delivery_settings(dev)?,
-            own_identity(config, &app).await?,
+            own_identity(&app).await?,
             store.clone(),
             Arc::new(SystemClock),
         )
@@ -339,11 +339,10 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
 }
 
 /// Secrets of return paths and of the installation's DKIM signature.
-async fn own_identity(config: &Config, app: &App) -> anyhow::Result<Identity> {
+async fn own_identity(app: &App) -> anyhow::Result<Identity> {
     let installation = app.installation().await?;
-    let dkim =
-        Signer::rsa(&installation.dkim_selector, config.hostname.clone(), &installation.dkim_private_pkcs8)
-            .context("the installation's DKIM key is not usable")?;
+    let dkim = Signer::rsa(&installation.dkim_selector, app.host().clone(), &installation.dkim_private_pkcs8)
+        .context("the installation's DKIM key is not usable")?;
     Ok(Identity { return_path_secret: installation.return_path_secret, dkim })
 }
 

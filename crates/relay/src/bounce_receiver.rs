@@ -29,8 +29,8 @@ impl BounceReceiver {
 
     pub(crate) fn recipient(&self, rcpt: &RcptTo) -> Reply {
         match self.receiver.recognise(&rcpt.address) {
-            Ok(_) => StandardReply::RecipientOk.into(),
-            Err(refusal) => replies::address_refused(refusal),
+            Some(_) => StandardReply::RecipientOk.into(),
+            None => replies::no_return_path(),
         }
     }
 
@@ -40,7 +40,7 @@ impl BounceReceiver {
         // The memory share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
         let to: Vec<Destination> =
-            envelope.rcpt_to.iter().filter_map(|rcpt| self.receiver.recognise(&rcpt.address).ok()).collect();
+            envelope.rcpt_to.iter().filter_map(|rcpt| self.receiver.recognise(&rcpt.address)).collect();
         let mail = ReturnedMail {
             mail_from: envelope.mail_from.path.as_str().to_owned(),
             bytes: Bytes::from(bytes),

@@ -1,6 +1,6 @@
 //! SMTP replies to refusals of `app`, in one table.
 
-use postroad_app::{AddressRefusal, LoginFailure, Refusal, ReportProblem, ReturnRefusal};
+use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;
 use postroad_smtp::Reply;
 use postroad_smtp::server::StandardReply;
@@ -66,18 +66,8 @@ pub(crate) fn routed_recipient() -> Reply {
     one_line(553, "5.1.3 Routes in addresses are not accepted")
 }
 
-pub(crate) fn address_refused(refusal: AddressRefusal) -> Reply {
-    match refusal {
-        AddressRefusal::Unknown => no_return_path(),
-        AddressRefusal::NoOperator => one_line(
-            550,
-            "5.1.1 Nobody reads mail to this address here; complaints of feedback loops go to fbl@",
-        ),
-    }
-}
-
 /// The same text for every unknown address, so that it reveals nothing about valid ones.
-fn no_return_path() -> Reply {
+pub(crate) fn no_return_path() -> Reply {
     one_line(550, "5.7.1 No mail is taken for this address, and none is relayed")
 }
 
@@ -88,6 +78,10 @@ pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
         ReturnRefusal::ForeignComplaint => {
             one_line(554, "5.7.1 The report encloses no message that was sent from here")
         }
+        ReturnRefusal::NoOperator => one_line(
+            550,
+            "5.1.1 Nobody reads mail to this address here; only complaints of feedback loops are taken",
+        ),
         ReturnRefusal::Loop => one_line(554, "5.4.6 The message is in a mail loop"), // RFC 3463 3.5
         ReturnRefusal::NotForwardable(problem) => one_line(554, &format!("5.6.0 {problem}")),
         ReturnRefusal::BadReport(ReportProblem::TooLarge) => one_line(552, "5.3.4 The report is too large"),

@@ -58,6 +58,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     29 => "0029_pool_owners.sql",
     30 => "0030_users.sql",
     31 => "0031_account_ceilings.sql",
+    32 => "0032_report_age.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

@@ -23,7 +23,7 @@ use crate::{idempotency, json};
 )]
 pub(crate) struct CreateDomainIn {
     name: String,
-    /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 2048 bits or more, or Ed25519). One is made if left out.
+    /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). One is made if left out.
     private_key: Option<String>,
     /// The selector of the DKIM key's record. One is made up if left out.
     selector: Option<String>,

@@ -3,8 +3,11 @@
 //! On failure (store unavailable) it tries again at the next turn. Stopping breaks checks off: nothing of them is recorded,
 //! and they are due again a few minutes later.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
+use postroad_model::AccountId;
 use tokio::task::JoinSet;
 
 use crate::App;
@@ -23,15 +26,14 @@ pub struct DomainCheckTask {
 impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
-            let mut running = JoinSet::new();
+            let mut running = Running::default();
             loop {
-                let has_more = app.begin_checks(&mut running).await;
-                // With all permits in use, go on as soon as one check ends; otherwise look for due domains periodically.
+                app.begin_checks(&mut running).await;
+                // A check that ends makes room for another one.
                 tokio::select! {
-                    Some(_) = running.join_next(), if has_more => {}
+                    () = running.one_ends(), if !running.checks.is_empty() => {}
                     () = tokio::time::sleep(EVERY) => {}
                 }
-                while running.try_join_next().is_some() {}
             }
         });
         Self { task }
@@ -48,32 +50,61 @@ impl Drop for DomainCheckTask {
     }
 }
 
+/// Checks that have not ended, counted by account.
+#[derive(Default)]
+struct Running {
+    checks: JoinSet<AccountId>,
+    by_account: HashMap<AccountId, usize>,
+}
+
+impl Running {
+    async fn one_ends(&mut self) {
+        // None panics: a check that fails is told in the log.
+        if let Some(Ok(account)) = self.checks.join_next().await {
+            self.end(account);
+        }
+        while let Some(Ok(account)) = self.checks.try_join_next() {
+            self.end(account);
+        }
+    }
+
+    fn end(&mut self, account: AccountId) {
+        if let Entry::Occupied(mut count) = self.by_account.entry(account) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
 impl App {
-    /// Begins as many checks as there is room for; whether more may be due.
-    async fn begin_checks(&self, running: &mut JoinSet<()>) -> bool {
+    /// Begins as many checks as there is room for.
+    async fn begin_checks(&self, running: &mut Running) {
         if let Err(error) = self.inner.store.tell_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }
-        let room = AT_ONCE_MAX - running.len();
+        let room = AT_ONCE_MAX - running.checks.len();
         if room == 0 {
-            return true;
+            return;
         }
-        let due = match self.inner.store.claim_due_domain_checks(room).await {
+        let claiming = self.inner.store.claim_due_domain_checks(room, running.by_account.clone());
+        let due = match claiming.await {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(%error, "reading due domain checks failed; retrying");
-                return false;
+                return;
             }
         };
-        let has_more = due.len() == room;
-        for id in due {
+        for (id, account) in due {
             let app = self.clone();
-            running.spawn(async move {
+            *running.by_account.entry(account).or_default() += 1;
+            running.checks.spawn(async move {
                 if let Err(error) = app.run_check(id).await {
                     tracing::warn!(domain.id = %id, %error, "domain check was not recorded; it is repeated in a few minutes");
                 }
+                account
             });
         }
-        has_more
     }
 }

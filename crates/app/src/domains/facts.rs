@@ -115,6 +115,10 @@ impl App {
             return self.inner.store.set_setting(INSTALLATION_HOST, Some(own)).await;
         }
         let stored = self.inner.store.setting_or_insert(INSTALLATION_HOST, own.clone()).await?;
+        if let Ok(host) = DomainName::parse(&stored) {
+            // It starts once, so nothing is there yet.
+            let _ = self.inner.installation_host.set(host);
+        }
         if stored != own {
             tracing::warn!(
                 hostname = own,
@@ -124,6 +128,12 @@ impl App {
             );
         }
         Ok(())
+    }
+
+    /// The same, as it was when this node started: in return paths, in the installation's signatures, and of the addresses
+    /// that take complaints and reports.
+    pub fn host(&self) -> &DomainName {
+        self.inner.installation_host.get().unwrap_or(&self.inner.hostname)
     }
 
     /// Changes the host name that customers' records lead to.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::App;
 
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
-/// Reports that are read at once.
-const PAGE: usize = 200;
+/// Reports that are read at once: their details are parsed without a pause for others.
+const PAGE: usize = 50;
 /// Sources and kinds of failures listed by themselves; the rest is in the totals only.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;

@@ -30,63 +30,59 @@ pub enum Destination {
     Reports,
     /// Complaints, and nothing else.
     Feedback { address: String },
-    /// Complaints; everything else goes to the operator.
+    /// Complaints; everything else goes to the operator, if they have named an address of theirs.
     Operator { address: String },
-}
-
-/// Why mail to an address is refused before its content is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AddressRefusal {
-    /// Postroad did not issue the address.
-    Unknown,
-    /// People are meant to reach the operator there, who has named no address of theirs.
-    NoOperator,
 }
 
 /// Recognises the addresses of one installation.
 #[derive(Debug)]
 pub(super) struct Addresses {
     pub(super) key: ReturnPathKey,
-    hostname: DomainName,
-    /// Domain of return paths: `rp.<hostname>`.
-    pub(super) return_domain: String,
+    /// The names of the installation and of this node, which are often the same.
+    hosts: [DomainName; 2],
+    /// Domains of return paths: `rp.<host>`.
+    pub(super) return_domains: [String; 2],
     settings: FeedbackSettings,
 }
 
 impl Addresses {
-    pub(super) fn new(key: ReturnPathKey, hostname: DomainName, settings: FeedbackSettings) -> Self {
-        Self { key, return_domain: format!("rp.{hostname}"), hostname, settings }
+    pub(super) fn new(key: ReturnPathKey, hosts: [DomainName; 2], settings: FeedbackSettings) -> Self {
+        let return_domains = hosts.each_ref().map(|host| format!("rp.{host}"));
+        Self { key, hosts, return_domains, settings }
     }
 
-    pub(super) fn recognise(&self, address: &EmailAddress) -> Result<Destination, AddressRefusal> {
+    /// Names that reports of receivers may be about, beside customers' domains.
+    pub(super) fn own_names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(DomainName::as_str).chain(self.return_domains.iter().map(String::as_str))
+    }
+
+    /// `None` if Postroad did not issue the address.
+    pub(super) fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         let local_part = address.local_part();
         let is_named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(local_part));
         let domain = address.domain().as_str();
-        let is_return_domain = domain == self.return_domain;
+        let is_return_domain = self.return_domains.iter().any(|own| own == domain);
         if is_return_domain && is_named(&REPORT_ADDRESSES) {
-            return Ok(Destination::Reports);
+            return Some(Destination::Reports);
         }
-        let is_own = is_return_domain || domain == self.hostname.as_str();
+        let is_own = is_return_domain || self.hosts.iter().any(|host| host == address.domain());
         // A customer's own name for bounces. The MAC says that we gave the address out, or that the complaint is about a message
         // of ours; whether the name leads here today does not matter to mail that left when it did.
         let is_customers = domain.starts_with("rp.");
         let is_configured =
             self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());
         if (is_own || is_configured) && is_named(&OPERATOR_ADDRESSES) {
-            return match self.settings.forward_to {
-                Some(_) => Ok(Destination::Operator { address: address.as_str().to_owned() }),
-                None => Err(AddressRefusal::NoOperator),
-            };
+            return Some(Destination::Operator { address: address.as_str().to_owned() });
         }
         if is_configured || (is_own || is_customers) && is_named(&[FEEDBACK_ADDRESS]) {
-            return Ok(Destination::Feedback { address: address.as_str().to_owned() });
+            return Some(Destination::Feedback { address: address.as_str().to_owned() });
         }
         if !is_customers {
-            return Err(AddressRefusal::Unknown);
+            return None;
         }
-        let (server_id, message_id) = self.key.parse(local_part).ok_or(AddressRefusal::Unknown)?;
+        let (server_id, message_id) = self.key.parse(local_part)?;
         let address = address.as_str().to_owned();
-        Ok(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
+        Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
     }
 }
 
@@ -106,35 +102,37 @@ mod tests {
 
     use super::*;
 
-    fn addresses(forward_to: Option<&str>) -> Addresses {
+    fn addresses() -> Addresses {
         let parse = |text: &str| EmailAddress::parse(text).unwrap();
         let settings = FeedbackSettings {
             addresses: vec![parse("complaints@company.example"), parse("abuse@company.example")],
-            forward_to: forward_to.map(parse),
+            forward_to: None,
         };
-        let hostname = DomainName::parse("mx.example").unwrap();
-        Addresses::new(ReturnPathKey::new(&[7; 32]), hostname, settings)
+        let hosts = ["mx.example", "node2.example"].map(|name| DomainName::parse(name).unwrap());
+        Addresses::new(ReturnPathKey::new(&[7; 32]), hosts, settings)
     }
 
     fn kind(addresses: &Addresses, address: &str) -> &'static str {
         match addresses.recognise(&EmailAddress::parse(address).unwrap()) {
-            Ok(Destination::ReturnPath(_)) => "return path",
-            Ok(Destination::Reports) => "reports",
-            Ok(Destination::Feedback { .. }) => "feedback",
-            Ok(Destination::Operator { .. }) => "operator",
-            Err(AddressRefusal::Unknown) => "unknown",
-            Err(AddressRefusal::NoOperator) => "no operator",
+            Some(Destination::ReturnPath(_)) => "return path",
+            Some(Destination::Reports) => "reports",
+            Some(Destination::Feedback { .. }) => "feedback",
+            Some(Destination::Operator { .. }) => "operator",
+            None => "unknown",
         }
     }
 
     #[test]
     fn every_address_has_one_purpose() {
-        let known = addresses(Some("ops@company.example"));
+        let known = addresses();
         let path = known.key.local_part(ServerId(1), MessageId(2), &MessageToken("aB3dE5fG7hI9jK1l".into()));
         for (address, expected) in [
             ("fbl@mx.example", "feedback"),
             ("FBL@rp.mx.example", "feedback"),
             ("fbl@rp.customer.example", "feedback"),
+            ("fbl@node2.example", "feedback"),
+            ("postmaster@node2.example", "operator"),
+            ("tls-reports@rp.node2.example", "reports"),
             ("fbl@customer.example", "unknown"),
             ("complaints@company.example", "feedback"),
             ("fbl@company.example", "unknown"),
@@ -152,14 +150,5 @@ mod tests {
         ] {
             assert_eq!(kind(&known, address), expected, "{address}");
         }
-    }
-
-    #[test]
-    fn without_an_operator_people_are_told_so() {
-        let known = addresses(None);
-        for address in ["postmaster@mx.example", "abuse@rp.mx.example", "abuse@company.example"] {
-            assert_eq!(kind(&known, address), "no operator", "{address}");
-        }
-        assert_eq!(kind(&known, "fbl@mx.example"), "feedback");
     }
 }

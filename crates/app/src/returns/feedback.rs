@@ -68,7 +68,7 @@ impl ReturnReceiver {
     /// Passes mail on to the operator, within a budget: anybody can write to these addresses.
     async fn forward(&self, address: &str, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
         let Some(to) = self.app.inner.feedback.forward_to.clone() else {
-            return Err(ReturnRefusal::Unknown);
+            return Err(ReturnRefusal::NoOperator);
         };
         if self.forward_budget.reserve(mail.peer, 1, Instant::now()).is_none() {
             tracing::warn!("mail to the operator exceeds its hourly budget; the peer was told to retry");

@@ -27,7 +27,7 @@ use crate::admin::AdminError;
 use addresses::Addresses;
 use network_budget::{BudgetLimits, NetworkBudget};
 
-pub use addresses::{AddressRefusal, Destination, ReturnAddress};
+pub use addresses::{Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
 
 /// Messages parsed at the same time: limits the CPU that strangers can use.
@@ -37,6 +37,10 @@ const READING_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Bytes that reports may unpack to: limits the CPU that strangers can use over time.
 const REPORT_BYTES: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, network_max: 64 << 20, refill: Duration::from_mins(1) };
+/// Reports that are stored, one for each domain of ours in them: more than receivers send, little enough that nobody fills
+/// the store.
+const STORED_REPORTS: BudgetLimits =
+    BudgetLimits { all_max: 20_000, network_max: 2_000, refill: Duration::from_hours(1) };
 /// Messages passed on to the operator: more than people read, little enough that nobody floods their mailbox.
 const FORWARDS: BudgetLimits =
     BudgetLimits { all_max: 600, network_max: 60, refill: Duration::from_hours(1) };
@@ -48,6 +52,7 @@ pub struct ReturnReceiver {
     addresses: Arc<Addresses>,
     readings: Arc<Semaphore>,
     report_budget: Arc<NetworkBudget>,
+    stored_reports: Arc<NetworkBudget>,
     forward_budget: Arc<NetworkBudget>,
 }
 
@@ -77,6 +82,9 @@ pub enum ReturnRefusal {
     /// A complaint without the identifier of a message of ours: about another's message, or forged.
     #[error("the report names no message of ours")]
     ForeignComplaint,
+    /// Mail for the operator, who has named no address of theirs.
+    #[error("nobody reads mail to this address")]
+    NoOperator,
     /// Mail for the operator that has been here before.
     #[error("the mail is in a loop")]
     Loop,
@@ -98,13 +106,15 @@ impl App {
         let installation = self.installation().await?;
         let inner = &self.inner;
         let key = ReturnPathKey::new(&installation.return_path_secret);
-        let addresses = Addresses::new(key, inner.hostname.clone(), inner.feedback.clone());
+        let hosts = [self.host().clone(), inner.hostname.clone()];
+        let addresses = Addresses::new(key, hosts, inner.feedback.clone());
         let now = Instant::now();
         Ok(ReturnReceiver {
             app: self.clone(),
             addresses: Arc::new(addresses),
             readings: Arc::new(Semaphore::new(READINGS_MAX)),
             report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
+            stored_reports: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),
             forward_budget: Arc::new(NetworkBudget::new(FORWARDS, now)),
         })
     }
@@ -112,7 +122,8 @@ impl App {
 
 #[boxed_futures]
 impl ReturnReceiver {
-    pub fn recognise(&self, address: &EmailAddress) -> Result<Destination, AddressRefusal> {
+    /// `None` if no mail is taken for the address.
+    pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         self.addresses.recognise(address)
     }
 
@@ -180,7 +191,7 @@ fn merge(
 impl fmt::Debug for ReturnReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReturnReceiver")
-            .field("domain", &self.addresses.return_domain)
+            .field("domains", &self.addresses.return_domains)
             .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,13 @@
 //! Reports about domains: accepted from the report addresses, stored as summaries, shown to the operator.
 
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use postroad_boxed_futures::boxed_futures;
 use postroad_mail::reports::{
-    self, DmarcSummary, DomainReport as Report, ReportProblem, TlsSummary, UnpackBudget,
+    self, DmarcSender, DmarcSource, DmarcSummary, DomainReport as Report, ReportProblem, TlsSummary,
+    UnpackBudget,
 };
 use postroad_model::DomainName;
 use postroad_store::{DomainReport, DomainReportSum, ReportKind, StoreError};
@@ -25,18 +27,69 @@ impl ReturnReceiver {
         let (bytes, peer) = (mail.bytes.clone(), mail.peer);
         let read = self.read_report(bytes, peer).await?;
         let rows = match read? {
-            Some(Report::Dmarc(summary)) => dmarc_rows(&summary),
-            Some(Report::Tls(summary)) => tls_rows(&summary),
+            Some(Report::Dmarc(summary)) => self.dmarc_rows(summary).await?,
+            Some(Report::Tls(summary)) => self.tls_rows(&summary).await?,
             None => return Err(ReturnRefusal::NoReport),
         };
-        let inner = &self.app.inner;
-        let adding = inner.store.add_domain_reports(inner.hostname.clone(), rows).await;
-        let added = adding.map_err(|error| match error {
-            StoreError::NotFound => ReturnRefusal::ForeignReport,
-            other => other.into(),
-        })?;
+        if rows.is_empty() {
+            return Err(ReturnRefusal::ForeignReport);
+        }
+        let reserved = self.stored_reports.reserve(peer, rows.len(), Instant::now());
+        reserved.ok_or(ReturnRefusal::Busy)?;
+        let added = self.app.inner.store.add_domain_reports(rows).await?;
         tracing::info!(added, "domain report stored");
         Ok(())
+    }
+
+    /// The names that are ours: the installation's own, and domains that servers have.
+    async fn own_domains(&self, names: &[DomainName]) -> Result<HashSet<DomainName>, StoreError> {
+        let mut ours: HashSet<DomainName> =
+            self.app.inner.store.list_known_domains(names.to_vec()).await?.into_iter().collect();
+        let is_own = |name: &&DomainName| self.addresses.own_names().any(|own| own == name.as_str());
+        ours.extend(names.iter().filter(is_own).cloned());
+        Ok(ours)
+    }
+
+    /// One row for each domain of ours that mail came from. What came from other names counts for the domain whose policy it
+    /// was judged by.
+    async fn dmarc_rows(&self, summary: DmarcSummary) -> Result<Vec<DomainReport>, ReturnRefusal> {
+        let parse = |name: &str| DomainName::parse(name).ok();
+        let policy_domain = parse(&summary.domain);
+        let mut names: Vec<DomainName> =
+            summary.senders.iter().filter_map(|sender| parse(&sender.header_from)).collect();
+        names.extend(policy_domain.clone());
+        let ours = self.own_domains(&names).await?;
+        let policy_domain = policy_domain.filter(|domain| ours.contains(domain));
+        let mut by_domain: BTreeMap<DomainName, DmarcSender> = BTreeMap::new();
+        if let (Some(domain), true) = (&policy_domain, summary.senders.is_empty()) {
+            by_domain.insert(domain.clone(), DmarcSender::default());
+        }
+        for sender in summary.senders {
+            let own = parse(&sender.header_from).filter(|name| ours.contains(name));
+            if let Some(domain) = own.or_else(|| policy_domain.clone()) {
+                by_domain.entry(domain).or_default().add(sender);
+            }
+        }
+        let row = |(domain, sender): (DomainName, DmarcSender)| DomainReport {
+            domain,
+            kind: ReportKind::Dmarc,
+            organisation: summary.organisation.clone(),
+            report_id: summary.report_id.clone(),
+            begin: summary.begin,
+            end: summary.end,
+            total: sender.messages,
+            passed: sender.passed,
+            details: dmarc_details(&summary.policy, &sender).to_string(),
+        };
+        Ok(by_domain.into_iter().map(row).collect())
+    }
+
+    async fn tls_rows(&self, summary: &TlsSummary) -> Result<Vec<DomainReport>, ReturnRefusal> {
+        let mut rows = tls_rows(summary);
+        let names: Vec<DomainName> = rows.iter().map(|row| row.domain.clone()).collect();
+        let ours = self.own_domains(&names).await?;
+        rows.retain(|row| ours.contains(&row.domain));
+        Ok(rows)
     }
 
     /// Parses the report after reserving the most bytes that it can unpack to.
@@ -58,39 +111,22 @@ impl ReturnReceiver {
     }
 }
 
-fn dmarc_rows(summary: &DmarcSummary) -> Vec<DomainReport> {
-    // A report without a valid domain is dropped.
-    let Ok(domain) = DomainName::parse(&summary.domain) else { return Vec::new() };
-    let sources: Vec<Value> = summary
-        .sources
-        .iter()
-        .map(|source| {
-            json!({
-                "address": source.address,
-                "messages": source.messages,
-                "dkim_passed": source.dkim_passed,
-                "spf_passed": source.spf_passed,
-                "failed": source.failed,
-            })
+fn dmarc_details(policy: &str, sender: &DmarcSender) -> Value {
+    let source = |source: &DmarcSource| {
+        json!({
+            "address": source.address,
+            "messages": source.messages,
+            "dkim_passed": source.dkim_passed,
+            "spf_passed": source.spf_passed,
+            "failed": source.failed,
         })
-        .collect();
-    let details = json!({
-        "policy": summary.policy,
-        "quarantined": summary.quarantined,
-        "rejected": summary.rejected,
-        "sources": sources,
-    });
-    vec![DomainReport {
-        domain,
-        kind: ReportKind::Dmarc,
-        organisation: summary.organisation.clone(),
-        report_id: summary.report_id.clone(),
-        begin: summary.begin,
-        end: summary.end,
-        total: summary.messages,
-        passed: summary.passed,
-        details: details.to_string(),
-    }]
+    };
+    json!({
+        "policy": policy,
+        "quarantined": sender.quarantined,
+        "rejected": sender.rejected,
+        "sources": sender.sources.iter().map(source).collect::<Vec<_>>(),
+    })
 }
 
 fn tls_rows(summary: &TlsSummary) -> Vec<DomainReport> {

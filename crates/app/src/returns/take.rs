@@ -125,7 +125,7 @@ impl ReturnReceiver {
     /// Whether the message's return path may have been at this name: ours, or its From domain's own.
     fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
-        name.eq_ignore_ascii_case(&self.addresses.return_domain)
+        self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))
             || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))
     }
 

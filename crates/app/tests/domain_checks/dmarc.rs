@@ -1,6 +1,6 @@
 //! DMARC policies of the domain and of the domain it belongs to.
 
-use postroad_app::domains::check::{Purpose, RecordStatus};
+use postroad_app::domains::check::{Purpose, RecordStatus, zone_fragment};
 
 use crate::world::{World, verdict};
 
@@ -57,9 +57,9 @@ async fn records_that_are_no_policy_are_named() {
              sp=reject.",
         ),
         (
-            "v=DMARC1; rua=mailto:a@shop.example",
-            "The DMARC record at _dmarc.shop.example has no policy. Add one after v=DMARC1, such as: v=DMARC1; p=none; \
-             rua=mailto:dmarc-reports@rp.post.example",
+            "v=DMARC1; adkim=s",
+            "The DMARC record at _dmarc.shop.example has no policy, so receivers ignore it. Add p=none: v=DMARC1; p=none; \
+             adkim=s",
         ),
         (
             "v=DMARC1 p=none",
@@ -80,6 +80,39 @@ async fn records_that_are_no_policy_are_named() {
             Some(hint),
         )
         .await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_policy_but_with_an_address_for_reports_it_counts_as_none() {
+    let policy = "v=DMARC1; rua=mailto:a@shop.example";
+    let hint = "The DMARC record at _dmarc.shop.example has no policy; receivers take it for p=none. Better say so: \
+                v=DMARC1; p=none; rua=mailto:a@shop.example";
+    let records = [("_dmarc.shop.example", policy)];
+    check(World::new(), &records, RecordStatus::Verified, &[policy], Some(hint)).await;
+}
+
+/// Whoever publishes our value keeps the rest of the record.
+#[tokio::test]
+async fn the_suggested_value_keeps_what_is_there() {
+    let wrong = "v=DMARC1; p=maybe; sp=reject; np=x; rua=mailto:a@shop.example; pct=50";
+    let kept = "v=DMARC1; p=none; rua=mailto:b@shop.example";
+    for (records, value) in [
+        (vec![wrong], "v=DMARC1; p=none; sp=reject; np=none; rua=mailto:a@shop.example; pct=50"),
+        (vec!["v=DMARC1; p=reject", kept], kept),
+    ] {
+        let world = World::new();
+        for record in records {
+            world.server.txt("_dmarc.shop.example", record);
+        }
+        let check = world.check(Purpose::Dmarc).await;
+        assert_eq!(check.value, value);
+        let zone = zone_fragment(&[check]);
+        let expected = format!(
+            "; replaces the DMARC record that is there: a name has only one\n\
+             _dmarc.shop.example. 3600 IN TXT \"{value}\"\n"
+        );
+        assert_eq!(zone, expected);
     }
 }
 

@@ -109,7 +109,7 @@ async fn strangers_text_cannot_leave_its_line_in_a_zone() {
     let check = world.check(Purpose::Dmarc).await;
     assert_eq!(check.status, RecordStatus::Verified);
     let zone = zone_fragment(&[RecordCheck { status: RecordStatus::Missing, ..check.clone() }]);
-    assert_eq!(zone.lines().count(), 1, "{zone}");
+    assert_eq!(zone.lines().filter(|line| !line.starts_with(';')).count(), 1, "{zone}");
     let broken = RecordCheck { value: "a\nb".to_owned(), ..check };
     assert!(zone_fragment(&[broken]).ends_with("IN TXT \"a\\010b\"\n"));
     world.server.remove("_dmarc.shop.example").zone(&zone);

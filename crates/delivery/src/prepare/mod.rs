@@ -224,7 +224,7 @@ impl Preparer {
     }
 
     /// The envelope's, which is not in the message. At the From domain's own name where that leads here, which aligns SPF with
-    /// it; else it names the node that sends, whose address the domain's SPF record has.
+    /// it; else at the installation's, whose SPF record has the addresses of all nodes.
     async fn return_path(&self, work: &Work, local_part: &str) -> Result<EmailAddress, PrepareError> {
         let own = match DomainName::parse(&work.send.info.from_domain) {
             Ok(domain) => self.domains.find(work.server_id, domain).await?,
@@ -243,7 +243,7 @@ impl Preparer {
         signing: Signing,
     ) -> Result<SignedHead, PrepareError> {
         match &self.head_signer {
-            Some(signer) => signer.sign(&self.domains, info, body, self.host_of(info), signing).await,
+            Some(signer) => signer.sign(&self.domains, info, body, signing).await,
             None => Ok(SignedHead::default()),
         }
     }

@@ -59,13 +59,9 @@ impl OwnDomains {
         }
     }
 
-    /// The installation's key. `host` is the one that took the message: the installation signs in its name, whichever node
-    /// sends it.
-    pub(super) fn of_installation(&self, host: &DomainName) -> Signers {
-        if self.installation[0].domain() == host {
-            return Arc::clone(&self.installation);
-        }
-        Arc::new([Arc::new(self.installation[0].for_domain(host.clone()))])
+    /// The installation's key, and the name that it signs with: the same on all nodes.
+    pub(super) fn of_installation(&self) -> (Signers, &DomainName) {
+        (Arc::clone(&self.installation), self.installation[0].domain())
     }
 
     /// `None` unless the domain is verified for the server.

@@ -59,7 +59,6 @@ impl HeadSigner {
         domains: &OwnDomains,
         info: &SendInfo,
         body: &Bytes,
-        host: &DomainName,
         signing: Signing,
     ) -> Result<SignedHead, PrepareError> {
         let own = match find_from_domain(body) {
@@ -67,11 +66,11 @@ impl HeadSigner {
             None => None,
         };
         let own_signers = own.as_ref().map(|own| Arc::clone(&own.signers)).filter(|own| !own.is_empty());
-        let installation = || domains.of_installation(host);
+        let (installation, host) = domains.of_installation();
         let is_by_installation = own_signers.is_none() || signing == Signing::ForFeedback;
         let signers: Signers = match own_signers {
-            None => installation(),
-            Some(own) if is_by_installation => own.iter().chain(installation().iter()).cloned().collect(),
+            None => installation,
+            Some(own) if is_by_installation => own.iter().chain(installation.iter()).cloned().collect(),
             Some(own) => own,
         };
         // RFC 9477 3.1: at a child of the From domain, which signs, or at the domain of the installation's signature. Without

@@ -7,7 +7,9 @@
 mod body;
 mod canonical;
 mod header;
+mod short_rsa;
 mod signer;
 
 pub use canonical::Canonical;
+pub(crate) use short_rsa::ShortRsaKey;
 pub use signer::{Signer, SignerError};

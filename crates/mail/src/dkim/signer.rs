@@ -13,6 +13,7 @@ use postroad_model::{DomainName, Timestamp};
 
 use super::Canonical;
 use super::header::push_relaxed;
+use super::short_rsa::ShortRsaKey;
 
 const FIELD_NAME: &str = "DKIM-Signature";
 /// Lines of a signature stay within this where its words allow.
@@ -27,12 +28,13 @@ pub struct Signer {
 
 enum Key {
     Rsa(rsa::KeyPair),
+    ShortRsa(Box<ShortRsaKey>),
     Ed25519(Ed25519KeyPair),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignerError {
-    #[error("this is not an RSA private key of at least 2048 bits in PKCS #8")]
+    #[error("this is not an RSA private key of at least 1024 bits in PKCS #8")]
     RsaKey,
     #[error("this is not an Ed25519 private key in PKCS #8")]
     Ed25519Key,
@@ -42,12 +44,13 @@ pub enum SignerError {
 
 impl Signer {
     pub fn rsa(selector: &str, domain: DomainName, pkcs8_der: &[u8]) -> Result<Self, SignerError> {
-        let pair = rsa::KeyPair::from_pkcs8(pkcs8_der).map_err(|_| SignerError::RsaKey)?;
-        // RFC 8301 3.2: receivers may take less, and none should have to.
-        if pair.public_modulus_len() < 256 {
-            return Err(SignerError::RsaKey);
-        }
-        Self::new(selector, domain, Key::Rsa(pair))
+        let key = if let Ok(pair) = rsa::KeyPair::from_pkcs8(pkcs8_der) {
+            Key::Rsa(pair)
+        } else {
+            let short = ShortRsaKey::from_pkcs8(pkcs8_der).ok_or(SignerError::RsaKey)?;
+            Key::ShortRsa(Box::new(short))
+        };
+        Self::new(selector, domain, key)
     }
 
     /// Not every receiver knows these (RFC 8463): only ever beside an RSA signature.
@@ -68,12 +71,6 @@ impl Signer {
             return Err(SignerError::Selector);
         }
         Ok(Self { selector: selector.to_owned(), domain, key: Arc::new(key) })
-    }
-
-    /// The same key and selector in the name of another domain.
-    #[must_use]
-    pub fn for_domain(&self, domain: DomainName) -> Self {
-        Self { selector: self.selector.clone(), domain, key: Arc::clone(&self.key) }
     }
 
     pub fn selector(&self) -> &str {
@@ -111,7 +108,7 @@ impl Signer {
 
     fn algorithm(&self) -> &'static str {
         match *self.key {
-            Key::Rsa(_) => "rsa-sha256",
+            Key::Rsa(_) | Key::ShortRsa(_) => "rsa-sha256",
             Key::Ed25519(_) => "ed25519-sha256",
         }
     }
@@ -125,6 +122,7 @@ impl Signer {
                     .expect("a checked key signs, and the buffer has the length of its modulus");
                 signature
             }
+            Key::ShortRsa(key) => key.sign(input),
             // RFC 8463 3: the hash is what is signed.
             Key::Ed25519(pair) => pair.sign(digest(&SHA256, input).as_ref()).as_ref().to_vec(),
         }

@@ -11,16 +11,19 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 
 use super::text::ReportText;
-use super::{DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, shorten, unpacking_failed};
+use super::{
+    DmarcSender, DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, SOURCES_MAX, shorten,
+    unpacking_failed,
+};
 
 const DEPTH_MAX: usize = 16;
 /// One tag, text or comment; the reader keeps it in memory whole.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 100_000;
+/// Domains of `From` counted one by one; further ones are counted with those that the report does not name.
+const SENDERS_MAX: usize = 50;
 /// Sources counted one by one; the totals count all.
 const SOURCES_COUNTED_MAX: usize = 10_000;
-/// Sources kept, those with the most failures.
-const SOURCES_MAX: usize = 200;
 
 /// Elements that are read; their place tells what they mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,8 @@ enum Tag {
     Disposition,
     Dkim,
     Spf,
+    Identifiers,
+    HeaderFrom,
     Other,
 }
 
@@ -67,6 +72,8 @@ impl Tag {
             "disposition" => Self::Disposition,
             "dkim" => Self::Dkim,
             "spf" => Self::Spf,
+            "identifiers" => Self::Identifiers,
+            "header_from" => Self::HeaderFrom,
             _ => Self::Other,
         }
     }
@@ -82,6 +89,12 @@ struct Builder {
     end: i64,
     record: RecordRow,
     records: usize,
+    senders: BTreeMap<String, SenderCounts>,
+    sources_counted: usize,
+}
+
+#[derive(Default)]
+struct SenderCounts {
     messages: u64,
     passed: u64,
     quarantined: u64,
@@ -92,6 +105,7 @@ struct Builder {
 #[derive(Default)]
 struct RecordRow {
     source: Option<IpAddr>,
+    header_from: String,
     count: u64,
     disposition: String,
     dkim: bool,
@@ -160,8 +174,8 @@ impl Builder {
     /// One element at its end.
     fn take(&mut self, path: &[Tag], value: &str) -> Result<(), ReportProblem> {
         use Tag::{
-            Begin, Count, DateRange, Disposition, Dkim, Domain, End, OrgName, P, PolicyEvaluated,
-            PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
+            Begin, Count, DateRange, Disposition, Dkim, Domain, End, HeaderFrom, Identifiers, OrgName, P,
+            PolicyEvaluated, PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
         };
         let number = || value.parse().map_err(|_| ReportProblem::Damaged("a number of the report is none"));
         let passes = || value.eq_ignore_ascii_case("pass");
@@ -177,6 +191,9 @@ impl Builder {
             [Record, Row, PolicyEvaluated, Disposition] => self.record.disposition = shorten(value),
             [Record, Row, PolicyEvaluated, Dkim] => self.record.dkim = passes(),
             [Record, Row, PolicyEvaluated, Spf] => self.record.spf = passes(),
+            [Record, Identifiers, HeaderFrom] => {
+                self.record.header_from = shorten(value).to_ascii_lowercase();
+            }
             [Record] => self.close_record()?,
             _ => {}
         }
@@ -189,22 +206,30 @@ impl Builder {
         if self.records > RECORDS_MAX {
             return Err(ReportProblem::TooLarge);
         }
-        let counted = |is_counted: bool| if is_counted { record.count } else { 0 };
-        let add = |total: &mut u64, is_counted: bool| *total = total.saturating_add(counted(is_counted));
+        let count = record.count;
+        let add = |total: &mut u64, is_counted: bool| {
+            *total = total.saturating_add(if is_counted { count } else { 0 });
+        };
         let has_passed = record.dkim || record.spf;
-        add(&mut self.messages, true);
-        add(&mut self.passed, has_passed);
-        add(&mut self.quarantined, record.disposition.eq_ignore_ascii_case("quarantine"));
-        add(&mut self.rejected, record.disposition.eq_ignore_ascii_case("reject"));
-        let is_counted =
-            |source: &IpAddr| self.sources.len() < SOURCES_COUNTED_MAX || self.sources.contains_key(source);
-        if let Some(source) = record.source.filter(is_counted) {
-            let counts = self.sources.entry(source).or_default();
-            add(&mut counts.messages, true);
-            add(&mut counts.dkim, record.dkim);
-            add(&mut counts.spf, record.spf);
-            add(&mut counts.failed, !has_passed);
+        let is_full = self.senders.len() >= SENDERS_MAX && !self.senders.contains_key(&record.header_from);
+        let name = if is_full { String::new() } else { record.header_from };
+        let sender = self.senders.entry(name).or_default();
+        add(&mut sender.messages, true);
+        add(&mut sender.passed, has_passed);
+        add(&mut sender.quarantined, record.disposition.eq_ignore_ascii_case("quarantine"));
+        add(&mut sender.rejected, record.disposition.eq_ignore_ascii_case("reject"));
+        let Some(source) = record.source else { return Ok(()) };
+        if !sender.sources.contains_key(&source) {
+            if self.sources_counted >= SOURCES_COUNTED_MAX {
+                return Ok(());
+            }
+            self.sources_counted += 1;
         }
+        let counts = sender.sources.entry(source).or_default();
+        add(&mut counts.messages, true);
+        add(&mut counts.dkim, record.dkim);
+        add(&mut counts.spf, record.spf);
+        add(&mut counts.failed, !has_passed);
         Ok(())
     }
 
@@ -212,6 +237,20 @@ impl Builder {
         if self.domain.is_empty() || self.report_id.is_empty() {
             return Err(ReportProblem::Damaged("the report names no domain or has no id"));
         }
+        Ok(DmarcSummary {
+            organisation: self.organisation,
+            report_id: self.report_id,
+            domain: self.domain,
+            begin: Timestamp::from_micros(self.begin.saturating_mul(1_000_000)),
+            end: Timestamp::from_micros(self.end.saturating_mul(1_000_000)),
+            policy: self.policy,
+            senders: self.senders.into_iter().map(|(name, counts)| counts.finish(name)).collect(),
+        })
+    }
+}
+
+impl SenderCounts {
+    fn finish(self, header_from: String) -> DmarcSender {
         let source = |(address, counts): (IpAddr, Counts)| DmarcSource {
             address,
             messages: counts.messages,
@@ -222,18 +261,13 @@ impl Builder {
         let mut sources: Vec<DmarcSource> = self.sources.into_iter().map(source).collect();
         sources.sort_by_key(|source| std::cmp::Reverse((source.failed, source.messages)));
         sources.truncate(SOURCES_MAX);
-        Ok(DmarcSummary {
-            organisation: self.organisation,
-            report_id: self.report_id,
-            domain: self.domain,
-            begin: Timestamp::from_micros(self.begin.saturating_mul(1_000_000)),
-            end: Timestamp::from_micros(self.end.saturating_mul(1_000_000)),
-            policy: self.policy,
+        DmarcSender {
+            header_from,
             messages: self.messages,
             passed: self.passed,
             quarantined: self.quarantined,
             rejected: self.rejected,
             sources,
-        })
+        }
     }
 }

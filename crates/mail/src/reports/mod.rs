@@ -24,6 +24,8 @@ pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
 /// Attachments looked at; reports have one.
 const ATTACHMENTS_MAX: usize = 16;
+/// Sources kept of each domain, those with the most failures.
+const SOURCES_MAX: usize = 200;
 /// Names and ids longer than this are cut.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -33,17 +35,27 @@ pub enum DomainReport {
     Tls(TlsSummary),
 }
 
-/// What one receiver saw of a domain's mail in a day or so.
+/// What one receiver saw of the mail under a domain's policy in a day or so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmarcSummary {
     pub organisation: String,
     /// Given by the receiver; the same report may come twice.
     pub report_id: String,
+    /// The domain whose policy counted: that of the senders, or one above it.
     pub domain: String,
     pub begin: Timestamp,
     pub end: Timestamp,
     /// The policy that was published: `none`, `quarantine`, `reject`.
     pub policy: String,
+    /// By name.
+    pub senders: Vec<DmarcSender>,
+}
+
+/// Mail with one domain in `From`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DmarcSender {
+    /// Empty if the report does not say.
+    pub header_from: String,
     pub messages: u64,
     /// Passed by DKIM, by SPF or by both.
     pub passed: u64,
@@ -91,6 +103,27 @@ pub enum ReportProblem {
     TooLarge,
     #[error("the report is damaged: {0}")]
     Damaged(&'static str),
+}
+
+impl DmarcSender {
+    /// Counts the mail of another domain with this one's.
+    pub fn add(&mut self, other: Self) {
+        let add = |total: &mut u64, count: u64| *total = total.saturating_add(count);
+        add(&mut self.messages, other.messages);
+        add(&mut self.passed, other.passed);
+        add(&mut self.quarantined, other.quarantined);
+        add(&mut self.rejected, other.rejected);
+        for source in other.sources {
+            if let Some(known) = self.sources.iter_mut().find(|known| known.address == source.address) {
+                add(&mut known.messages, source.messages);
+                add(&mut known.dkim_passed, source.dkim_passed);
+                add(&mut known.spf_passed, source.spf_passed);
+                add(&mut known.failed, source.failed);
+            } else if self.sources.len() < SOURCES_MAX {
+                self.sources.push(source);
+            }
+        }
+    }
 }
 
 /// The report that a message carries; `None` if it carries none. All attachments share the budget.

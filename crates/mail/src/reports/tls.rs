@@ -14,7 +14,7 @@ use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 /// A report sums up a day of one receiver: kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
 /// A report has one policy for each domain; a receiver of ours has few.
-const POLICIES_MAX: usize = 1_000;
+const POLICIES_MAX: usize = 100;
 /// RFC 8460 4.3 knows about twenty result types.
 const FAILURE_TYPES_MAX: usize = 50;
 

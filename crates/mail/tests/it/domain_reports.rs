@@ -6,8 +6,8 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use postroad_mail::reports::{
-    self, DmarcSource, DmarcSummary, DomainReport, ReportProblem, TlsSummary, UNPACKED_BYTES_MAX,
-    UnpackBudget,
+    self, DmarcSender, DmarcSource, DmarcSummary, DomainReport, ReportProblem, TlsSummary,
+    UNPACKED_BYTES_MAX, UnpackBudget,
 };
 use postroad_model::Timestamp;
 use proptest::prelude::*;
@@ -22,7 +22,8 @@ const DMARC: &str = r#"<?xml version="1.0" encoding="UTF-8" ?>
     <identifiers><header_from>sender.example</header_from></identifiers>
     <auth_results><dkim><domain>sender.example</domain><result>pass</result></dkim></auth_results></record>
   <record><row><source_ip>2001:db8::1</source_ip><count>3</count>
-    <policy_evaluated><disposition>reject</disposition><dkim>fail</dkim><spf>fail</spf></policy_evaluated></row></record>
+    <policy_evaluated><disposition>reject</disposition><dkim>fail</dkim><spf>fail</spf></policy_evaluated></row>
+    <identifiers><header_from>News.Sender.example</header_from></identifiers></record>
   <record><row><source_ip>192.0.2.1</source_ip><count>1</count>
     <policy_evaluated><disposition>quarantine</disposition><dkim>fail</dkim><spf>fail</spf></policy_evaluated></row></record>
 </feedback>"#;
@@ -116,11 +117,32 @@ fn a_dmarc_report_is_counted_up() {
         begin: Timestamp::from_micros(1_762_300_800_000_000),
         end: Timestamp::from_micros(1_762_387_199_000_000),
         policy: "reject".to_owned(),
-        messages: 14,
-        passed: 10,
-        quarantined: 1,
-        rejected: 3,
-        sources: vec![source("2001:db8::1", 3, 0, 3), source("192.0.2.1", 11, 10, 1)],
+        senders: vec![
+            DmarcSender {
+                header_from: String::new(),
+                messages: 1,
+                passed: 0,
+                quarantined: 1,
+                rejected: 0,
+                sources: vec![source("192.0.2.1", 1, 0, 1)],
+            },
+            DmarcSender {
+                header_from: "news.sender.example".to_owned(),
+                messages: 3,
+                passed: 0,
+                quarantined: 0,
+                rejected: 3,
+                sources: vec![source("2001:db8::1", 3, 0, 3)],
+            },
+            DmarcSender {
+                header_from: "sender.example".to_owned(),
+                messages: 10,
+                passed: 10,
+                quarantined: 0,
+                rejected: 0,
+                sources: vec![source("192.0.2.1", 10, 10, 0)],
+            },
+        ],
     };
     assert_eq!(summary, expected);
 }
@@ -213,7 +235,8 @@ fn sources_without_number_are_counted_in_the_totals() {
     let records: String = (0..12_000).map(record).collect();
     let (start, _) = DMARC.split_once("<record>").unwrap();
     let summary = dmarc(read_attachment(format!("{start}{records}</feedback>").as_bytes()));
-    assert_eq!((summary.messages, summary.sources.len()), (12_000, 200));
+    let sender = &summary.senders[0];
+    assert_eq!((summary.senders.len(), sender.messages, sender.sources.len()), (1, 12_000, 200));
 }
 
 #[test]

@@ -164,7 +164,7 @@ pub(crate) const KEYS: &[Key] = &[
         path: "feedback.forward_to",
         default: r#""""#,
         doc: "Your own address: mail to postmaster@ and abuse@ of this host that is no complaint goes there.\n\
-              Empty: the bounce listener refuses mail to them.",
+              Empty: the bounce listener refuses it; complaints are taken all the same.",
         set: |config, given| put(&mut config.feedback.forward_to, given.mailbox()),
     },
     Key {

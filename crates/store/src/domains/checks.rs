@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postroad_model::{DomainId, EventKind, IdGenerator, Timestamp};
+use postroad_model::{AccountId, DomainId, EventKind, IdGenerator, Timestamp};
 use serde_json::{Value, json};
 
 use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps, name_after_check};
@@ -18,28 +18,42 @@ use crate::sql::{Sql, to_json};
 /// Longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
-/// Due domains that are looked at to choose from: enough that one account's many do not hide the others' for long.
+/// Due domains that are looked at to choose from.
 const DUE_READ_MAX: i64 = 200;
+/// Checks of one account at the same time: name servers that never answer must not hold up other accounts' checks.
+const PER_ACCOUNT_MAX: usize = 5;
 
-/// Takes the domains whose check is due, from each account in turn.
+/// Takes the domains whose check is due, from each account in turn. `running` counts the checks that have not ended.
 pub(super) async fn claim_due(
     sql: &Sql<'_>,
     limit: usize,
+    running: HashMap<AccountId, usize>,
     now: Timestamp,
-) -> Result<Vec<DomainId>, StoreError> {
+) -> Result<Vec<(DomainId, AccountId)>, StoreError> {
     // On PostgreSQL the rows of another node that chooses at this moment are left out instead of waited for.
     let text = if sql.is_sqlite() {
-        "SELECT id, account_id FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2"
+        "SELECT id, account_id FROM domains
+         WHERE next_check_at <= $1 AND account_id NOT IN (SELECT value FROM json_each($3))
+         ORDER BY next_check_at LIMIT $2"
     } else {
-        "SELECT id, account_id FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2
+        "SELECT id, account_id FROM domains
+         WHERE next_check_at <= $1 AND account_id NOT IN (SELECT CAST(value AS BIGINT) FROM
+                json_array_elements_text(CAST(CAST($3 AS TEXT) AS JSON)) ids(value))
+         ORDER BY next_check_at LIMIT $2
          FOR UPDATE SKIP LOCKED"
     };
-    let rows = sql.query(text, &[now.into(), DUE_READ_MAX.into()]).await?;
-    let due = rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
-    let claimed = take_turns(due, limit);
-    if claimed.is_empty() {
+    let full = running.iter().filter(|(_, count)| **count >= PER_ACCOUNT_MAX).map(|(account, _)| account.0);
+    let full: Vec<i64> = full.collect();
+    let rows = sql.query(text, &[now.into(), DUE_READ_MAX.into(), to_json(&full).into()]).await?;
+    let due = rows
+        .iter()
+        .map(|row| Ok((DomainId(row.int(0)?), AccountId(row.int(1)?))))
+        .collect::<Result<_, StoreError>>()?;
+    let taken = take_turns(due, running, limit);
+    if taken.is_empty() {
         return Ok(Vec::new());
     }
+    let claimed: Vec<i64> = taken.iter().map(|(id, _)| id.0).collect();
     let text = if sql.is_sqlite() {
         "UPDATE domains SET next_check_at = $2, check_begun_at = $3 WHERE id IN (SELECT value FROM json_each($1))"
     } else {
@@ -48,21 +62,24 @@ pub(super) async fn claim_due(
                 json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON)) ids(value))"
     };
     sql.execute(text, &[to_json(&claimed).into(), now.plus(CHECK_TIME_MAX).into(), now.into()]).await?;
-    Ok(claimed.into_iter().map(DomainId).collect())
+    Ok(taken)
 }
 
-/// Up to `limit` of the pairs of domain and account: the first of each account, then the second of each.
-fn take_turns(due: Vec<(i64, i64)>, limit: usize) -> Vec<i64> {
-    let mut taken: HashMap<i64, usize> = HashMap::new();
+/// Up to `limit` of the due ones: the first of each account, then the second of each, counted from those that are running.
+fn take_turns(
+    due: Vec<(DomainId, AccountId)>,
+    mut running: HashMap<AccountId, usize>,
+    limit: usize,
+) -> Vec<(DomainId, AccountId)> {
     let with_turn = due.into_iter().map(|(id, account)| {
-        let turn = taken.entry(account).or_default();
+        let turn = running.entry(account).or_default();
         *turn += 1;
-        (*turn, id)
+        (*turn, (id, account))
     });
-    let mut by_turn: Vec<(usize, i64)> = with_turn.collect();
+    let mut by_turn: Vec<_> = with_turn.filter(|(turn, _)| *turn <= PER_ACCOUNT_MAX).collect();
     // Stable: within a turn the one that waits longest is first.
     by_turn.sort_by_key(|(turn, _)| *turn);
-    by_turn.into_iter().take(limit).map(|(_, id)| id).collect()
+    by_turn.into_iter().take(limit).map(|(_, due)| due).collect()
 }
 
 /// Whether the domain may be checked now: no check of it began within `apart`.
@@ -189,12 +206,18 @@ pub(super) async fn tell_waiting(
 
 #[cfg(test)]
 mod tests {
-    use super::take_turns;
+    use super::*;
 
     #[test]
     fn accounts_take_turns() {
-        let due = vec![(1, 7), (2, 7), (3, 7), (4, 8), (5, 9), (6, 8)];
-        assert_eq!(take_turns(due.clone(), 4), [1, 4, 5, 2]);
-        assert_eq!(take_turns(due, 100), [1, 4, 5, 2, 6, 3]);
+        let due = [(1, 7), (2, 7), (3, 7), (4, 8), (5, 9), (6, 8)];
+        let taken = |running: &[(i64, usize)], limit| {
+            let due = due.map(|(id, account)| (DomainId(id), AccountId(account))).to_vec();
+            let running = running.iter().map(|(account, count)| (AccountId(*account), *count)).collect();
+            take_turns(due, running, limit).into_iter().map(|(id, _)| id.0).collect::<Vec<i64>>()
+        };
+        assert_eq!(taken(&[], 4), [1, 4, 5, 2]);
+        assert_eq!(taken(&[], 100), [1, 4, 5, 2, 6, 3]);
+        assert_eq!(taken(&[(7, 3), (9, 5)], 100), [4, 6, 1, 2]);
     }
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 
-use crate::error::StoreError;
-use crate::sql::{Row, Sql};
-use crate::{Result, Store};
+use crate::sql::{Row, Sql, to_json};
+use crate::{Removed, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
@@ -59,11 +58,25 @@ pub struct DomainReportSum {
 
 #[boxed_futures]
 impl Store {
-    /// Keeps those about `own` and about domains that servers have; returns how many were new. `NotFound` if none is
-    /// about a domain of ours.
-    pub async fn add_domain_reports(&self, own: DomainName, reports: Vec<DomainReport>) -> Result<u64> {
+    /// Those of the names that are domains of servers or accounts.
+    pub async fn list_known_domains(&self, names: Vec<DomainName>) -> Result<Vec<DomainName>> {
+        self.read(move |sql| Box::pin(list_known(sql, names))).await
+    }
+
+    /// Returns how many were new. When a domain has many, its oldest ones make room.
+    pub async fn add_domain_reports(&self, reports: Vec<DomainReport>) -> Result<u64> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(add(sql, own, reports, now))).await
+        self.write(move |sql| Box::pin(add(sql, reports, now))).await
+    }
+
+    /// Removes those that are too old, some at a time.
+    pub async fn remove_old_domain_reports(&self) -> Result<Removed> {
+        let text = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
+                        SELECT domain, kind, organisation, report_id FROM domain_reports WHERE received_at < $1
+                        ORDER BY received_at LIMIT $2)";
+        let before = self.clock.now().minus(KEPT_FOR);
+        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
+        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
     }
 
     /// By domain and kind; of all domains, or of one.
@@ -91,44 +104,43 @@ impl Store {
 
 /// Anybody can send them: more about one domain are nobody's honest work.
 const PER_DOMAIN_MAX: i64 = 10_000;
+/// Removed at once when there are more, so that not every further report has to make room.
+const MADE_ROOM: i64 = 100;
 const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
+const REMOVED_AT_ONCE: i64 = 500;
 
-/// Adds those that are about `own`, a name below it, or a domain that a server sends from or has above it. Returns how
-/// many were new; `NotFound` if none is about a domain of ours.
-async fn add(sql: &Sql<'_>, own: DomainName, reports: Vec<DomainReport>, now: Timestamp) -> Result<u64> {
-    let (mut ours, mut added) = (0, 0);
+async fn list_known(sql: &Sql<'_>, names: Vec<DomainName>) -> Result<Vec<DomainName>> {
+    let text = if sql.is_sqlite() {
+        "SELECT DISTINCT name FROM domains WHERE name IN (SELECT value FROM json_each($1))"
+    } else {
+        "SELECT DISTINCT name FROM domains
+         WHERE name IN (SELECT value FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON)) names(value))"
+    };
+    let names: Vec<&str> = names.iter().map(DomainName::as_str).collect();
+    let rows = sql.query(text, &[to_json(&names).into()]).await?;
+    rows.iter().map(|row| row.name(0, |text| DomainName::parse(text).ok())).collect()
+}
+
+async fn add(sql: &Sql<'_>, reports: Vec<DomainReport>, now: Timestamp) -> Result<u64> {
+    let mut added = 0;
     for report in reports {
-        if !is_ours(sql, &own, &report.domain).await? {
-            continue;
-        }
-        ours += 1;
-        if has_room(sql, &report.domain, now).await? {
-            added += insert(sql, report, now).await?;
-        }
+        make_room(sql, &report.domain).await?;
+        added += insert(sql, report, now).await?;
     }
-    if ours == 0 { Err(StoreError::NotFound) } else { Ok(added) }
+    Ok(added)
 }
 
-async fn is_ours(sql: &Sql<'_>, own: &DomainName, domain: &DomainName) -> Result<bool> {
-    if domain == own || domain.as_str().ends_with(&format!(".{own}")) {
-        return Ok(true);
+async fn make_room(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
+    let text = "SELECT count(*) FROM domain_reports WHERE domain = $1";
+    let counted = sql.query_opt(text, &[domain.as_str().into()]).await?;
+    let count = counted.map_or(Ok(0), |row| row.int(0))?;
+    if count >= PER_DOMAIN_MAX {
+        let oldest = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
+                          SELECT domain, kind, organisation, report_id FROM domain_reports WHERE domain = $1
+                          ORDER BY received_at LIMIT $2)";
+        sql.execute(oldest, &[domain.as_str().into(), MADE_ROOM.into()]).await?;
     }
-    // The policy may be published above the domain that is sent from (RFC 7489 6.6.3).
-    let text = "SELECT id FROM domains WHERE name = $1 OR name LIKE $2 LIMIT 1";
-    let below = format!("%.{domain}");
-    Ok(sql.query_opt(text, &[domain.as_str().into(), below.into()]).await?.is_some())
-}
-
-async fn has_room(sql: &Sql<'_>, domain: &DomainName, now: Timestamp) -> Result<bool> {
-    sql.execute(
-        "DELETE FROM domain_reports WHERE domain = $1 AND received_at < $2",
-        &[domain.as_str().into(), now.minus(KEPT_FOR).into()],
-    )
-    .await?;
-    let count = sql
-        .query_opt("SELECT count(*) FROM domain_reports WHERE domain = $1", &[domain.as_str().into()])
-        .await?;
-    Ok(count.map_or(Ok(0), |row| row.int(0))? < PER_DOMAIN_MAX)
+    Ok(())
 }
 
 async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u64> {

@@ -1,5 +1,6 @@
 //! Domains as the other crates ask for them.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
@@ -128,11 +129,15 @@ impl Store {
         self.change(move |sql| Box::pin(keys::rotate(sql, id, key, next_check_at, now))).await
     }
 
-    /// Takes domains whose check is due, from each account in turn. Nobody else gets them before the check is recorded
-    /// or a few minutes are over.
-    pub async fn claim_due_domain_checks(&self, limit: usize) -> Result<Vec<DomainId>> {
+    /// Takes domains whose check is due, from each account in turn; `running` counts the checks of accounts that have not
+    /// ended. Nobody else gets them before the check is recorded or a few minutes are over.
+    pub async fn claim_due_domain_checks(
+        &self,
+        limit: usize,
+        running: HashMap<AccountId, usize>,
+    ) -> Result<Vec<(DomainId, AccountId)>> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(checks::claim_due(sql, limit, now))).await
+        self.write(move |sql| Box::pin(checks::claim_due(sql, limit, running, now))).await
     }
 
     /// Whether the domain may be checked now: no check of it began within `apart`.

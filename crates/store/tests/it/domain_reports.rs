@@ -1,4 +1,4 @@
-//! Reports about domains: of ours only, each once, summed up.
+//! Reports about domains: each once, summed up, the newest ones.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     reports_are_kept_once_and_summed_up,
-    reports_about_other_domains_are_refused,
-    old_reports_make_room,
+    only_domains_of_servers_are_known,
+    old_reports_are_removed_and_a_full_domain_makes_room,
     reports_of_a_deleted_domain_go_with_it,
 );
 
@@ -37,7 +37,7 @@ fn report(domain: &str, kind: ReportKind, id: &str, total: u64, passed: u64) -> 
 }
 
 async fn add(fixture: &Fixture, reports: Vec<DomainReport>) -> Result<u64, StoreError> {
-    fixture.store.add_domain_reports(own(), reports).await
+    fixture.store.add_domain_reports(reports).await
 }
 
 async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
@@ -68,27 +68,39 @@ async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
     assert_eq!(listed[2..], [second, first], "the newest first");
 }
 
-async fn reports_about_other_domains_are_refused(fixture: Fixture) {
-    let about = |domain: &str| vec![report(domain, ReportKind::Dmarc, "1", 1, 1)];
-    for foreign in ["example.net", "example.test", "notmail.example.test", "shop.example"] {
-        assert!(matches!(add(&fixture, about(foreign)).await, Err(StoreError::NotFound)), "{foreign}");
-    }
-    assert!(matches!(add(&fixture, Vec::new()).await, Err(StoreError::NotFound)));
+async fn only_domains_of_servers_are_known(fixture: Fixture) {
     let new = fixture.new_domain("news.shop.example");
     fixture.store.create_domain(new).await.expect("the store works");
-    for ours in ["news.shop.example", "shop.example"] {
-        assert_eq!(add(&fixture, about(ours)).await.expect("the store works"), 1, "{ours}");
-    }
-    assert!(matches!(add(&fixture, about("hop.example")).await, Err(StoreError::NotFound)));
+    let names = ["news.shop.example", "shop.example", "ews.shop.example"].map(name).to_vec();
+    let known = fixture.store.list_known_domains(names).await.expect("the store works");
+    assert_eq!(known, [name("news.shop.example")]);
+    assert_eq!(fixture.store.list_known_domains(Vec::new()).await.expect("the store works"), []);
 }
 
-async fn old_reports_make_room(fixture: Fixture) {
-    let about = |id: &str| vec![report("mail.example.test", ReportKind::Dmarc, id, 1, 1)];
-    assert_eq!(add(&fixture, about("1")).await.expect("the store works"), 1);
+async fn old_reports_are_removed_and_a_full_domain_makes_room(fixture: Fixture) {
+    let about = |id: &str| report("mail.example.test", ReportKind::Dmarc, id, 1, 1);
+    assert_eq!(add(&fixture, vec![about("old")]).await.expect("the store works"), 1);
     fixture.clock.advance(Duration::from_hours(401 * 24));
-    assert_eq!(add(&fixture, about("2")).await.expect("the store works"), 1);
-    let left = fixture.store.list_domain_reports(own(), 10).await.expect("the store works");
-    assert_eq!(left.iter().map(|report| report.report_id.as_str()).collect::<Vec<_>>(), ["2"]);
+    for start in [0, 5_000] {
+        let many = (start..start + 5_000).map(|number| about(&number.to_string())).collect();
+        assert_eq!(add(&fixture, many).await.expect("the store works"), 5_000);
+        fixture.clock.advance(Duration::from_secs(1));
+    }
+    let sums = || async { fixture.store.sum_up_domain_reports(None).await.expect("the store works") };
+    // A hundred of the oldest made room for the last one.
+    assert_eq!(sums().await[0].reports, 9_901);
+    assert_eq!(fixture.store.remove_old_domain_reports().await.expect("the store works").rows, 0);
+    fixture.clock.advance(Duration::from_hours(401 * 24));
+    let mut removed = 0;
+    loop {
+        let step = fixture.store.remove_old_domain_reports().await.expect("the store works");
+        removed += step.rows;
+        if !step.has_more {
+            break;
+        }
+    }
+    assert_eq!(removed, 9_901);
+    assert_eq!(sums().await, []);
 }
 
 async fn reports_of_a_deleted_domain_go_with_it(fixture: Fixture) {
@@ -106,7 +118,7 @@ async fn reports_of_a_deleted_domain_go_with_it(fixture: Fixture) {
     }
     let left = async || {
         let sums = store.sum_up_domain_reports(None).await.expect("the store works");
-        sums.iter().map(|sum| sum.domain.to_string()).collect::<Vec<_>>()
+        sums.iter().map(|sum| sum.domain.clone()).collect::<Vec<_>>()
     };
     let delete = async |id| store.delete_domain(id, fixture.now()).await.expect("the store works");
     delete(ids[0]).await;

@@ -13,6 +13,7 @@ use super::text::shown_all;
 
 /// The public half of an RSA key begins so in X.509 form when it has 2048 bits; the bare PKCS #1 form follows.
 const RSA_2048_SPKI_BYTES: usize = 294;
+const RSA_1024_SPKI_BYTES: usize = 162;
 const RSA_2048_SPKI_START_BYTES: usize = 24;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -50,7 +51,10 @@ pub(super) fn judge(
         }
         [] => mismatch(format!("The TXT record at {name} holds no DKIM key. Replace it by: {value}")),
         [key] => match key.fault(&wanted) {
-            None => Ok(record.judged(RecordStatus::Verified, found, key.note())),
+            None => {
+                let note = key.note().or_else(|| short_key_note(domain, public_spki_der));
+                Ok(record.judged(RecordStatus::Verified, found, note))
+            }
             Some(Fault::OtherKey) => mismatch(match selector_with(expected, domain, &key.bits) {
                 Some(other) => format!(
                     "This is the key of the selector {other}. Each selector has its own; replace it by: {value}"
@@ -69,6 +73,17 @@ pub(super) fn judge(
             Ok(record.judged(RecordStatus::Multiple, found, Some(hint)))
         }
     }
+}
+
+/// A remark about a good key that is short. Ed25519 keys are shorter still, and strong.
+fn short_key_note(domain: &DomainName, public_spki_der: &[u8]) -> Option<String> {
+    let is_short = (RSA_1024_SPKI_BYTES..RSA_2048_SPKI_BYTES).contains(&public_spki_der.len());
+    is_short.then(|| {
+        format!(
+            "The key has less than 2048 bits, which receivers begin to refuse. Rotate it: domains/rotate_dkim, or \
+             `postroad admin domain rotate-dkim {domain}`."
+        )
+    })
 }
 
 /// Another selector of this domain that has the key.

@@ -100,12 +100,15 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
 
 fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<String>) -> RecordCheck {
     let text = String::from_utf8_lossy(policy);
-    let mismatch = |hint: String| record.judged(RecordStatus::Mismatch, found.clone(), Some(hint));
+    // Following us, nobody loses an address for reports. The policy of another name is no value for this one.
+    let of_own_name = |value: String, check: RecordCheck| {
+        if name == record.name { RecordCheck { value, ..check } } else { check }
+    };
+    let mismatch = |hint: String| {
+        of_own_name(corrected(&text), record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)))
+    };
     for tag in ["p", "sp", "np"] {
-        let value = tag_value(&text, tag);
-        let is_policy =
-            |value: &str| ["none", "quarantine", "reject"].iter().any(|p| p.eq_ignore_ascii_case(value));
-        match value {
+        match tag_value(&text, tag) {
             Some(value) if !is_policy(value) => {
                 return mismatch(format!(
                     "{tag}={} in the DMARC record at {name} is no policy. It has to be {tag}=none, {tag}=quarantine or \
@@ -113,19 +116,42 @@ fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<S
                     shown(value.as_bytes())
                 ));
             }
-            None if tag == "p" => {
+            // RFC 7489 6.6.3: with an address for reports it counts as p=none.
+            None if tag == "p" && tag_value(&text, "rua").is_none() => {
                 return mismatch(format!(
-                    "The DMARC record at {name} has no policy. Add one after v=DMARC1, such as: {}",
-                    record.value
+                    "The DMARC record at {name} has no policy, so receivers ignore it. Add p=none: {}",
+                    shown(corrected(&text).as_bytes())
                 ));
             }
             _ => {}
         }
     }
-    let check = record.judged(RecordStatus::Verified, found, None);
-    // The policy of another name is no value for this one.
-    let value = if name == record.name { text.into_owned() } else { check.value };
-    RecordCheck { value, ..check }
+    let hint = tag_value(&text, "p").is_none().then(|| {
+        format!(
+            "The DMARC record at {name} has no policy; receivers take it for p=none. Better say so: {}",
+            shown(corrected(&text).as_bytes())
+        )
+    });
+    let check = record.judged(RecordStatus::Verified, found, hint);
+    of_own_name(text.clone().into_owned(), check)
+}
+
+fn is_policy(value: &str) -> bool {
+    ["none", "quarantine", "reject"].iter().any(|policy| policy.eq_ignore_ascii_case(value))
+}
+
+/// The same record with `none` for policies that are missing or wrong, and everything else as it is.
+fn corrected(text: &str) -> String {
+    let policy = |value: Option<&str>| value.filter(|value| is_policy(value)).unwrap_or("none").to_owned();
+    let mut tags = vec!["v=DMARC1".to_owned(), format!("p={}", policy(tag_value(text, "p")))];
+    for (name, value) in text.split(';').skip(1).filter_map(|tag| tag.split_once('=')) {
+        match (name.trim(), value.trim()) {
+            ("p", _) => {}
+            (name @ ("sp" | "np"), value) => tags.push(format!("{name}={}", policy(Some(value)))),
+            (name, value) => tags.push(format!("{name}={value}")),
+        }
+    }
+    tags.join("; ")
 }
 
 fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: Vec<String>) -> RecordCheck {
@@ -135,7 +161,12 @@ fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: 
         several.len(),
         shown(kept)
     );
-    record.judged(RecordStatus::Multiple, found, Some(hint))
+    let check = record.judged(RecordStatus::Multiple, found, Some(hint));
+    if name != record.name {
+        return check;
+    }
+    // Following us, nobody loses a policy or an address for reports.
+    RecordCheck { value: String::from_utf8_lossy(kept).into_owned(), ..check }
 }
 
 /// None of them counts now: the mildest one refuses the least mail when it begins to count.

@@ -149,7 +149,7 @@ fn report_records(service: &Service) -> Vec<ExpectedRecord> {
     vec![permission, tls_rpt]
 }
 
-/// RFC 8461: the policy itself is a file on a web server.
+/// RFC 8461: the policy itself is a file, which the HTTPS listener serves.
 fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
     let (host, return_path) = (&service.host, service.return_path_name());
     let name = format!("_mta-sts.{return_path}");
@@ -165,8 +165,8 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
             version: "STSv1",
             needed_tag: Some("id"),
             missing_hint: format!(
-                "It asks senders of bounces for TLS. First serve https://mta-sts.{return_path}/.well-known/mta-sts.txt with \
-                 the lines \"version: STSv1\", \"mode: enforce\", \"mx: {host}\" and \"max_age: 604800\"."
+                "It asks senders of bounces for TLS. First see that https://mta-sts.{return_path}/.well-known/mta-sts.txt \
+                 answers: the HTTPS listener serves it, and its certificate has to name mta-sts.{return_path} and {host}."
             ),
         },
     };

@@ -10,7 +10,7 @@ const TTL_SECS: u32 = 3_600;
 const STRING_BYTES_MAX: usize = 255;
 
 /// One line for each record, with complete names, so that it fits into any zone file. Comments are records that are in
-/// place or not needed, SPF records that could not be judged, and those of reverse zones, which somebody else runs.
+/// place or not needed, SPF and DMARC records that could not be judged, and those of reverse zones, which somebody else runs.
 pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     let mut zone = String::new();
     for check in checks {
@@ -28,11 +28,15 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
             zone.push_str("; in place: ");
         } else if check.purpose == Purpose::Dmarc && is_verified {
             zone.push_str("; not needed, the policy of the domain above counts: ");
-        } else if check.purpose == Purpose::Spf && is_unknown {
+        } else if let Some(only) = only_record(check.purpose).filter(|_| is_unknown) {
             // Another record may be there.
-            zone.push_str("; not checked, and a name has only one SPF record: ");
-        } else if check.purpose == Purpose::Spf && !check.found.is_empty() {
-            zone.push_str("; replaces the SPF record that is there: a name has only one\n");
+            write!(zone, "; not checked, and a name has only one {only} record: ")
+                .expect("writing to a string does not fail");
+        } else if let Some(only) = only_record(check.purpose).filter(|_| !check.found.is_empty()) {
+            writeln!(zone, "; replaces the {only} record that is there: a name has only one")
+                .expect("writing to a string does not fail");
+        } else if matches!(check.status, RecordStatus::Mismatch | RecordStatus::Multiple) {
+            zone.push_str("; replaces what is there at this name\n");
         }
         if check.record_type == RecordType::Ptr && !is_in_place {
             zone.push_str("; ask whoever gave you the address:\n; ");
@@ -43,6 +47,15 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
             .expect("writing to a string does not fail");
     }
     zone
+}
+
+/// Of records that harm each other where there are two.
+fn only_record(purpose: Purpose) -> Option<&'static str> {
+    match purpose {
+        Purpose::Spf => Some("SPF"),
+        Purpose::Dmarc => Some("DMARC"),
+        _ => None,
+    }
 }
 
 fn data_of(check: &RecordCheck) -> String {

@@ -35,8 +35,8 @@ pub(crate) struct OwnerArgs {
 /// A DKIM key of the customer's own.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct KeyArgs {
-    /// File with the private key in PEM form (PKCS #1 or PKCS #8; RSA of 2048 bits or more, or Ed25519); one is made
-    /// without it
+    /// File with the private key in PEM form (PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519); one
+    /// is made without it
     #[arg(long, value_name = "FILE", value_parser = PemText::read)]
     pub(crate) private_key: Option<PemText>,
     /// Selector of the key's record; one is made up without it

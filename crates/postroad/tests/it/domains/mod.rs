@@ -6,6 +6,7 @@ mod limits;
 mod local_dns;
 mod owners;
 mod rotation;
+mod scenarios;
 mod sending;
 
 use std::net::Ipv4Addr;

@@ -142,5 +142,13 @@ both_engines! {
         }
         let shown = serde_json::to_string(&verified).unwrap();
         assert!(!shown.contains("PRIVATE") && !world.daemon.stderr_text().contains("PRIVATE KEY"));
+        // Postal makes keys of 1024 bits.
+        let short = json!({"name": "moved.example", "private_key": include_str!("own_key_1024.pem"), "selector": "postal-x1"});
+        publish(&dns, &world.domains("create", &short).await);
+        let verified = world.until_domain("moved.example", |domain| domain["verified"] == true).await;
+        let hint = verified["records"][1]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("The key has less than 2048 bits"), "{hint}");
+        let (message, _) = world.sent_from("hello@moved.example", "bob@example.net").await;
+        assert_eq!(verdicts(&message, &verified), [true]);
     }
 }

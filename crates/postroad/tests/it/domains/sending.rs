@@ -1,5 +1,8 @@
 //! From a new domain to signed mail and its bounces.
 
+use std::time::Duration;
+
+use postroad_testkit::{Received, WebhookCatcher, eventually};
 use serde_json::{Value, json};
 
 use super::{publish, start, status, verdicts};
@@ -66,6 +69,8 @@ both_engines! {
 
     async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment(engine: Engine) {
         let (world, dns) = start(engine);
+        let catcher = WebhookCatcher::start();
+        world.webhooks("create", &json!({"url": catcher.url("/in"), "format": "postal"})).await;
         let created = world.domains("create", &json!({"name": "shop.example"})).await;
         publish(&dns, &created);
         let verified = world.until_domain("shop.example", |domain| domain["verified"] == true).await;
@@ -77,5 +82,25 @@ both_engines! {
         let events = world.call("/api/v1/events/list", &json!({"types": ["domain.failing"]})).await;
         let told = &events["data"]["items"][0]["data"];
         assert_eq!((&told["domain"]["name"], &told["records"][1]["status"]), (&json!("shop.example"), &json!("missing")));
+        let is_told = |posts: &[Received]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");
+        let posts = catcher.wait_until("/in", Duration::from_secs(30), is_told);
+        let post = posts.iter().map(Received::json).find(|post| post["event"] == "DomainDNSError").unwrap();
+        assert_eq!(post["payload"]["domain"], "shop.example", "{post:#}");
+        assert_eq!(post["payload"]["dkim_status"], "Missing", "{post:#}");
+    }
+
+    async fn a_domain_verifies_by_itself(engine: Engine) {
+        let (world, dns) = start(engine);
+        // Created twice, so that its records are there before it is looked at.
+        let own = json!({"name": "shop.example", "private_key": include_str!("own_key.pem"), "selector": "old1"});
+        publish(&dns, &world.domains("create", &own).await);
+        world.domains("delete", &json!({"name": "shop.example"})).await;
+        world.domains("create", &own).await;
+        let verified = eventually(async || {
+            let domain = world.domains("get", &json!({"name": "shop.example"})).await;
+            if domain["verified"] == true { Ok(domain) } else { Err(domain) }
+        })
+        .await;
+        assert_eq!(verified["verified_by"], "dns", "{verified}");
     }
 }

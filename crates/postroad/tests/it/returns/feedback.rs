@@ -123,6 +123,9 @@ both_engines! {
             let reply = report(&world, &format!("{name}@{}", host(&known)), letter).await;
             assert!(reply.starts_with("550 5.1.1 Nobody reads mail to this address"), "{reply}");
         }
+        let complaint = yahoo(&known.raw, &known.sent.return_path, "jo@example.com");
+        assert_eq!(report(&world, &format!("abuse@{}", host(&known)), &complaint).await, TAKEN);
+        assert_eq!(next_status(&world, "jo@example.com").await, "Held");
     }
 }
 

@@ -106,6 +106,27 @@ both_engines! {
         assert!(zone["zone"].as_str().unwrap().contains("._domainkey.other.example. 3600 IN TXT \"v=DKIM1"), "{zone}");
     }
 
+    // Receivers judge by the policy of the organisational domain and name the domain that the mail came from.
+    async fn a_domain_below_the_policy_gets_its_own_part(world: World) {
+        let to = address(&world, "dmarc-reports").await;
+        world.domains("create", &json!({"name": "news.shop.example"})).await;
+        world.admin(&["domain", "set-verified", "news.shop.example", "--server", "dev"]);
+        let from = |name: &str| format!("</row><identifiers><header_from>{name}</header_from></identifiers></record>");
+        let text = dmarc("shop.example", 1, 10, 2).replacen("</row></record>", &from("News.shop.example"), 1);
+        let text = text.replacen("</row></record>", &from("stranger.example"), 1);
+        assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+        let all = json!({"name": "news.shop.example", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
+        let reports = world.domains("reports", &all).await;
+        assert_eq!((&reports["dmarc"]["messages"], &reports["dmarc"]["passed"]), (&json!(10), &json!(10)));
+        // Names below our own host that nobody has are no domains of ours.
+        let own = to.split_once('@').unwrap().1;
+        let made_up = report(tls(&format!("x1.{own}")).as_bytes());
+        assert!(mail_back(&world, &to.replace("dmarc", "tls"), &made_up).await.starts_with("550 5.7.1 "));
+        let known: Vec<String> =
+            world.admin(&["reports"]).as_array().unwrap().iter().map(|sum| sum["domain"].to_string()).collect();
+        assert_eq!(known, ["\"news.shop.example\""]);
+    }
+
     async fn reports_are_summed_up_by_domain(world: World) {
         let to = address(&world, "DMARC-Reports").await;
         for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)] {

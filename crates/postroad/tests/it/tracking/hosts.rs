@@ -44,6 +44,16 @@ async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
     assert_eq!(status(address, "mail.example.net", "/api/v1/openapi.json").await, 200);
     assert_eq!(status(address, "mail.example.net", "/health").await, 200);
     assert_eq!(status(address, "track.example.org", "/health").await, 200, "nobody's yet");
+    let policy = "/.well-known/mta-sts.txt";
+    assert_eq!(status(address, "mail.example.net", policy).await, 404);
+    let request =
+        format!("GET {policy} HTTP/1.1\r\nHost: mta-sts.rp.mail.example.net\r\nConnection: close\r\n\r\n");
+    let answer = String::from_utf8(raw_to_end(address, request.as_bytes()).await.unwrap()).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("content-type: text/plain"), "{answer}");
+    assert!(
+        answer.ends_with("version: STSv1\r\nmode: enforce\r\nmx: mail.example.net\r\nmax_age: 604800\r\n"),
+        "{answer}"
+    );
     admin(&["account", "create", "a"]);
     admin(&["server", "create", "s", "--account", "a"]);
     admin(&["domain", "create", "example.org", "--server", "s"]);

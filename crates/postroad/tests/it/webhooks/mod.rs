@@ -23,7 +23,7 @@ const QUICK: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,10
 
 impl World {
     /// Calls `webhooks/<action>` and returns the `data` of the success.
-    async fn webhooks(&self, action: &str, body: &Value) -> Value {
+    pub(crate) async fn webhooks(&self, action: &str, body: &Value) -> Value {
         let answer = self.call(&format!("/api/v1/webhooks/{action}"), body).await;
         assert_eq!(answer["status"], "success", "{action}: {answer}");
         answer["data"].clone()

@@ -1,0 +1,27 @@
+//! The MTA-STS policy of the bounce host (RFC 8461 3.2): senders of bounces use TLS, with a certificate for this host.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+use crate::state::ApiState;
+use crate::{envelope, host};
+
+pub(crate) const PATH: &str = "/.well-known/mta-sts.txt";
+
+/// Only at the name that the policy is for; the portal and the API have none.
+pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Request<B>) -> Response {
+    let own = state.app.host();
+    let name = format!("mta-sts.rp.{own}");
+    if !host::of(&request).is_some_and(|asked| asked.eq_ignore_ascii_case(&name)) {
+        return envelope::json(
+            StatusCode::NOT_FOUND,
+            r#"{"error":"there is no MTA-STS policy for this name"}"#,
+        );
+    }
+    let policy = format!("version: STSv1\r\nmode: enforce\r\nmx: {own}\r\nmax_age: 604800\r\n");
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8")], policy).into_response()
+}
