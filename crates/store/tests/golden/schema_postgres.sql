@@ -208,6 +208,8 @@ TABLE domain_reports
     passed bigint NOT NULL
     details text NOT NULL
     PRIMARY KEY (domain, kind, organisation, report_id)
+    CREATE INDEX domain_reports_by_age ON public.domain_reports USING btree (received_at)
+    CREATE INDEX domain_reports_by_domain_age ON public.domain_reports USING btree (domain, received_at)
 
 TABLE domains
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY

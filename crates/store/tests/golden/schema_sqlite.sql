@@ -194,6 +194,10 @@ CREATE TABLE domain_reports (
     PRIMARY KEY (domain, kind, organisation, report_id)
 ) WITHOUT ROWID;
 
+CREATE INDEX domain_reports_by_age ON domain_reports (received_at);
+
+CREATE INDEX domain_reports_by_domain_age ON domain_reports (domain, received_at);
+
 CREATE TABLE domains (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER NOT NULL REFERENCES accounts (id),
