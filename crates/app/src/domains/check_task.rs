@@ -59,7 +59,7 @@ struct Running {
 
 impl Running {
     async fn one_ends(&mut self) {
-        // None panics: a check that fails is told in the log.
+        // Checks do not panic; a failed one is logged.
         if let Some(Ok(account)) = self.checks.join_next().await {
             self.end(account);
         }

@@ -82,7 +82,7 @@ pub enum ReturnRefusal {
     /// A complaint without the identifier of a message of ours: about another's message, or forged.
     #[error("the report names no message of ours")]
     ForeignComplaint,
-    /// Mail for the operator, who has named no address of theirs.
+    /// Mail for the operator, but `forward_to` is not set.
     #[error("nobody reads mail to this address")]
     NoOperator,
     /// Mail for the operator that has been here before.

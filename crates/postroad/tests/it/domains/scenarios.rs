@@ -1,4 +1,4 @@
-//! What people's DNS looks like, and what each of them is told: status and hint of a record, over HTTP.
+//! Typical mistakes in customers' DNS: the status and the hint of the record, over HTTP.
 
 use futures_util::{StreamExt as _, stream};
 use postroad_testkit::dns_server::Failure;
@@ -380,7 +380,7 @@ fn dmarc_scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Creates the domain, publishes what the scenario has, and asks until the record is told as it should be.
+/// Creates the domain, publishes the scenario's records, and verifies until status and hint are as expected.
 async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenario) {
     let created = world.domains("create", &json!({ "name": scenario.entered })).await;
     let domain = created["name"].as_str().unwrap().to_owned();

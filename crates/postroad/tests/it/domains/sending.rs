@@ -91,7 +91,7 @@ both_engines! {
 
     async fn a_domain_verifies_by_itself(engine: Engine) {
         let (world, dns) = start(engine);
-        // Created twice, so that its records are there before it is looked at.
+        // Created twice, so that its records are published before the first check.
         let own = json!({"name": "shop.example", "private_key": include_str!("own_key.pem"), "selector": "old1"});
         publish(&dns, &world.domains("create", &own).await);
         world.domains("delete", &json!({"name": "shop.example"})).await;
