@@ -36,7 +36,7 @@ pub(crate) enum BatchResultOut {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedOut {
     index: usize,
-    #[schema(example = "accepted")]
+    #[schema(example = "accepted", pattern = "^accepted$")]
     status: &'static str,
     /// Message-ID header without angle brackets.
     message_id: String,
@@ -49,7 +49,7 @@ pub(crate) struct AcceptedOut {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefusedOut {
     index: usize,
-    #[schema(example = "error")]
+    #[schema(example = "error", pattern = "^error$")]
     status: &'static str,
     /// The error that send/message would answer.
     #[schema(value_type = ErrorOut<'static>)]
@@ -60,7 +60,7 @@ pub(crate) struct RefusedOut {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotSentOut {
     index: usize,
-    #[schema(example = "not_sent")]
+    #[schema(example = "not_sent", pattern = "^not_sent$")]
     status: &'static str,
 }
 
