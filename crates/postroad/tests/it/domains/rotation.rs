@@ -148,7 +148,7 @@ both_engines! {
         let verified = world.until_domain("moved.example", |domain| domain["verified"] == true).await;
         let hint = verified["records"][1]["hint"].as_str().unwrap();
         assert!(hint.starts_with("The key has less than 2048 bits"), "{hint}");
-        let (message, _) = world.sent_from("hello@moved.example", "bob@example.net").await;
+        let (message, _) = world.sent_from("hello@moved.example", "ann@example.net").await;
         assert_eq!(verdicts(&message, &verified), [true]);
     }
 }

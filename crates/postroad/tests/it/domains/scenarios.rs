@@ -1,5 +1,7 @@
 //! Typical mistakes in customers' DNS: the status and the hint of the record, over HTTP.
 
+use std::net::Ipv4Addr;
+
 use futures_util::{StreamExt as _, stream};
 use postroad_testkit::dns_server::Failure;
 use postroad_testkit::{DnsServer, eventually};
@@ -7,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::world::{World, both_engines};
 
-const OURS: &str = "include:spf.postroad.localhost";
+/// `postroad dev` sends from this machine.
+const OURS: &str = "ip4:127.0.0.1 ip6:::1";
 
 /// A domain that was just created, and the DNS in which it lives.
 struct Zone<'a> {
@@ -65,7 +68,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "mismatch",
             |_| {
                 Some(format!(
-                    "Your SPF record does not allow this service's address 192.0.2.10. Change it to: \
+                    "Your SPF record does not allow this service's addresses 127.0.0.1 and ::1. Change it to: \
                  v=spf1 ip4:198.51.100.1 {OURS} -all"
                 ))
             },
@@ -86,7 +89,7 @@ fn spf_scenarios() -> Vec<Scenario> {
         is(
             "spf-split.example",
             |zone| {
-                let strings: [&[u8]; 3] = [b"v=spf1 include:spf.post", b"road.localhost", b" -all"];
+                let strings: [&[u8]; 3] = [b"v=spf1 ip4:127.0", b".0.1 ip6:::1", b" -all"];
                 zone.dns.txt_strings(&zone.domain, &strings);
             },
             "verified",
@@ -96,7 +99,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "spf-redirect.example",
             |zone| {
                 zone.txt("v=spf1 redirect=_spf.spf-redirect.example");
-                zone.dns.txt("_spf.spf-redirect.example", "v=spf1 include:spf.postroad.localhost -all");
+                zone.dns.txt("_spf.spf-redirect.example", &format!("v=spf1 {OURS} -all"));
             },
             "verified",
             |_| None,
@@ -105,7 +108,9 @@ fn spf_scenarios() -> Vec<Scenario> {
             "spf-macro.example",
             |zone| {
                 zone.txt("v=spf1 exists:%{ir}.%{v}._spf.%{d} -all");
-                zone.dns.a("10.2.0.192.in-addr._spf.spf-macro.example", [127, 0, 0, 2]);
+                zone.dns.a("1.0.0.127.in-addr._spf.spf-macro.example", [127, 0, 0, 2]);
+                let nibbles = format!("1{}", ".0".repeat(31));
+                zone.dns.a(&format!("{nibbles}.ip6._spf.spf-macro.example"), [127, 0, 0, 2]);
             },
             "verified",
             |_| None,
@@ -148,7 +153,7 @@ fn spf_scenarios() -> Vec<Scenario> {
                 let costs: Vec<String> = names.iter().take(4).map(|name| format!("{name} (1)")).collect();
                 Some(format!(
                     "Your SPF needs 11 lookups; 10 are allowed. These includes cost most: {}. Remove those that no longer \
-                     send for you. Until then this record works for mail from here: v=spf1 ip4:192.0.2.10 {} -all",
+                     send for you. Until then this record works for mail from here: v=spf1 {OURS} {} -all",
                     costs.join(", "),
                     names.join(" ")
                 ))
@@ -198,7 +203,7 @@ fn spf_scenarios() -> Vec<Scenario> {
             "mismatch",
             |_| {
                 Some(format!(
-                    "Your SPF record does not allow this service's address 192.0.2.10. Change it to: v=spf1 {OURS} -all"
+                    "Your SPF record does not allow this service's addresses 127.0.0.1 and ::1. Change it to: v=spf1 {OURS} -all"
                 ))
             },
         ),
@@ -407,8 +412,7 @@ async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenar
 both_engines! {
     async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
         let dns = DnsServer::start();
-        dns.a("postroad.localhost", [192, 0, 2, 10]);
-        dns.txt("spf.postroad.localhost", "v=spf1 ip4:192.0.2.10 -all");
+        dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
         let servers = dns.address().to_string();
         let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &servers)]);
         let other = world.domains("create", &json!({"name": "other.example"})).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_testkit::{Received, WebhookCatcher, eventually};
+use postroad_testkit::{Received, WebhookCatcher};
 use serde_json::{Value, json};
 
 use super::{publish, start, status, verdicts};
@@ -87,20 +87,5 @@ both_engines! {
         let post = posts.iter().map(Received::json).find(|post| post["event"] == "DomainDNSError").unwrap();
         assert_eq!(post["payload"]["domain"], "shop.example", "{post:#}");
         assert_eq!(post["payload"]["dkim_status"], "Missing", "{post:#}");
-    }
-
-    async fn a_domain_verifies_by_itself(engine: Engine) {
-        let (world, dns) = start(engine);
-        // Created twice, so that its records are published before the first check.
-        let own = json!({"name": "shop.example", "private_key": include_str!("own_key.pem"), "selector": "old1"});
-        publish(&dns, &world.domains("create", &own).await);
-        world.domains("delete", &json!({"name": "shop.example"})).await;
-        world.domains("create", &own).await;
-        let verified = eventually(async || {
-            let domain = world.domains("get", &json!({"name": "shop.example"})).await;
-            if domain["verified"] == true { Ok(domain) } else { Err(domain) }
-        })
-        .await;
-        assert_eq!(verified["verified_by"], "dns", "{verified}");
     }
 }
