@@ -74,7 +74,7 @@ async fn pages_cannot_be_framed_and_foreign_forms_change_nothing() {
     );
     browser.open(&form).await;
     browser.click("button").await;
-    browser.until_text("This request came from another site").await;
+    browser.until_text("Pages of other sites may not call postroad dev").await;
     browser.open(&site.path("/servers")).await;
     browser.until("nav.side").await;
     assert!(!browser.page_text().await.contains("stolen"));
