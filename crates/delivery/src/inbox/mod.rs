@@ -76,7 +76,7 @@ impl Inbox {
         messages.kept.get(place).cloned()
     }
 
-    /// Tells of every new message.
+    /// Announces every new message.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.shared.newest.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Link for whoever edits the DNS of a domain: made by a signed-in person, opened by anybody who has it.
+//! Link to a domain's records for the DNS administrator. A signed-in person creates it; whoever has it can open it.
 
 use std::sync::Arc;
 

@@ -94,7 +94,7 @@ impl Inspectors {
         self.lock().get(&server).filter(|inspector| inspector.until > now).map(snapshot)
     }
 
-    /// Tells of every new request.
+    /// Announces every new request.
     pub(super) fn follow(&self, server: ServerId) -> Option<watch::Receiver<u64>> {
         self.lock().get(&server).map(|inspector| inspector.changed.subscribe())
     }

@@ -1,4 +1,4 @@
-//! Ceilings of an account: set by the operator, kept by the keys of the account and of its servers, told before and at.
+//! Ceilings of an account: the operator sets them, no key of the account or its servers exceeds them, events warn at 90 and 100 %.
 
 use postroad_testkit::eventually;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ both_engines! {
         }
         let details = &world.deliveries(id(3)).await[0]["details"];
         assert_eq!(*details, "The account's limit of 20 messages a month is reached");
-        // Both servers are told, once.
+        // Both servers get the event, once.
         for key in [own, second] {
             let events = told(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;
             let found: Vec<_> = events.iter().map(|event| (&event["type"], &event["data"]["volume"])).collect();
@@ -205,7 +205,7 @@ both_engines! {
         let usage = done(&world, account, "account/usage", &json!({})).await;
         let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
         assert_eq!(counts, [3, 2, 10, 1]);
-        // Told in the order in which it happened; nine tenths of small ceilings are all of it.
+        // Events come in order; 90 % of a small ceiling rounds up to all of it.
         let events = told(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
         let found: Vec<String> = events
             .iter()

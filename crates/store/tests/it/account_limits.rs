@@ -1,4 +1,5 @@
-//! Limits of an account's messages: for all its servers together, held beyond them, told once before and at each.
+//! Limits of an account's messages, for all its servers together: messages beyond them are held, and one event each warns at 90 and
+//! 100 %.
 
 use std::time::Duration;
 
