@@ -54,6 +54,7 @@ impl SearchRequest {
             Some(value) if value.is_empty() => {
                 problems.push(FieldProblem::new(format!("/{name}"), format!("`{name}` is empty")));
             }
+            Some(value) if is_long(&value) => problems.push(too_long(name)),
             Some(value) => filter.terms.push(FilterTerm { matcher: matcher(value), is_negated: false }),
             None => {}
         };
@@ -67,12 +68,25 @@ impl SearchRequest {
             problems.push(FieldProblem::new("/metadata", message));
         }
         for (key, value) in self.metadata {
+            if is_long(&key) || is_long(&value) {
+                problems.push(too_long("metadata"));
+                break;
+            }
             filter.terms.push(FilterTerm { matcher: Matcher::Metadata { key, value }, is_negated: false });
         }
         filter.since = self.since.max(filter.since);
         filter.until = [self.until, filter.until].into_iter().flatten().min();
         if problems.is_empty() { Ok(filter) } else { Err(problems) }
     }
+}
+
+fn is_long(text: &str) -> bool {
+    text.chars().nth(query::CHARS_MAX).is_some()
+}
+
+fn too_long(name: &str) -> FieldProblem {
+    let message = format!("`{name}` is longer than {} characters", query::CHARS_MAX);
+    FieldProblem::new(format!("/{name}"), message)
 }
 
 impl App {

@@ -7,8 +7,8 @@ use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
 use super::query_problem::QueryProblem;
 use super::query_text::{Piece, split};
 
-/// Characters of a query.
-const CHARS_MAX: usize = 1_000;
+/// Characters of a query, and of another condition.
+pub(super) const CHARS_MAX: usize = 1_000;
 /// Words and pairs of a query.
 const TERMS_MAX: usize = 20;
 const KEYS: &str = "to, from, subject, tag, status, domain, template, before, after, has";

@@ -72,6 +72,7 @@ both_engines! {
     }
 
     async fn mistakes_in_a_search_are_told_with_their_place(world: World) {
+        let long = "x".repeat(1_001);
         for (request, pointer, words) in [
             (q("to:ann colour:red"), "/q", "at character 8: unknown key `colour`; known keys are to, from, subject"),
             (q("\"open"), "/q", "at character 1: the quoted text has no end"),
@@ -80,6 +81,13 @@ both_engines! {
             (json!({"since": "yesterday"}), "/since", "RFC 3339"),
             (json!({"tag": ""}), "/tag", "`tag` is empty"),
             (json!({"metadata": {"a": 1}}), "/metadata/a", "String"),
+            (json!({"q": long}), "/q", "longer than 1000"),
+            (json!({"to": long}), "/to", "`to` is longer than 1000 characters"),
+            (json!({"from": long}), "/from", "`from` is longer"),
+            (json!({"tag": long}), "/tag", "`tag` is longer"),
+            (json!({"domain": long}), "/domain", "`domain` is longer"),
+            (json!({"template": long}), "/template", "`template` is longer"),
+            (json!({"metadata": {"a": long}}), "/metadata", "`metadata` is longer"),
             (json!({"cursor": "!"}), "/cursor", "next_cursor"),
             (json!({"limit": 501}), "/limit", "from 1 to 500"),
         ] {
