@@ -71,7 +71,7 @@ pub use error::{OpenError, StoreError};
 pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
-pub use jobs::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob};
+pub use jobs::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, NewJob};
 pub use messages::{Message, MessageSummary, StoredBody};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;

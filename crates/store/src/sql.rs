@@ -110,6 +110,22 @@ impl Sql<'_> {
         }
     }
 
+    /// Does what removes data so that SQLite overwrites it, in rows and in pages that become free. Nothing else on PostgreSQL.
+    pub(crate) async fn overwriting<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.set_secure_delete(true)?;
+        let done = work.await;
+        self.set_secure_delete(false)?;
+        done
+    }
+
+    /// Not a prepared statement: SQLite heeds it when it is prepared.
+    fn set_secure_delete(&self, is_on: bool) -> Result<()> {
+        if let Sql::Sqlite(connection) = self {
+            connection.lock().pragma_update(None, "secure_delete", is_on)?;
+        }
+        Ok(())
+    }
+
     /// Runs a statement that must change a row; `NotFound` if it did not.
     pub(crate) async fn change(&self, text: &'static str, params: &[Value]) -> Result<()> {
         match self.execute(text, params).await? {

@@ -39,6 +39,8 @@ pub(crate) struct JobOut {
     failed: u64,
     /// The first 100 of those.
     errors: Vec<JobErrorOut>,
+    /// Of an erasure that is done: what the database still keeps.
+    note: Option<&'static str>,
     #[schema(format = DateTime)]
     created_at: String,
     #[schema(format = DateTime)]
@@ -70,7 +72,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<JobOut>, Failure> {
     let id = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let job = call.app.find_job(call.caller.server_id, id).await?;
-    let found = job.map(JobOut::from).ok_or_else(|| Reason::JobNotFound.into());
+    let found = job.map(|job| job_out(&call, job)).ok_or_else(|| Reason::JobNotFound.into());
     Success::with_warnings(found, warnings)
 }
 
@@ -96,19 +98,19 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure>
     Ok(id)
 }
 
-impl From<MessageJob> for JobOut {
-    fn from(job: MessageJob) -> Self {
-        let error = |JobProblem { id, code, message }| JobErrorOut { id, code, message };
-        Self {
-            id: job.id,
-            kind: job.kind.as_str(),
-            state: job.state.as_str(),
-            done: job.done,
-            total: job.total,
-            failed: job.failed,
-            errors: job.problems.into_iter().map(error).collect(),
-            created_at: job.created_at.to_rfc3339(),
-            updated_at: job.updated_at.to_rfc3339(),
-        }
+fn job_out(call: &Call, job: MessageJob) -> JobOut {
+    let note = call.app.note_on_job(&job);
+    let error = |JobProblem { id, code, message }| JobErrorOut { id, code, message };
+    JobOut {
+        id: job.id,
+        kind: job.kind.as_str(),
+        state: job.state.as_str(),
+        done: job.done,
+        total: job.total,
+        failed: job.failed,
+        errors: job.problems.into_iter().map(error).collect(),
+        note,
+        created_at: job.created_at.to_rfc3339(),
+        updated_at: job.updated_at.to_rfc3339(),
     }
 }

@@ -22,6 +22,10 @@ pub(crate) struct CancelIn {
     tag: Option<String>,
     /// From the answer of send/batch.
     batch_id: Option<i64>,
+    /// With `tag` or `batch_id`: messages that this call changes, up to 10,000, which is also the default.
+    limit: Option<usize>,
+    /// With `tag` or `batch_id`: `next_cursor` of the call before.
+    cursor: Option<String>,
 }
 
 /// Cancel scheduled messages

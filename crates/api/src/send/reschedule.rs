@@ -24,6 +24,10 @@ pub(crate) struct RescheduleIn {
     tag: Option<String>,
     /// From the answer of send/batch.
     batch_id: Option<i64>,
+    /// With `tag` or `batch_id`: messages that this call changes, up to 10,000, which is also the default.
+    limit: Option<usize>,
+    /// With `tag` or `batch_id`: `next_cursor` of the call before.
+    cursor: Option<String>,
     /// RFC 3339, at most 30 days ahead, before the message's `expires_at`. A past time means now.
     #[schema(format = "date-time")]
     send_at: String,

@@ -14,12 +14,20 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 use crate::messages::{EchoedId, MessageOut};
+use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Messages that a call names: one by its id, or all scheduled ones of a tag or batch.
+/// Messages of a tag or batch that one call changes.
+pub(super) const LIMIT_MAX: usize = 10_000;
+
+/// Messages that a call names: one by its id, or scheduled ones of a tag or batch.
 #[derive(Debug)]
 pub(crate) enum Which {
     One(EchoedId),
-    Many(ScheduledOf),
+    Many {
+        of: ScheduledOf,
+        after: Option<MessageId>,
+        limit: usize,
+    },
     /// A problem was recorded.
     Unclear,
 }
@@ -40,18 +48,18 @@ pub(crate) struct CancelledOut {
     cancelled: usize,
     /// Messages whose time came meanwhile.
     too_late: usize,
-    /// There may be more: repeat the call.
+    /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RescheduledOut {
-    /// Scheduled messages of the tag or batch.
+    /// Scheduled messages of the tag or batch that had another time.
     matched: usize,
     rescheduled: usize,
     /// Messages whose time came meanwhile, or that expire before their new time.
     unchanged: usize,
-    /// There may be more: repeat the call.
+    /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,
 }
 
@@ -64,9 +72,11 @@ impl Which {
         }
         let tag = fields.text("tag", findings);
         let batch_id = read_batch_id(fields, findings);
+        let limit = read_limit(fields, findings, LIMIT_MAX, LIMIT_MAX);
+        let after = read_cursor(fields, findings, |text| text.parse().ok().map(MessageId));
         match (tag, batch_id) {
-            (Some(tag), _) => Self::Many(ScheduledOf::Tag(tag.into_owned())),
-            (None, Some(batch_id)) => Self::Many(ScheduledOf::Batch(batch_id)),
+            (Some(tag), _) => Self::Many { of: ScheduledOf::Tag(tag.into_owned()), after, limit },
+            (None, Some(batch_id)) => Self::Many { of: ScheduledOf::Batch(batch_id), after, limit },
             (None, None) if given[0] || (!given[1] && !given[2]) => {
                 Self::One(EchoedId::read(fields, findings))
             }
@@ -97,16 +107,18 @@ pub(super) async fn change(
     if call.caller.test {
         return Err(Reason::Denied(Denial::TestKey).into());
     }
-    let done = match which {
-        Which::One(id) => change_one(call, id, change).await,
-        Which::Many(of) => {
+    match which {
+        Which::One(id) => Success::with_warnings(change_one(call, id, change).await, warnings),
+        Which::Many { of, after, limit } => {
             let _permit = call.batch_permit().await?;
-            let counts = call.app.change_schedules(&call.caller, of, change).await;
-            counts.map(|counts| count_out(counts, change)).map_err(Failure::from)
+            let counts = call.app.change_schedules(&call.caller, of, change, after, limit).await?;
+            let next = counts.next.map(|id| id.0.to_string());
+            let mut done = Success::with_warnings(Ok(count_out(counts, change)), warnings)?;
+            done.flags.pagination = Some(Pagination::new(limit, next));
+            Ok(done)
         }
         Which::Unclear => Err(Reason::Internal("a request without a target was let through".into()).into()),
-    };
-    Success::with_warnings(done, warnings)
+    }
 }
 
 async fn change_one(call: &Call, id: EchoedId, change: ScheduleChange) -> Result<ScheduleOut, Failure> {
@@ -129,7 +141,8 @@ async fn change_one(call: &Call, id: EchoedId, change: ScheduleChange) -> Result
 }
 
 fn count_out(counts: ScheduleCounts, change: ScheduleChange) -> ScheduleOut {
-    let ScheduleCounts { matched, changed, has_more } = counts;
+    let ScheduleCounts { matched, changed, next } = counts;
+    let has_more = next.is_some();
     let left = matched - changed;
     match change {
         ScheduleChange::Cancel => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postroad_model::{EmailAddress, ServerId};
-use postroad_store::{MessageJob, NewJob, SearchFilter, StoreError};
+use postroad_store::{JobKind, JobState, MessageJob, NewJob, SearchFilter, StoreError};
 
 use super::MessageAction;
 use super::erase::query_of;
@@ -71,6 +71,17 @@ impl App {
 
     pub async fn find_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>, StoreError> {
         self.inner.store.find_job(server_id, id).await
+    }
+
+    /// Remark on a job that is done.
+    pub fn note_on_job(&self, job: &MessageJob) -> Option<&'static str> {
+        let is_left = job.kind == JobKind::Erase
+            && job.state == JobState::Done
+            && !self.inner.store.overwrites_erased();
+        is_left.then_some(
+            "PostgreSQL keeps old versions of the rows in its files until `VACUUM FULL`, and its WAL archive and backups keep \
+             them as well",
+        )
     }
 
     async fn count_messages(

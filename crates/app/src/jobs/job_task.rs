@@ -1,11 +1,14 @@
-//! Task that works on jobs, every job a step in turn. On failure (store unavailable) a job waits for the next round; a
-//! crash repeats at most the last step, which finds its messages changed.
+//! Tasks that work on jobs: one on messages, one on the remains of erasures, which take long. Servers take turns. On failure
+//! (store unavailable) a job waits until its claim ends; after many failures in a row it ends. A crash repeats at most the
+//! last step, which finds its messages changed.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::MessageId;
-use postroad_store::{JobKind, JobProblem, JobState, JobStep, MessageJob, SearchItem, StoreError};
+use postroad_model::{MessageId, ServerId};
+use postroad_store::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, SearchItem, StoreError};
+use tokio::sync::Notify;
 
 use super::create::job_filter;
 use super::{MessageAction, erase};
@@ -19,57 +22,160 @@ const STEP_PAUSE: Duration = Duration::from_millis(10);
 const STEP_MESSAGES: usize = 200;
 /// Time that looking for them may take.
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
+/// Failures in a row before a job ends. Between two of them are the 30 s of its claim.
+const FAILURES_MAX: usize = 20;
 
-/// Running task.
+/// Running tasks.
 #[derive(Debug)]
 pub struct JobTask {
-    task: tokio::task::JoinHandle<()>,
+    tasks: [tokio::task::JoinHandle<()>; 2],
 }
 
 impl JobTask {
     pub fn start(app: App) -> Self {
-        let task = tokio::spawn(async move {
-            loop {
-                match app.work_on_jobs().await {
-                    Ok(()) => {}
-                    Err(error) => tracing::warn!(%error, "a job on messages failed; retrying in 5 s"),
-                }
-                // The timeout is handled like a new job.
-                let _ = tokio::time::timeout(IDLE_PAUSE, app.inner.job_created.notified()).await;
-            }
-        });
-        Self { task }
+        let remains_due = Arc::new(Notify::new());
+        let worker = |part| Worker {
+            app: app.clone(),
+            part,
+            remains_due: Arc::clone(&remains_due),
+            turns: Turns::default(),
+            failures: HashMap::new(),
+        };
+        let (messages, remains) = (worker(JobPart::Messages), worker(JobPart::Remains));
+        Self { tasks: [tokio::spawn(messages.run()), tokio::spawn(remains.run())] }
     }
 
     pub fn stop(self) {
-        self.task.abort();
+        for task in self.tasks {
+            task.abort();
+        }
     }
 }
 
-impl App {
-    /// Gives every open job a step in turn until none is left.
-    async fn work_on_jobs(&self) -> Result<(), StoreError> {
+/// Works on one part of all jobs.
+struct Worker {
+    app: App,
+    part: JobPart,
+    /// An erasure has come to its end.
+    remains_due: Arc<Notify>,
+    turns: Turns,
+    /// In a row, by job.
+    failures: HashMap<(ServerId, i64), usize>,
+}
+
+impl Worker {
+    async fn run(mut self) {
         loop {
-            let jobs = self.inner.store.list_open_jobs().await?;
+            if let Err(error) = self.work_on_jobs().await {
+                tracing::warn!(%error, "jobs on messages cannot be read or written; retrying in 5 s");
+            }
+            let news = match self.part {
+                JobPart::Messages => &self.app.inner.job_created,
+                JobPart::Remains => &*self.remains_due,
+            };
+            // The timeout is handled like a new job.
+            let _ = tokio::time::timeout(IDLE_PAUSE, news.notified()).await;
+        }
+    }
+
+    /// Gives every server a step in turn until no job is left.
+    async fn work_on_jobs(&mut self) -> Result<(), StoreError> {
+        loop {
+            let jobs = self.app.inner.store.list_open_jobs(self.part).await?;
             if jobs.is_empty() {
                 return Ok(());
             }
-            for (server_id, id) in jobs {
-                if let Some(job) = self.inner.store.claim_job(server_id, id).await? {
-                    let step = self.do_step(&job).await?;
-                    let has_erased = job.kind == JobKind::Erase && step.state != JobState::Running;
-                    self.inner.store.advance_job(job, step).await?;
-                    if has_erased {
-                        // The request was in there, too.
-                        self.inner.store.truncate_log().await?;
-                    }
+            for (server_id, id) in self.turns.next(&jobs) {
+                if let Some(job) = self.app.inner.store.claim_job(server_id, id).await? {
+                    self.advance(job).await?;
                     tokio::time::sleep(STEP_PAUSE).await;
                 }
             }
         }
     }
 
+    async fn advance(&mut self, job: MessageJob) -> Result<(), StoreError> {
+        let key = (job.server_id, job.id);
+        let step = match self.app.do_step(&job).await {
+            Ok(step) => {
+                self.failures.remove(&key);
+                step
+            }
+            Err(error) => {
+                let failures = self.failures.entry(key).or_default();
+                *failures += 1;
+                tracing::warn!(%error, job = job.id, failures = *failures, "a step of a job failed; retrying in 30 s");
+                if *failures < FAILURES_MAX {
+                    return Ok(());
+                }
+                self.failures.remove(&key);
+                failed_step(&job, &error)
+            }
+        };
+        let is_at_end = step.position == JobPart::REMAINS_AT && job.kind == JobKind::Erase;
+        self.app.inner.store.advance_job(job, step).await?;
+        if is_at_end {
+            self.remains_due.notify_one();
+        }
+        Ok(())
+    }
+}
+
+/// The end of a job that cannot be done.
+fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
+    let cause = match error {
+        StoreError::Unavailable(cause) => cause.as_str(),
+        _ => "an internal error, which is in the log",
+    };
+    let message = format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}");
+    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message };
+    JobStep {
+        done: 0,
+        problems: vec![problem],
+        position: job.position,
+        state: JobState::Failed,
+        forgets_request: job.kind == JobKind::Erase,
+    }
+}
+
+/// Whose turn it is, and with which of its jobs.
+#[derive(Debug, Default)]
+struct Turns {
+    /// The job that each server had last.
+    last: BTreeMap<ServerId, i64>,
+}
+
+impl Turns {
+    /// One job of each server: that after the last one.
+    fn next(&mut self, jobs: &[(ServerId, i64)]) -> Vec<(ServerId, i64)> {
+        let mut of_servers: BTreeMap<ServerId, Vec<i64>> = BTreeMap::new();
+        for (server_id, id) in jobs {
+            of_servers.entry(*server_id).or_default().push(*id);
+        }
+        self.last.retain(|server_id, _| of_servers.contains_key(server_id));
+        let mut chosen = Vec::with_capacity(of_servers.len());
+        for (server_id, mut ids) in of_servers {
+            ids.sort_unstable();
+            let last = self.last.get(&server_id).copied().unwrap_or(i64::MIN);
+            let next = ids.iter().find(|id| **id > last).or(ids.first());
+            if let Some(id) = next.copied() {
+                self.last.insert(server_id, id);
+                chosen.push((server_id, id));
+            }
+        }
+        chosen
+    }
+}
+
+impl App {
     async fn do_step(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
+        match job.part() {
+            JobPart::Messages => self.change_next_messages(job).await,
+            JobPart::Remains => self.remove_remains(job).await,
+        }
+    }
+
+    async fn change_next_messages(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let action = match job.kind {
             JobKind::Retry => MessageAction::Retry,
             JobKind::Release => MessageAction::Release,
@@ -78,8 +184,13 @@ impl App {
         };
         let Ok(filter) = job_filter(action, &job.request) else {
             // The query was understood when the job was created: another version of the language.
-            let (position, state) = (job.position, JobState::Failed);
-            return Ok(JobStep { done: 0, problems: Vec::new(), position, state });
+            return Ok(JobStep {
+                done: 0,
+                problems: Vec::new(),
+                position: job.position,
+                state: JobState::Failed,
+                forgets_request: action == MessageAction::Erase,
+            });
         };
         let page = {
             let _permit = self.inner.long_reads.permit(job.server_id).await;
@@ -102,13 +213,63 @@ impl App {
         }
         let (position, state) = match page.next {
             Some(next) => (next, JobState::Running),
+            None if action == MessageAction::Erase => (JobPart::REMAINS_AT, JobState::Running),
             None => (job.position, JobState::Done),
         };
-        if state == JobState::Done
-            && let Some(person) = person
-        {
-            problems.extend(self.erase_person(job.server_id, &person).await?);
-        }
-        Ok(JobStep { done, problems, position, state })
+        Ok(JobStep { done, problems, position, state, forgets_request: false })
+    }
+
+    /// First the address wherever it still is, then the log, which has the request of the job: it is done when that is empty.
+    async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
+        let mut problems = Vec::new();
+        let state = if job.request.is_empty() {
+            self.inner.store.truncate_log().await?;
+            JobState::Done
+        } else {
+            if let Some(person) = erase::address_of(&job.request) {
+                problems.extend(self.erase_person(job.server_id, &person).await?);
+            }
+            JobState::Running
+        };
+        Ok(JobStep { done: 0, problems, position: JobPart::REMAINS_AT, state, forgets_request: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_take_turns_and_so_do_their_jobs() {
+        let (one, two) = (ServerId(1), ServerId(2));
+        let jobs = [(one, 10), (one, 11), (one, 12), (two, 20)];
+        let mut turns = Turns::default();
+        assert_eq!(turns.next(&jobs), [(one, 10), (two, 20)]);
+        assert_eq!(turns.next(&jobs), [(one, 11), (two, 20)]);
+        assert_eq!(turns.next(&jobs[..3]), [(one, 12)]);
+        assert_eq!(turns.next(&jobs), [(one, 10), (two, 20)]);
+        assert_eq!(turns.next(&[]), []);
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_done_ends_with_the_reason() {
+        let job = MessageJob {
+            server_id: ServerId(1),
+            id: 7,
+            kind: JobKind::Erase,
+            request: "to:ann@example.com".to_owned(),
+            state: JobState::Running,
+            position: JobPart::REMAINS_AT,
+            done: 3,
+            failed: 0,
+            total: 3,
+            problems: Vec::new(),
+            claimed_until: postroad_model::Timestamp::from_micros(0),
+            created_at: postroad_model::Timestamp::from_micros(0),
+            updated_at: postroad_model::Timestamp::from_micros(0),
+        };
+        let step = failed_step(&job, &StoreError::Unavailable("the log is in use".into()));
+        assert_eq!((step.state, step.forgets_request), (JobState::Failed, true));
+        assert!(step.problems[0].message.ends_with("20 failures in a row: the log is in use"));
     }
 }

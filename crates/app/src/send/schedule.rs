@@ -13,9 +13,8 @@ use crate::{App, Caller, FieldProblem};
 /// Entries looked at in one read, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// Longest time and most messages of one call; the answer says that there is more.
+/// Longest time of one call; the answer says where the next one goes on.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
-const CALL_MESSAGES_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub enum ScheduleRefusal {
@@ -40,8 +39,8 @@ pub struct ScheduleCounts {
     /// Scheduled messages that were found.
     pub matched: usize,
     pub changed: usize,
-    /// The call ended before all were found; the same call goes on.
-    pub has_more: bool,
+    /// The call ended before all were found; the next one begins after this message.
+    pub next: Option<MessageId>,
 }
 
 #[boxed_futures]
@@ -98,27 +97,34 @@ impl App {
         found.ok_or(ScheduleRefusal::NotFound)
     }
 
-    /// Cancels or reschedules the messages of a tag or batch that still wait for their time, step by step.
+    /// Cancels or reschedules the messages of a tag or batch that still wait for their time, step by step: at most `limit`, those
+    /// after the id `after`.
     pub async fn change_schedules(
         &self,
         caller: &Caller,
         of: ScheduledOf,
         change: ScheduleChange,
+        after: Option<MessageId>,
+        limit: usize,
     ) -> Result<ScheduleCounts, StoreError> {
         let (store, server_id) = (&self.inner.store, caller.server_id);
         let begun = Instant::now();
         let mut counts = ScheduleCounts::default();
-        let mut after = MessageId(0);
+        let mut after = after.unwrap_or(MessageId(0));
         loop {
-            let page = store.list_scheduled(server_id, of.clone(), after, PAGE).await?;
+            let mut page = store.list_scheduled(server_id, of.clone(), change, after, PAGE).await?;
+            let room = limit.saturating_sub(counts.matched);
+            let is_cut = page.matching.len() > room;
+            page.matching.truncate(room);
             counts.matched += page.matching.len();
             for some in page.matching.chunks(CHANGED_AT_ONCE) {
                 counts.changed += store.change_all_scheduled(server_id, some.to_vec(), change).await?;
             }
-            let Some(next) = page.next else { return Ok(counts) };
+            let next = if is_cut { page.matching.last().copied() } else { page.next };
+            let Some(next) = next else { return Ok(counts) };
             after = next;
-            if begun.elapsed() > CALL_TIME_MAX || counts.matched >= CALL_MESSAGES_MAX {
-                return Ok(ScheduleCounts { has_more: true, ..counts });
+            if begun.elapsed() > CALL_TIME_MAX || counts.matched >= limit {
+                return Ok(ScheduleCounts { next: Some(after), ..counts });
             }
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{App, LookupError};
 
-/// Items of one timeline; a message that is opened every minute for years has no more.
+/// Items of one timeline, the newest; a message that is opened every minute for years has no more.
 const ITEMS_MAX: usize = 1_000;
 /// Events whose webhook attempts are listed.
 const EVENTS_MAX: usize = 500;
@@ -43,7 +43,7 @@ impl App {
         let store = &self.inner.store;
         let message = store.find_message(server_id, id).await?.ok_or(LookupError::NotFound)?;
         let mut events = store.list_events(server_id, id).await?;
-        events.truncate(ITEMS_MAX);
+        events.drain(..events.len().saturating_sub(ITEMS_MAX));
         let mut items = vec![accepted(&message)];
         items.extend(events.iter().filter_map(fact::of_event));
         let mut transcripts = store.list_transcripts(server_id, id).await?;
@@ -52,12 +52,9 @@ impl App {
             let transcript = place.map(|place| transcripts.swap_remove(place).1);
             items.extend(attempt::of_delivery(delivery, transcript.as_deref()));
         }
-        let event_ids: Vec<EventId> = events.iter().take(EVENTS_MAX).map(|event| event.id).collect();
+        let event_ids: Vec<EventId> = events.iter().rev().take(EVENTS_MAX).map(|event| event.id).collect();
         items.extend(self.webhook_items(server_id, event_ids).await?);
-        // Stable: things of the same moment stay in the order in which they follow from each other.
-        items.sort_by_key(|item| item.at);
-        items.truncate(ITEMS_MAX);
-        Ok(Timeline { message, items })
+        Ok(Timeline { message, items: in_order(items) })
     }
 
     async fn webhook_items(
@@ -67,8 +64,17 @@ impl App {
     ) -> Result<Vec<TimelineItem>, StoreError> {
         let store = &self.inner.store;
         let attempts = store.list_attempts_of_events(server_id, events, WEBHOOK_ATTEMPTS_MAX).await?;
-        Ok(attempts.into_iter().map(fact::of_webhook_attempt).collect())
+        Ok(attempts.into_iter().rev().map(fact::of_webhook_attempt).collect())
     }
+}
+
+/// By time, and only the newest: of a long timeline the beginning and then what happened lately.
+fn in_order(mut items: Vec<TimelineItem>) -> Vec<TimelineItem> {
+    // Stable: things of the same moment stay in the order in which they follow from each other.
+    items.sort_by_key(|item| item.at);
+    let left_out = items.len().saturating_sub(ITEMS_MAX);
+    items.drain(1.min(items.len())..(1 + left_out).min(items.len()));
+    items
 }
 
 /// The send itself; events of old messages may be gone.
@@ -91,5 +97,28 @@ fn accepted(message: &Message) -> TimelineItem {
             "send_at": send.options.send_at.map(Timestamp::to_rfc3339),
             "expires_at": send.options.expires_at.map(Timestamp::to_rfc3339),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_timeline_has_its_beginning_and_its_newest_items() {
+        let item = |at: i64| TimelineItem {
+            at: Timestamp::from_micros(at),
+            kind: "opened",
+            text: String::new(),
+            data: Value::Null,
+        };
+        let moments = |count: i64| -> Vec<i64> {
+            in_order((0..count).rev().map(item).collect()).iter().map(|item| item.at.as_micros()).collect()
+        };
+        assert_eq!(moments(0), [0; 0]);
+        assert_eq!(moments(3), [0, 1, 2]);
+        assert_eq!(moments(1_000), (0..1_000).collect::<Vec<_>>());
+        let long = moments(1_500);
+        assert_eq!((long.len(), long[0], long[1], long[999]), (1_000, 0, 501, 1_499));
     }
 }

@@ -17,10 +17,10 @@ pub(crate) enum Ending {
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
     /// No host could be spoken to. The attempt counts only if one was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
-    /// The DNS says that there is nowhere to send to, or nothing at all.
-    NoRoute { problem: String, class: BounceClass, is_permanent: bool },
-    /// Its receiver takes nothing for now, and it has waited for long without being offered.
-    Waited { cause: String },
+    /// The DNS says that there is nowhere to send to.
+    NoRoute { problem: String, class: BounceClass },
+    /// It has waited for long without being offered. `is_ours`: for a limit of ours, which never loses a message.
+    Waited { cause: String, class: BounceClass, is_ours: bool },
     /// `expires_at` passed while it waited.
     Expired,
     /// The stored message cannot be put on the wire.

@@ -161,12 +161,10 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
                 ..Judged::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
             }
         }
-        Ending::NoRoute { problem, class, is_permanent } => {
-            Judged { is_permanent, counts: false, ..Judged::temporary(class, problem) }
-        }
-        Ending::Waited { cause } => Judged {
+        Ending::NoRoute { problem, class } => Judged { counts: false, ..Judged::permanent(class, problem) },
+        Ending::Waited { cause, class, .. } => Judged {
             counts: false,
-            ..Judged::temporary(BounceClass::Other, format!("It has not been offered yet: {cause}"))
+            ..Judged::temporary(class, format!("It has not been offered yet: {cause}"))
         },
         Ending::Expired => Judged {
             counts: false,
@@ -244,13 +242,16 @@ pub(crate) fn settle(
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
     let greylisted_at = is_greylisting(&ending).then(|| entry.greylisted_at.unwrap_or(now));
     let has_waited = matches!(ending, Ending::Waited { .. });
+    let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
     let judged = judge(ending, peer, *is_simulated);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, |work| {
         let accepted_at = work.send.info.created_at;
         work.send_at.map_or(accepted_at, |at| at.max(accepted_at))
     });
-    let by_policy = policy.next_attempt(attempts, first_due, now, rng);
+    let by_policy = policy
+        .next_attempt(attempts, first_due, now, rng)
+        .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
     let tell_at = by_policy.filter(|_| has_waited);
     let next = by_policy
         .map(|next| match attempt.come_again_after {

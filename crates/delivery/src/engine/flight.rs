@@ -63,8 +63,8 @@ impl Flight {
     /// Right after the final reply: 250 and the like, or the first refusal of the message.
     pub(super) fn answered(
         &self,
-        reply: &Reply,
-        phase: Phase,
+        (reply, phase): (&Reply, Phase),
+        rcpt_to: &str,
         peer: &Peer,
         dkim: Option<&str>,
         at: Timestamp,
@@ -77,7 +77,7 @@ impl Flight {
             accepted: (200..300).contains(&reply.code),
             at,
             code: reply.code,
-            text: reply.lines.join("\n"),
+            text: Answered::without_recipient(&reply.lines.join("\n"), rcpt_to),
             mx: peer.mx.clone(),
             remote_ip: shown(peer.remote_ip),
             source_ip: shown(peer.source_ip),

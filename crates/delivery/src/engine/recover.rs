@@ -94,7 +94,7 @@ async fn settlement(
             attempt.is_encrypted = answered.tls.is_some();
             attempt.started_at = started(answered);
             attempt.ended_at = Some(answered.at);
-            answer(answered)
+            answer(answered, work.as_ref().map(|work| work.rcpt_to.as_str()))
         }
     };
     Ok(shared.judge(&attempt, ending))
@@ -116,8 +116,9 @@ pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<
     unread
 }
 
-fn answer(answered: &Answered) -> Ending {
-    let reply = Reply::new(answered.code, answered.text.lines().map(str::to_owned).collect());
+fn answer(answered: &Answered, rcpt_to: Option<&str>) -> Ending {
+    let text = answered.with_recipient(rcpt_to);
+    let reply = Reply::new(answered.code, text.lines().map(str::to_owned).collect());
     let phase = Phase::all().find(|phase| phase.name() == answered.phase).unwrap_or(Phase::Final);
     if answered.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase } }
 }

@@ -21,7 +21,7 @@ pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// A look-up that found too many others before it is tried again after this time.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Messages of a domain without a DNS answer that get a delivery record at a time.
+/// Messages of a domain that does not exist that get a delivery record at a time.
 const UNROUTED_AT_ONCE: usize = 500;
 /// Messages recorded as delayed at a time.
 const LATE_AT_ONCE: usize = 500;
@@ -116,7 +116,8 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let goes_on = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_permanent, now)
             });
-            if goes_on {
+            // No answer of the DNS is no answer about the messages: they wait, and are told if it lasts.
+            if goes_on || !failure.is_permanent {
                 return;
             }
             loop {
@@ -132,10 +133,6 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
                     }
                     shared.tell_unroutable(&key, entry, &failure).await;
                 }
-                // The others wait for the next answer; a name that does not exist does not come to exist meanwhile.
-                if !failure.is_permanent {
-                    return;
-                }
             }
         }
     }
@@ -143,15 +140,11 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
 
 impl EngineShared {
     async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
-        let ending = Ending::NoRoute {
-            problem: failure.problem.clone(),
-            class: failure.class,
-            is_permanent: failure.is_permanent,
-        };
+        let ending = Ending::NoRoute { problem: failure.problem.clone(), class: failure.class };
         self.tell_unsent(key, entry, ending, None).await;
     }
 
-    /// Messages that their receiver's trouble has kept waiting for long.
+    /// Messages that something has kept waiting for long.
     pub(super) async fn tell_late(self: &Arc<Self>) {
         for late in self.with(|schedule, now| schedule.take_late(LATE_AT_ONCE, now)) {
             if self.is_stopping() {
@@ -160,7 +153,11 @@ impl EngineShared {
             }
             let now = self.clock.now();
             let again = late.block.until.map_or(LATE_PAUSE, |until| until.since(now).max(LATE_PAUSE));
-            let ending = Ending::Waited { cause: late.block.why.to_string() };
+            let ending = Ending::Waited {
+                cause: late.block.why.to_string(),
+                class: late.block.why.bounce_class(),
+                is_ours: late.block.why.is_ours(),
+            };
             self.tell_unsent(&late.lane, late.entry, ending, Some(again)).await;
         }
     }

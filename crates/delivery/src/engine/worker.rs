@@ -440,10 +440,12 @@ impl Worker {
         let now = shared.clock.now();
         match &ending {
             Some(Ending::Accepted(reply)) => {
-                flight.answered(reply, Phase::Final, &connection.peer, dkim.as_deref(), now);
+                let reply = (reply, Phase::Final);
+                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             Some(Ending::Refused { reply, phase }) => {
-                flight.answered(reply, *phase, &connection.peer, dkim.as_deref(), now);
+                let reply = (reply, *phase);
+                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
             }
             _ => {}
         }

@@ -18,7 +18,7 @@ pub struct Answered {
     pub accepted: bool,
     pub at: Timestamp,
     pub code: u16,
-    /// The remote server's words. 512 bytes are kept.
+    /// The remote server's words, without the recipient's address: an erased one must be in no file. 512 bytes are kept.
     pub text: String,
     pub mx: String,
     pub remote_ip: String,
@@ -51,6 +51,31 @@ impl Answered {
     pub const TEXT_BYTES_MAX: usize = 512;
     /// A host name is the longest of the others.
     const NAME_BYTES_MAX: usize = 255;
+    /// Stands for the recipient's address.
+    const RECIPIENT: &str = "{recipient}";
+
+    /// `text` with the address replaced wherever it stands, in any letter case.
+    pub fn without_recipient(text: &str, rcpt_to: &str) -> String {
+        let (lower, rcpt_to) = (text.to_ascii_lowercase(), rcpt_to.to_ascii_lowercase());
+        if rcpt_to.is_empty() {
+            return text.to_owned();
+        }
+        let (mut replaced, mut end) = (String::with_capacity(text.len()), 0);
+        for (at, found) in lower.match_indices(&rcpt_to) {
+            replaced.push_str(&text[end..at]);
+            replaced.push_str(Self::RECIPIENT);
+            end = at + found.len();
+        }
+        replaced + &text[end..]
+    }
+
+    /// The words with the address of the store. Without a recipient as they are.
+    pub fn with_recipient(&self, rcpt_to: Option<&str>) -> String {
+        match rcpt_to {
+            Some(rcpt_to) => self.text.replace(Self::RECIPIENT, rcpt_to),
+            None => self.text.clone(),
+        }
+    }
 
     pub(super) fn bounded(&self) -> Self {
         let cut = |text: &str, bytes_max| text[..text.floor_char_boundary(bytes_max)].to_owned();

@@ -72,6 +72,24 @@ fn flights_come_back_with_their_answer_or_without() {
 }
 
 #[test]
+fn a_recipient_is_in_no_file() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open(&folder);
+    journal.finishing(key(1)).unwrap();
+    let text =
+        Answered::without_recipient("5.1.1 <Jane@Example.com> is not jane@example.com", "jane@example.com");
+    journal.answered(key(1), &Answered { text, ..answer(550) }).unwrap();
+    drop(journal);
+    for path in files(&folder) {
+        let bytes = std::fs::read(path).unwrap().to_ascii_lowercase();
+        assert!(!bytes.windows(16).any(|window| window == b"jane@example.com"));
+    }
+    let (_, left) = open(&folder);
+    let RecoveredOutcome::Answered(answered) = &left[0].outcome else { panic!("{left:?}") };
+    assert_eq!(answered.with_recipient(Some("j@x.example")), "5.1.1 <j@x.example> is not j@x.example");
+}
+
+#[test]
 fn flights_of_one_message_are_told_apart_by_their_attempt() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);

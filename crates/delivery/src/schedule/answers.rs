@@ -8,6 +8,7 @@ use postroad_mail::Signal;
 use postroad_model::{ServerId, Timestamp};
 
 use super::{LaneKey, Schedule};
+use crate::pacing::Evidence;
 
 /// Refusals in a row before a domain stands still.
 const DOMAIN_REFUSALS: u32 = 3;
@@ -15,8 +16,8 @@ const DOMAIN_REFUSALS: u32 = 3;
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
-/// Evidence before something counts for a whole provider: so many sites, or recipient domains that several senders were refused
-/// at for the address's reputation.
+/// Evidence before something counts for a whole provider: so many sites, or so many recipient domains that refused the address
+/// for its reputation; in both cases by mail of several senders.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
 /// A little more than what was enough.
@@ -59,6 +60,7 @@ impl Schedule {
         if pace.is_wider {
             provider_stood = pace.standstill.accepted() || pace.rate.is_held();
             pace.rate.accepted(now);
+            pace.hurried_sites.clear();
             pace.refusing_sites.clear();
             pace.refusing_domains.clear();
         }
@@ -87,6 +89,7 @@ impl Schedule {
             Some(Signal::TooManyConnections) => {
                 let others = link.open.saturating_sub(1);
                 link.connection_limit.refused(others, now);
+                link.evidence_at = Some(now);
                 link.rate.passed(now);
             }
             Some(Signal::Reputation | Signal::Content | Signal::RecipientPolicy) => {
@@ -99,6 +102,7 @@ impl Schedule {
                         None => link.greylist.pause(),
                         Some(first) => {
                             let waited = now.since(first);
+                            link.evidence_at = Some(now);
                             link.greylist.refused_after(waited);
                             link.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
                         }
@@ -117,7 +121,9 @@ impl Schedule {
     pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
-        let greylist = &mut self.links[path.link].greylist;
+        let link = &mut self.links[path.link];
+        link.evidence_at = Some(now);
+        let greylist = &mut link.greylist;
         let before = greylist.estimate();
         greylist.taken_after(now.since(first));
         let Some(lasts) = greylist.estimate().filter(|lasts| before.is_none_or(|before| *lasts < before))
@@ -143,6 +149,7 @@ impl Schedule {
         match answer.signal {
             Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
                 link.connection_limit.refused(link.open, now);
+                link.evidence_at = Some(now);
             }
             Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
             // Said before any recipient was named, it is about the whole site.
@@ -160,11 +167,12 @@ impl Schedule {
         let (link, source) = (self.paths[path_id].link, self.paths[path_id].source);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         self.links[link].rate.signal(answer.reason, now);
+        self.links[link].evidence_at = Some(now);
         self.links[link].standstill.accepted();
         let pace = self.pace(source, &route);
         if pace.is_wider {
             pace.hurried_sites.add(hash_of(&route.base_site), answer.server, now);
-            if pace.hurried_sites.parts() >= PROVIDER_SITES {
+            if is_of_provider(&pace.hurried_sites) {
                 pace.rate.signal(answer.reason, now);
                 pace.hurried_sites.clear();
             }
@@ -217,7 +225,7 @@ impl Schedule {
         let pace = self.pace(source, &route);
         if pace.is_wider {
             pace.refusing_sites.add(hash_of(&route.base_site), answer.server, now);
-            if pace.refusing_sites.parts() >= PROVIDER_SITES {
+            if is_of_provider(&pace.refusing_sites) {
                 pace.standstill.refused(1, answer.reason, now);
             }
         }
@@ -248,6 +256,11 @@ impl Schedule {
             self.pump(queue, now);
         }
     }
+}
+
+/// Whether sites have said it of several senders' mail.
+fn is_of_provider(sites: &Evidence) -> bool {
+    sites.parts() >= PROVIDER_SITES && sites.servers() >= SITE_SERVERS
 }
 
 fn hash_of(name: &impl Hash) -> u64 {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use postroad_model::{DomainName, GateAction, Timestamp};
+use postroad_model::{BounceClass, DomainName, GateAction, Timestamp};
 use postroad_store::Gate;
 
 /// Causes that pause all sending. Each is lifted by the part that raised it.
@@ -74,6 +74,26 @@ pub(crate) enum Why {
     Dns {
         domain: DomainName,
     },
+    /// The DNS gives no answer.
+    NoAnswer {
+        domain: DomainName,
+        reason: Option<String>,
+    },
+}
+
+impl Why {
+    /// A limit of ours: it makes messages wait, and none is given up for it.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::ServerRate { .. } | Self::ProviderRate { .. } | Self::WarmUp { .. })
+    }
+
+    /// Class of the delivery record that tells of a long wait.
+    pub(crate) fn bounce_class(&self) -> BounceClass {
+        match self {
+            Self::Dns { .. } | Self::NoAnswer { .. } => BounceClass::Dns,
+            _ => BounceClass::Other,
+        }
+    }
 }
 
 impl fmt::Display for Why {
@@ -114,6 +134,12 @@ impl fmt::Display for Why {
                 write!(f, "no further connection to {site} was allowed ({connections} in use)")
             }
             Self::Dns { domain } => write!(f, "the DNS had to say where mail for {domain} goes"),
+            Self::NoAnswer { domain, reason: None } => {
+                write!(f, "the DNS has not said yet where mail for {domain} goes")
+            }
+            Self::NoAnswer { domain, reason: Some(reason) } => {
+                write!(f, "the DNS does not say where mail for {domain} goes ({reason})")
+            }
         }
     }
 }

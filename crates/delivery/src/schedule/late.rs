@@ -1,11 +1,13 @@
-//! Messages that a receiver's trouble has kept waiting for long: nobody refused them, so they were not told anything yet. Now
-//! they are, with the cause; and those that are too old are given up.
+//! Messages that something has kept waiting for long: nobody refused them, so they were not told anything yet. Now they are, with
+//! the cause; and those that are too old are given up, unless they wait for a limit of ours.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use postroad_model::Timestamp;
+use postroad_model::{ServerId, Timestamp};
 
 use super::block::{Block, Why};
+use super::lane::LaneRoute;
 use super::{Entry, LaneKey, Schedule};
 
 /// Shorter waits are not reported.
@@ -26,10 +28,11 @@ impl Entry {
 }
 
 impl Schedule {
-    /// Takes out those that wait for a site or a domain that takes nothing, at most so many. What an operator keeps back, and what
-    /// only waits for its turn, stays untouched.
+    /// Takes out those that wait for the DNS, for a site or a domain that takes nothing, or for a rate or a warm-up, at most so
+    /// many. What an operator keeps back, and what only waits for its turn, stays untouched.
     pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
-        let mut late = Vec::new();
+        let mut late = self.take_unanswered(limit, now);
+        let of_servers = self.server_rates(now);
         let has_work = |queue: &super::Queue| queue.waiting.waiting() > 0 && !queue.route.is_exempt;
         let queues: Vec<usize> =
             self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id).collect();
@@ -37,13 +40,16 @@ impl Schedule {
             if late.len() >= limit {
                 break;
             }
-            let of_site = self.receivers_trouble(queue, now);
-            if of_site.is_none() && self.troubled_lanes == 0 {
+            let of_site = self.paths_block(queue, now);
+            if of_site.is_none() && of_servers.is_empty() && self.troubled_lanes == 0 {
                 continue;
             }
             let lanes = &self.lanes;
             let is_meant = |lane: usize, entry: &Entry| {
-                entry.is_late(now) && (of_site.is_some() || lanes[lane].trouble.is_standing())
+                let is_blocked = of_site.is_some()
+                    || of_servers.contains_key(&entry.server_id)
+                    || lanes[lane].trouble.is_standing();
+                is_blocked && entry.is_late(now)
             };
             let taken = self.queues[queue].waiting.take_if(limit - late.len(), is_meant);
             for (lane_id, entry) in taken {
@@ -51,28 +57,67 @@ impl Schedule {
                 lane.entries -= 1;
                 let of_domain =
                     || Block { until: lane.trouble.blocked_until(now), why: lane.trouble_cause(now) };
-                let block = of_site.clone().unwrap_or_else(of_domain);
+                let of_server = of_servers.get(&entry.server_id);
+                let block = of_site.as_ref().or(of_server).cloned().unwrap_or_else(of_domain);
                 late.push(Late { lane: lane.key.clone(), entry, block });
             }
         }
         late
     }
 
-    /// Block by the receiver that affects all addresses of a pool.
-    fn receivers_trouble(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
-        let mut trouble = None;
+    /// Those whose domains the DNS says nothing of.
+    fn take_unanswered(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
+        let mut late = Vec::new();
+        for (_, lane) in &mut self.lanes {
+            let (until, reason) = match &lane.route {
+                LaneRoute::Failed { until, reason } => (Some(*until), Some(reason.clone())),
+                _ => (None, None),
+            };
+            while late.len() < limit
+                && let Some(entry) = lane.unrouted.pop_front_if(|entry| entry.is_late(now))
+            {
+                lane.entries -= 1;
+                let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
+                late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
+            }
+        }
+        late
+    }
+
+    /// Servers that have used up their send rate.
+    fn server_rates(&self, now: Timestamp) -> HashMap<ServerId, Block> {
+        let blocks = self.servers.iter().filter_map(|(id, gate)| Some((*id, gate.block(now)?)));
+        blocks.filter(|(_, block)| matches!(block.why, Why::ServerRate { .. })).collect()
+    }
+
+    /// Block by the receiver, or by a limit of ours, that affects all addresses of a pool.
+    fn paths_block(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
+        let mut found = None;
         for path_id in self.queues[queue].paths.clone() {
             if self.paths[path_id].retired {
                 continue;
             }
             let block = self.path_block(path_id, now)?;
-            let is_receivers =
-                matches!(block.why, Why::BackOff { .. } | Why::NoConnection { .. } | Why::Standstill { .. });
-            if !is_receivers {
+            let is_meant = match block.why {
+                Why::BackOff { .. }
+                | Why::NoConnection { .. }
+                | Why::Standstill { .. }
+                | Why::TooFast { .. }
+                | Why::ProviderRate { .. }
+                | Why::WarmUp { .. } => true,
+                Why::Paused(_)
+                | Why::Gate(_)
+                | Why::ServerSuspended { .. }
+                | Why::ServerRate { .. }
+                | Why::Connections { .. }
+                | Why::Dns { .. }
+                | Why::NoAnswer { .. } => false,
+            };
+            if !is_meant {
                 return None;
             }
-            trouble.get_or_insert(block);
+            found.get_or_insert(block);
         }
-        trouble
+        found
     }
 }

@@ -14,7 +14,7 @@ use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
-/// Unchanged estimates are stored again after this time, so that they do not expire.
+/// Unchanged estimates that answers have confirmed are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Default)]
@@ -38,6 +38,16 @@ impl Conclusions {
         };
         is_near && (self.connections, self.greylist_secs) == (other.connections, other.greylist_secs)
     }
+
+    /// Whether it says something that the other does not, apart from what it has forgotten.
+    fn is_news_after(self, other: Self) -> bool {
+        let without_forgotten = Self {
+            per_minute: self.per_minute.and(other.per_minute),
+            connections: self.connections.and(other.connections),
+            greylist_secs: self.greylist_secs.and(other.greylist_secs),
+        };
+        !self.is_like(without_forgotten)
+    }
 }
 
 impl Link {
@@ -46,6 +56,28 @@ impl Link {
             per_minute: self.rate.known().map(|(rate, _)| rate.round() as u32),
             connections: self.connection_limit.known(),
             greylist_secs: self.greylist.known().map(|wait| wait.as_secs() as u32),
+        }
+    }
+
+    /// When what is known now was learned: the passing of time alone is no evidence.
+    fn learned_at(&self, conclusions: Conclusions, now: Timestamp) -> Timestamp {
+        match self.noted {
+            Some((noted, at)) if !conclusions.is_news_after(noted) => {
+                self.evidence_at.map_or(at, |evidence_at| evidence_at.max(at))
+            }
+            _ => now,
+        }
+    }
+
+    /// Estimates that no answer has confirmed for long.
+    fn forget_old(&mut self, now: Timestamp) {
+        // Forgets a rate that is too old.
+        self.rate.per_minute(now);
+        let last = self.evidence_at.max(self.noted.map(|(_, at)| at));
+        if last.is_some_and(|last| now.since(last) >= AGE_MAX) {
+            self.connection_limit = ConnectionEstimate::default();
+            self.greylist = GreylistTime::default();
+            (self.evidence_at, self.noted) = (None, None);
         }
     }
 
@@ -78,19 +110,24 @@ impl Schedule {
         }
     }
 
-    /// Estimates that are new or confirmed since the last call.
+    /// Estimates that are new, or that answers have confirmed, since the last call. Old ones are forgotten.
     pub(crate) fn take_pacing_notes(&mut self, now: Timestamp) -> Vec<PacingNote> {
         let mut notes = Vec::new();
         for ((source, site), id) in &self.link_ids {
             let link = &mut self.links[*id];
+            link.forget_old(now);
             let conclusions = link.conclusions();
-            let is_known = link
-                .noted
-                .is_some_and(|(noted, at)| noted.is_like(conclusions) && now.since(at) < CONFIRM_AFTER);
-            if conclusions == Conclusions::default() || is_known {
+            if conclusions == Conclusions::default() {
                 continue;
             }
-            link.noted = Some((conclusions, now));
+            let learned_at = link.learned_at(conclusions, now);
+            if let Some((noted, at)) = link.noted
+                && noted.is_like(conclusions)
+                && learned_at.since(at) < CONFIRM_AFTER
+            {
+                continue;
+            }
+            link.noted = Some((conclusions, learned_at));
             let source =
                 self.sources.find(*source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
             notes.push(PacingNote {
@@ -100,7 +137,7 @@ impl Schedule {
                 connections: conclusions.connections,
                 greylist_secs: conclusions.greylist_secs,
                 reason: link.rate.reason().to_owned(),
-                learned_at: now,
+                learned_at,
             });
         }
         self.remember(notes.clone(), now);
@@ -121,6 +158,7 @@ impl Schedule {
         if let Some(secs) = note.greylist_secs {
             link.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
         }
+        link.noted = Some((link.conclusions(), note.learned_at));
         link
     }
 }
@@ -156,5 +194,39 @@ mod tests {
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
         let link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
         assert_eq!(link.learned(), None);
+    }
+
+    #[test]
+    fn an_estimate_grows_old_unless_an_answer_confirms_it() {
+        let learned_at = Timestamp::from_micros(1_794_700_800_000_000);
+        let note = PacingNote {
+            source: sources::ANY_ADDRESS,
+            site: "mx.one.example".to_owned(),
+            per_minute: None,
+            connections: Some(3),
+            greylist_secs: Some(300),
+            reason: String::new(),
+            learned_at,
+        };
+        let mut schedule =
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+        schedule.remember(vec![note], learned_at);
+        let site: Arc<str> = "mx.one.example".into();
+        let id = schedule.links.insert(schedule.remembered_link(sources::ANY_ADDRESS, &site));
+        schedule.link_ids.insert((postroad_model::SourceId(0), site), id);
+        let later = learned_at.plus(Duration::from_hours(24));
+        assert_eq!(schedule.take_pacing_notes(later), [], "nothing was learned for a day");
+        schedule.links[id].connection_limit.refused(3, later);
+        schedule.links[id].evidence_at = Some(later);
+        let notes = schedule.take_pacing_notes(later.plus(Duration::from_mins(5)));
+        assert_eq!(notes.iter().map(|note| note.learned_at).collect::<Vec<_>>(), [later]);
+        let much_later = later.plus(AGE_MAX);
+        assert_eq!(schedule.take_pacing_notes(much_later), []);
+        assert_eq!(
+            schedule.links[id].connection_limit.limit(much_later),
+            None,
+            "it may be another receiver by now"
+        );
+        assert_eq!(schedule.links[id].learned(), None);
     }
 }

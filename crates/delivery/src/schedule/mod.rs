@@ -146,7 +146,9 @@ struct Link {
     /// Recipient domains that were refused.
     refusing_domains: Evidence,
     greylist: GreylistTime,
-    /// Conclusions stored last.
+    /// The last answer that the estimates were learned from.
+    evidence_at: Option<Timestamp>,
+    /// Conclusions stored last, and when they were learned.
     noted: Option<(memory::Conclusions, Timestamp)>,
 }
 

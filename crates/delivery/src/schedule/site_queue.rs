@@ -74,8 +74,10 @@ impl SiteQueue {
         !self.ring.is_empty()
     }
 
+    /// Behind the others of its lane; one that was told of its long wait keeps its place before those that came later.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
-        self.put(lane, entry, VecDeque::push_back);
+        let has_waited = entry.tell_at.is_some();
+        self.put(lane, entry, if has_waited { put_in_order } else { VecDeque::push_back });
     }
 
     /// For one that was taken and could not be tried.
@@ -223,6 +225,13 @@ impl SiteQueue {
         let turns = self.servers.drain().flat_map(|(_, turn)| turn.lanes);
         turns.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
     }
+}
+
+/// Those that have waited for long stand before the others, by their age.
+fn put_in_order(entries: &mut VecDeque<Entry>, entry: Entry) {
+    let is_before = |other: &Entry| other.tell_at.is_some() && other.message_id < entry.message_id;
+    let at = entries.partition_point(is_before);
+    entries.insert(at, entry);
 }
 
 impl Turn {

@@ -507,6 +507,82 @@ fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes(
     assert_eq!(world.sent.len(), 100);
 }
 
+#[test]
+fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
+    let mut world = World::new();
+    let rate = SendRate { count: 1, per: RatePeriod::Minute };
+    world.configure(|setup| setup.servers = vec![server(1, Some(rate)), server(2, None)]);
+    (0..20).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(4));
+    let now = world.now;
+    assert!(world.schedule.take_late(1_000, now).is_empty(), "they have not waited for long");
+    world.run(Duration::from_mins(2));
+    let now = world.now;
+    let late = world.schedule.take_late(5, now);
+    assert_eq!(late.len(), 5);
+    for late in late {
+        let cause = late.block.to_string();
+        assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
+        assert!(late.block.why.is_ours(), "it is never given up for that");
+        let due_at = now.plus(Duration::from_secs(5));
+        let entry = Entry { due_at, tell_at: Some(now.plus(Duration::from_mins(60))), ..late.entry };
+        world.schedule.add(late.lane.domain, false, entry, now);
+    }
+    world.run(Duration::from_mins(30));
+    let order: Vec<i64> = world.sent.iter().map(|sent| sent.message).collect();
+    assert_eq!(order, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() {
+    let mut world = World::new();
+    (0..3).for_each(|id| world.add(1, id, "silent.example"));
+    let until = world.now.plus(Duration::from_mins(10));
+    for action in world.schedule.take_actions() {
+        if let Action::Resolve { lane, .. } = action {
+            world.schedule.unresolved(lane, until, "SERVFAIL".into(), false, world.now);
+        }
+    }
+    let now = world.now.plus(Duration::from_mins(4));
+    assert!(world.schedule.take_late(1_000, now).is_empty());
+    let now = world.now.plus(Duration::from_mins(5));
+    let late = world.schedule.take_late(2, now);
+    assert_eq!(late.len(), 2);
+    let cause = late[0].block.why.to_string();
+    assert_eq!(cause, "the DNS does not say where mail for silent.example goes (SERVFAIL)");
+    assert!(!late[0].block.why.is_ours());
+    assert_eq!((world.schedule.take_late(1_000, now).len(), world.schedule.entries()), (1, 0));
+}
+
+/// Refuses the mail of these servers at three sites of a provider as too fast; whether the whole provider is slowed.
+fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
+    let mut world = World::new();
+    for (id, domain) in (0..).zip(["one.example", "two.example", "three.example"]) {
+        world.add(1, id, domain);
+    }
+    world.run(Duration::from_secs(1));
+    let now = world.now;
+    let paths: Vec<usize> = world.schedule.paths.iter().map(|(id, _)| id).collect();
+    let lanes: Vec<LaneKey> = world.schedule.lanes.iter().map(|(_, lane)| lane.key.clone()).collect();
+    assert_eq!((paths.len(), lanes.len()), (3, 3));
+    for (at, server) in servers.into_iter().enumerate() {
+        let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
+        let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason: "slow down" };
+        if accepts_between && at == 2 {
+            world.schedule.accepted(paths[0], &lanes[0], now);
+        }
+        world.schedule.refused(paths[at], answer, now);
+    }
+    world.schedule.paces.values().any(|pace| pace.rate.is_held())
+}
+
+#[test]
+fn a_provider_is_slowed_when_several_of_its_sites_are_too_slow_for_several_senders() {
+    assert!(provider_is_slowed([1, 2, 1], false));
+    assert!(!provider_is_slowed([1, 1, 1], false), "one sender is no evidence against all");
+    assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
+}
+
 fn source(id: i64, pool: i64, weight: u32) -> Source {
     Source {
         id: SourceId(id),

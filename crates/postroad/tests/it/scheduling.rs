@@ -145,6 +145,44 @@ both_engines! {
         }
     }
 
+    async fn calls_that_are_repeated_come_to_an_end(world: World) {
+        for tag in ["other", "mine"] {
+            let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
+            batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
+            batch["defaults"]["tag"] = json!(tag);
+            done(&world, BATCH, &batch).await;
+        }
+        let send_at = in_millis(7_200_000);
+        let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
+        let mut moved = Vec::new();
+        // With the cursor, and without it: what was moved is left out.
+        for keeps_cursor in [true, false] {
+            loop {
+                let answer = world.call(RESCHEDULE, &request).await;
+                assert_eq!(answer["status"], "success", "{answer}");
+                moved.push(answer["data"]["rescheduled"].as_u64().unwrap());
+                let pagination = &answer["flags"]["pagination"];
+                assert_eq!(pagination["has_more"], answer["data"]["has_more"], "{answer}");
+                if answer["data"]["has_more"] == false {
+                    break;
+                }
+                if keeps_cursor {
+                    request["cursor"] = pagination["next_cursor"].clone();
+                }
+            }
+            request = json!({"tag": "mine", "limit": 10, "send_at": in_millis(7_300_000)});
+        }
+        assert_eq!(moved, [10, 10, 5, 10, 10, 5]);
+        let cancel = json!({"tag": "mine", "limit": 20});
+        assert_eq!(done(&world, CANCEL, &cancel).await["has_more"], true);
+        let rest = json!({"matched": 5, "cancelled": 5, "too_late": 0, "has_more": false});
+        assert_eq!(done(&world, CANCEL, &cancel).await, rest);
+        assert_eq!(done(&world, CANCEL, &json!({"tag": "other"})).await["cancelled"], 25);
+        for wrong in [json!({"tag": "x", "limit": 10_001}), json!({"tag": "x", "cursor": "!"})] {
+            assert_eq!(world.call(CANCEL, &wrong).await["status"], "parameter-error", "{wrong}");
+        }
+    }
+
     async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: World) {
         world.admin(&["server", "set-hourly-limit", "dev", "1"]);
         let (one, two) = (scheduled(&world, json!({})).await, scheduled(&world, json!({})).await);

@@ -108,6 +108,19 @@ both_engines! {
         }
     }
 
+    async fn mistakes_in_mjml_are_told_with_line_and_column(world: World) {
+        let body = |text: &str| format!("<mjml>\n<mj-body>{{# a\nnote #}}\n  {{{{ name }}}}{text}\n</mj-body>\n</mjml>");
+        // Behind tags of the template, which have another length in what the parser sees.
+        for (text, line, column) in [("<mj-section>", 5, 1), ("<mj-include path='x' />", 4, 14)] {
+            let request = json!({"subject": "x", "format": "mjml", "html_body": body(text)});
+            let found = done(&world, "validate", request).await;
+            assert_eq!(found["valid"], false, "{text}: {found}");
+            let error = &found["errors"][0];
+            assert_eq!((&error["line"], &error["column"]), (&json!(line), &json!(column)), "{text}: {error}");
+            assert!(error["message"].as_str().unwrap().starts_with("this is no MJML: "), "{error}");
+        }
+    }
+
     async fn validate_tells_every_mistake_at_once(world: World) {
         let body = json!({
             "subject": "{{ a|uper }}", "plain_body": "{{ x|lowr }}\n{% if y %}{{ z is oddd }}{% endif %}",

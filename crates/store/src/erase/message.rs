@@ -5,7 +5,7 @@ use postroad_model::{MessageId, SendId, ServerId, Status};
 
 use super::event_data::without_personal_fields;
 use crate::error::StoreError;
-use crate::sql::{Sql, to_json};
+use crate::sql::{Row, Sql, to_json};
 use crate::{Engine, Result, Store};
 
 /// The same for statements. Nothing that arrives later is recorded of a message with this recipient.
@@ -22,8 +22,8 @@ pub const ERASED_ADDRESS: &str = erased_address!();
 /// Messages before and after a send's id that are looked at for its recipients: their ids were made together, and few others
 /// come in between.
 const NEIGHBOURS_MAX: i64 = 5_000;
-/// Events of a message that one statement reads.
-const EVENTS_AT_ONCE: i64 = 500;
+/// Events of a message that one transaction changes: accepts wait for it.
+const EVENTS_AT_ONCE: i64 = 100;
 
 /// Result of erasing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,24 +57,46 @@ impl Store {
         let mut sends = vec![related.send_id];
         sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
         self.remove_bodies_of(server_id, sends).await?;
+        self.forget_tokens(server_id, id, &related.copies).await?;
+        let returned = related.returned.iter().map(|(message_id, _)| MessageId(*message_id));
+        for message_id in returned.chain([id]) {
+            self.erase_events(server_id, message_id).await?;
+        }
         self.write(move |sql| {
-            Box::pin(async move {
-                for (message_id, send_id) in &related.returned {
-                    erase_returned_send(sql, server_id, SendId(*send_id)).await?;
-                    erase_rows(sql, server_id, MessageId(*message_id)).await?;
-                }
-                erase_send(sql, server_id, related.send_id).await?;
-                erase_rows(sql, server_id, id).await?;
-                Ok(Erased::Done)
-            })
+            Box::pin(async move { sql.overwriting(erase_all_rows(sql, server_id, id, &related)).await })
         })
-        .await
+        .await?;
+        Ok(Erased::Done)
+    }
+
+    /// What the events of a message and the answers of webhooks say of the person.
+    async fn erase_events(&self, server_id: ServerId, id: MessageId) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let text =
+                "SELECT id, seq, data FROM events WHERE server_id = $1 AND message_id = $2 AND seq > $3
+                 ORDER BY seq LIMIT $4";
+            let params = vec![server_id.0.into(), id.0.into(), after.into(), EVENTS_AT_ONCE.into()];
+            let read = |row: &Row| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
+            let events = self.fetch_all(text, params, read).await?;
+            let is_end = (events.len() as i64) < EVENTS_AT_ONCE;
+            if let Some((_, seq, _)) = events.last() {
+                after = *seq;
+                self.write(move |sql| {
+                    Box::pin(async move { sql.overwriting(erase_some_events(sql, server_id, &events)).await })
+                })
+                .await?;
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
     }
 
     async fn remove_bodies_of(&self, server_id: ServerId, sends: Vec<SendId>) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {
-                engine.remove_bodies(sends).await?;
+                engine.erase_bodies(sends).await?;
             }
             Engine::Postgres(_) => {
                 for send_id in sends {
@@ -150,6 +172,20 @@ async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId
     Ok(())
 }
 
+async fn erase_all_rows(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+    related: &Related,
+) -> Result<(), StoreError> {
+    for (message_id, send_id) in &related.returned {
+        erase_returned_send(sql, server_id, SendId(*send_id)).await?;
+        erase_rows(sql, server_id, MessageId(*message_id)).await?;
+    }
+    erase_send(sql, server_id, related.send_id).await?;
+    erase_rows(sql, server_id, id).await
+}
+
 async fn erase_rows(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<(), StoreError> {
     let key = [server_id.0.into(), id.0.into()];
     sql.execute(
@@ -161,33 +197,20 @@ async fn erase_rows(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result
         "UPDATE deliveries SET details = 'Erased', output = '' WHERE server_id = $1 AND message_id = $2";
     sql.execute(text, &key).await?;
     sql.execute("DELETE FROM delivery_transcripts WHERE server_id = $1 AND message_id = $2", &key).await?;
-    sql.execute(
-        "UPDATE webhook_attempts SET answer = '' WHERE server_id = $1
-             AND event_id IN (SELECT id FROM events WHERE server_id = $1 AND message_id = $2)",
-        &key,
-    )
-    .await?;
-    erase_events(sql, server_id, id).await
+    Ok(())
 }
 
-async fn erase_events(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<(), StoreError> {
-    let mut after = 0;
-    loop {
-        let rows = sql
-            .query(
-                "SELECT id, seq, data FROM events WHERE server_id = $1 AND message_id = $2 AND seq > $3
-                 ORDER BY seq LIMIT $4",
-                &[server_id.0.into(), id.0.into(), after.into(), EVENTS_AT_ONCE.into()],
-            )
-            .await?;
-        for row in &rows {
-            after = row.int(1)?;
-            let data = without_personal_fields(&row.text(2)?);
-            let text = "UPDATE events SET data = $3 WHERE server_id = $1 AND id = $2";
-            sql.execute(text, &[server_id.0.into(), row.int(0)?.into(), data.into()]).await?;
-        }
-        if (rows.len() as i64) < EVENTS_AT_ONCE {
-            return Ok(());
-        }
+async fn erase_some_events(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    events: &[(i64, i64, String)],
+) -> Result<(), StoreError> {
+    for (id, _, data) in events {
+        let data = without_personal_fields(data);
+        let text = "UPDATE events SET data = $3 WHERE server_id = $1 AND id = $2";
+        sql.execute(text, &[server_id.0.into(), (*id).into(), data.into()]).await?;
+        let text = "UPDATE webhook_attempts SET answer = '' WHERE server_id = $1 AND event_id = $2";
+        sql.execute(text, &[server_id.0.into(), (*id).into()]).await?;
     }
+    Ok(())
 }

@@ -20,7 +20,13 @@ impl Store {
         }
     }
 
-    /// Empties SQLite's log into the database file: the log holds pages as they were before. Does nothing on PostgreSQL.
+    /// Whether erased data is overwritten in the files. PostgreSQL keeps it there until `VACUUM FULL`.
+    pub fn overwrites_erased(&self) -> bool {
+        self.is_sqlite()
+    }
+
+    /// Empties SQLite's log into the database file: the log holds pages as they were before. Fails if it is in use
+    /// all the time. Does nothing on PostgreSQL.
     pub async fn truncate_log(&self) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.truncate_log().await,

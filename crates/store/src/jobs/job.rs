@@ -34,6 +34,20 @@ impl JobKind {
     }
 }
 
+/// Parts of the work on a job, done beside each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPart {
+    /// Changing messages.
+    Messages,
+    /// After the last message of an erasure: the address elsewhere, and what the files still hold of it. Takes long.
+    Remains,
+}
+
+impl JobPart {
+    /// Where an erasure stands when its messages are done.
+    pub const REMAINS_AT: MessageId = MessageId(0);
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
     Running,
@@ -102,9 +116,16 @@ pub struct JobStep {
     /// Where it goes on.
     pub position: MessageId,
     pub state: JobState,
+    /// Remove the request: it is not needed any more and may name a person.
+    pub forgets_request: bool,
 }
 
 impl MessageJob {
+    pub fn part(&self) -> JobPart {
+        let is_at_end = self.kind == JobKind::Erase && self.position == JobPart::REMAINS_AT;
+        if is_at_end { JobPart::Remains } else { JobPart::Messages }
+    }
+
     pub(super) fn read(row: &Row) -> Result<Self> {
         Ok(Self {
             server_id: ServerId(row.int(0)?),
@@ -131,8 +152,7 @@ impl MessageJob {
         self.problems.extend(step.problems.into_iter().take(room));
         self.total = self.total.max(self.done);
         (self.position, self.state) = (step.position, step.state);
-        // The request of an erasure names the person.
-        if self.kind == JobKind::Erase && self.state != JobState::Running {
+        if step.forgets_request {
             self.request.clear();
         }
         self

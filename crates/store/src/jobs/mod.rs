@@ -3,4 +3,4 @@
 mod job;
 mod store;
 
-pub use job::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob};
+pub use job::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, NewJob};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 
-use super::job::{JobState, JobStep, MessageJob, NewJob};
+use super::job::{JobPart, JobState, JobStep, MessageJob, NewJob};
 use crate::retention::Removed;
 use crate::sql::{Row, to_json};
 use crate::{Result, Store};
@@ -74,9 +74,18 @@ impl Store {
         self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
     }
 
-    /// Running jobs that no node works on, oldest first.
-    pub async fn list_open_jobs(&self) -> Result<Vec<(ServerId, i64)>> {
-        let text = "SELECT server_id, id FROM jobs WHERE state = 'running' AND claimed_until <= $1 ORDER BY id LIMIT $2";
+    /// Running jobs with such work that no node works on, oldest first.
+    pub async fn list_open_jobs(&self, part: JobPart) -> Result<Vec<(ServerId, i64)>> {
+        let text = match part {
+            JobPart::Messages => {
+                "SELECT server_id, id FROM jobs WHERE state = 'running' AND claimed_until <= $1
+                     AND (kind <> 'erase' OR position <> 0) ORDER BY id LIMIT $2"
+            }
+            JobPart::Remains => {
+                "SELECT server_id, id FROM jobs WHERE state = 'running' AND claimed_until <= $1
+                     AND kind = 'erase' AND position = 0 ORDER BY id LIMIT $2"
+            }
+        };
         let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?));
         self.fetch_all(text, vec![self.clock.now().into(), LISTED_MAX.into()], read).await
     }
@@ -117,18 +126,10 @@ impl Store {
             now.into(),
             job.request.as_str().into(),
         ];
-        let leaves_nothing = job.request.is_empty();
         self.write(move |sql| {
             Box::pin(async move {
-                // SQLite overwrites the old request then.
-                if leaves_nothing && sql.is_sqlite() {
-                    sql.query("PRAGMA secure_delete = ON", &[]).await?;
-                }
-                let changed = sql.execute(text, &params).await;
-                if leaves_nothing && sql.is_sqlite() {
-                    sql.query("PRAGMA secure_delete = OFF", &[]).await?;
-                }
-                Ok(changed? > 0)
+                // The old request must not stay in the file.
+                Ok(sql.overwriting(sql.execute(text, &params)).await? > 0)
             })
         })
         .await

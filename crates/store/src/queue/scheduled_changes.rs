@@ -47,15 +47,17 @@ pub struct ScheduledPage {
 
 #[boxed_futures]
 impl Store {
-    /// Scheduled messages after the id `after`. Looks at `limit` entries of the server, whether they match or not.
+    /// Scheduled messages after the id `after` that the change would change. Looks at `limit` entries of the server, whether
+    /// they match or not.
     pub async fn list_scheduled(
         &self,
         server_id: ServerId,
         of: ScheduledOf,
+        change: ScheduleChange,
         after: MessageId,
         limit: usize,
     ) -> Result<ScheduledPage> {
-        self.read(move |sql| Box::pin(list(sql, server_id, of, after, limit as i64))).await
+        self.read(move |sql| Box::pin(list(sql, server_id, of, change, after, limit as i64))).await
     }
 
     /// Changes a message that waits for its time, or whose time has come but which is not on the wire. A claim of it is
@@ -107,6 +109,7 @@ async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,
     of: ScheduledOf,
+    change: ScheduleChange,
     after: MessageId,
     limit: i64,
 ) -> Result<ScheduledPage, StoreError> {
@@ -119,14 +122,14 @@ async fn list(
         until = last.map_or(Ok(None), |row| row.int_opt(0))?.unwrap_or(0);
     }
     let text = if sql.is_sqlite() {
-        "SELECT q.message_id, s.tag, s.batch_id
+        "SELECT q.message_id, s.tag, s.batch_id, q.due_at
          FROM queue q INDEXED BY queue_scheduled_by_server CROSS JOIN messages m CROSS JOIN sends s
          WHERE q.server_id = $1 AND q.scheduled > 0 AND q.message_id > $2 AND q.message_id <= $3
            AND m.server_id = q.server_id AND m.id = q.message_id AND s.server_id = m.server_id AND s.id = m.send_id
          ORDER BY q.message_id LIMIT $4"
     } else {
-        "SELECT q.message_id, s.tag, s.batch_id FROM (
-             SELECT server_id, message_id FROM queue
+        "SELECT q.message_id, s.tag, s.batch_id, q.due_at FROM (
+             SELECT server_id, message_id, due_at FROM queue
              WHERE server_id = $1 AND scheduled > 0 AND message_id > $2 AND message_id <= $3
              ORDER BY message_id LIMIT $4) AS q
          CROSS JOIN LATERAL (SELECT send_id FROM messages m
@@ -143,7 +146,8 @@ async fn list(
             ScheduledOf::Tag(tag) => row.text_opt(1)?.as_ref() == Some(tag),
             ScheduledOf::Batch(batch_id) => row.int_opt(2)? == Some(batch_id.0),
         };
-        if is_wanted {
+        let is_done = change == ScheduleChange::MoveTo(row.time(3)?);
+        if is_wanted && !is_done {
             page.matching.push(id);
         }
         page.next = Some(id);

@@ -8,6 +8,7 @@ mod blocks;
 mod build;
 mod filter;
 mod find;
+mod forget;
 mod late;
 mod messages;
 mod plan;

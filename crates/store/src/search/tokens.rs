@@ -82,6 +82,16 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     Ok(tokens)
 }
 
+/// Those that say something of the person it was sent to; with the address or without.
+pub(super) fn of_person(row: &SearchRow, with_address: bool) -> Result<Vec<i64>> {
+    let mut tokens = if with_address { of_recipient(&row.rcpt_to) } else { Vec::new() };
+    tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
+    tokens.extend(row.metadata()?.iter().map(|(key, value)| of_metadata(key, value)));
+    tokens.sort_unstable();
+    tokens.dedup();
+    Ok(tokens)
+}
+
 fn of_recipient(rcpt_to: &str) -> Vec<i64> {
     of_text(TokenKind::To, &lower(rcpt_to)).collect()
 }

@@ -11,7 +11,6 @@ mod connection;
 mod delivery;
 mod finish;
 mod operation;
-mod page;
 mod queue;
 mod readers;
 pub(crate) mod rows;
@@ -211,10 +210,22 @@ impl Engine {
         }
     }
 
-    /// Removes some bodies of sends before this id, and then the files of the large ones.
+    /// Removes some bodies, and then the files of the large ones.
     pub(crate) async fn remove_bodies(&self, old: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> =
             Box::new(move |sql| Box::pin(async move { bodies::remove_bodies(sql, &old).await }));
+        self.remove_bodies_by(job).await
+    }
+
+    /// The same, and their bytes are overwritten.
+    pub(crate) async fn erase_bodies(&self, sends: Vec<SendId>) -> Result<u64, StoreError> {
+        let job: Job<_> = Box::new(move |sql| {
+            Box::pin(async move { sql.overwriting(bodies::remove_bodies(sql, &sends)).await })
+        });
+        self.remove_bodies_by(job).await
+    }
+
+    async fn remove_bodies_by(&self, job: Job<(u64, Vec<SendId>)>) -> Result<u64, StoreError> {
         let (rows, files) = self.write(job).await?;
         for id in files {
             self.bodies.remove(id);

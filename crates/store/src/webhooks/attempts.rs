@@ -112,7 +112,7 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Of some events of a message, in time order.
+    /// Of some events of a message, the newest first.
     pub async fn list_attempts_of_events(
         &self,
         server_id: ServerId,
@@ -127,7 +127,7 @@ impl Store {
                 "SELECT ",
                 columns!(),
                 " FROM webhook_attempts INDEXED BY webhook_attempts_by_event
-                 WHERE server_id = $1 AND event_id IN (SELECT value FROM json_each($2)) ORDER BY id LIMIT $3"
+                 WHERE server_id = $1 AND event_id IN (SELECT value FROM json_each($2)) ORDER BY id DESC LIMIT $3"
             )
         } else {
             concat!(
@@ -135,7 +135,7 @@ impl Store {
                 columns!(),
                 " FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (event)
                  CROSS JOIN LATERAL (SELECT * FROM webhook_attempts a WHERE a.server_id = $1
-                                     AND a.event_id = wanted.event::bigint OFFSET 0) attempts ORDER BY id LIMIT $3"
+                                     AND a.event_id = wanted.event::bigint OFFSET 0) attempts ORDER BY id DESC LIMIT $3"
             )
         };
         let events: Vec<i64> = events.into_iter().map(|event| event.0).collect();

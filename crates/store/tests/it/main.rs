@@ -13,6 +13,7 @@ mod crash;
 mod delivery_setup;
 mod domain_reports;
 mod domains;
+mod erase;
 mod feed;
 mod fixture;
 mod fresh;

@@ -27,7 +27,7 @@ pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
     let protected = protect(html);
     let rules = protected.text.bytes().filter(|byte| matches!(byte, b'{' | b',')).count();
     let is_fit = nesting(&protected.text, Syntax::Html)
-        .is_some_and(|nesting| nesting.elements.saturating_mul(rules) <= TRIALS_MAX);
+        .is_ok_and(|nesting| nesting.elements.saturating_mul(rules) <= TRIALS_MAX);
     if !is_fit {
         return Ok(html.to_owned());
     }

@@ -1,7 +1,7 @@
 //! MJML to HTML.
 
-use mrml::prelude::parser::ParserOptions;
 use mrml::prelude::parser::noop_loader::NoopIncludeLoader;
+use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 
 use super::nesting::{Syntax, nesting};
@@ -14,25 +14,53 @@ const ELEMENTS_MAX: usize = 5_000;
 pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
     let whole = |message: String| (Place { line: 0, column: 0 }, message);
     let protected = protect(source);
+    let there = |at: usize| place_of(source, protected.offset_in_source(at));
     match nesting(&protected.text, Syntax::Mjml) {
-        None => {
+        Err(at) => {
             let message =
                 "this is no MJML: an element does not end where it should, or they are nested too deep";
-            return Err(whole(message.to_owned()));
+            return Err((there(at), message.to_owned()));
         }
-        Some(nesting) if nesting.elements > ELEMENTS_MAX => {
+        Ok(nesting) if nesting.elements > ELEMENTS_MAX => {
             return Err(whole(format!("the MJML has more than {ELEMENTS_MAX} elements")));
         }
-        Some(_) => {}
+        Ok(_) => {}
     }
     let options = ParserOptions { include_loader: Box::new(NoopIncludeLoader) };
-    let parsed = mrml::parse_with_options(&protected.text, &options)
-        .map_err(|error| whole(format!("this is no MJML: {error}")))?;
+    let parsed = mrml::parse_with_options(&protected.text, &options).map_err(|error| {
+        let text = error.to_string();
+        // What follows is a place in the protected text.
+        let what = text.split(" in root template").next().unwrap_or_default();
+        let message = format!("this is no MJML: {what}");
+        offset_of(&error).map_or_else(|| whole(message.clone()), |at| (there(at), message.clone()))
+    })?;
     let html = parsed
         .element
         .render(&RenderOptions::default())
         .map_err(|error| whole(format!("this MJML cannot be made into HTML: {error}")))?;
     Ok(protected.restore(&html))
+}
+
+/// Where the parser found a mistake, if it says so.
+fn offset_of(error: &Error) -> Option<usize> {
+    match error {
+        Error::UnexpectedElement { position, .. }
+        | Error::UnexpectedToken { position, .. }
+        | Error::MissingAttribute { position, .. }
+        | Error::InvalidAttribute { position, .. }
+        | Error::InvalidFormat { position, .. }
+        | Error::IncludeLoaderError { position, .. } => Some(position.start),
+        Error::EndOfStream { .. }
+        | Error::SizeLimit { .. }
+        | Error::ParserError { .. }
+        | Error::NoRootNode => None,
+    }
+}
+
+fn place_of(source: &str, offset: usize) -> Place {
+    let before = &source[..source.floor_char_boundary(offset)];
+    let line_at = before.rfind('\n').map_or(0, |end| end + 1);
+    Place { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
 }
 
 #[cfg(test)]

@@ -44,47 +44,51 @@ pub(super) enum Syntax {
     Mjml,
 }
 
-/// `None` if an element ends where another is open, or anything is out of the ordinary.
-pub(super) fn nesting(text: &str, syntax: Syntax) -> Option<Nesting> {
-    let mut open: Vec<String> = Vec::new();
+/// Fails if an element ends where another is open, or anything is out of the ordinary: with the offset of that tag.
+pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
+    let mut open: Vec<(String, usize)> = Vec::new();
     let mut elements = 0;
     let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        rest = &rest[at + 1..];
+    while let Some(found) = rest.find('<') {
+        let at = text.len() - rest.len() + found;
+        rest = &rest[found + 1..];
         let next = *rest.as_bytes().first().unwrap_or(&b' ');
         if next == b'!' {
-            rest = skip_declaration(&rest[1..])?;
+            rest = skip_declaration(&rest[1..]).ok_or(at)?;
         } else if next == b'/' {
-            let end = rest.find('>')?;
+            let end = rest.find('>').ok_or(at)?;
             let name = rest[1..end].trim_end().to_ascii_lowercase();
-            if !is_name(&name) || open.pop()? != name {
-                return None;
+            if !is_name(&name) || open.pop().is_none_or(|(opened, _)| opened != name) {
+                return Err(at);
             }
             rest = &rest[end + 1..];
         } else if next.is_ascii_alphabetic() {
-            let (name, is_closed, behind) = read_tag(rest)?;
+            let (name, is_closed, behind) = read_tag(rest).ok_or(at)?;
             rest = behind;
             elements += 1;
             if syntax == Syntax::Html && ODD.contains(&name.as_str()) {
-                return None;
+                return Err(at);
             }
             let is_void = syntax == Syntax::Html && VOID.contains(&name.as_str());
             if is_void || (is_closed && syntax == Syntax::Mjml) {
                 continue;
             }
             if syntax == Syntax::Html && RAW.contains(&name.as_str()) {
-                rest = skip_raw(rest, &name)?;
+                rest = skip_raw(rest, &name).ok_or(at)?;
                 continue;
             }
-            open.push(name);
+            open.push((name, at));
             if open.len() > DEPTH_MAX {
-                return None;
+                return Err(at);
             }
         } else if next == b'?' {
-            return None;
+            return Err(at);
         }
     }
-    open.is_empty().then_some(Nesting { elements })
+    match open.pop() {
+        Some((_, at)) => Err(at),
+        None => Ok(Nesting { elements }),
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_nested_is_counted_and_what_is_odd_is_left_alone() {
-        let elements = |text: &str| nesting(text, Syntax::Html).map(|nesting| nesting.elements);
+        let elements = |text: &str| nesting(text, Syntax::Html).ok().map(|nesting| nesting.elements);
         assert_eq!(
             elements(
                 "<!DOCTYPE html><html><head><title>a < b</title><style>p > a { }</style></head><body class=x id='y'><p>x<br>y<img src=\"a>b\"/></p><!--[if mso]><p><![endif]--></body></html>"
@@ -219,7 +223,9 @@ mod tests {
         assert_eq!(elements(&"<b>".repeat(50_000)), None);
         assert_eq!(
             nesting("<mjml><mj-body><mj-image src=\"x\" /></mj-body></mjml>", Syntax::Mjml),
-            Some(Nesting { elements: 3 })
+            Ok(Nesting { elements: 3 })
         );
+        assert_eq!(nesting("<mjml><mj-body><mj-text></mj-body></mjml>", Syntax::Mjml), Err(24));
+        assert_eq!(nesting("<mjml><mj-body>", Syntax::Mjml), Err(6));
     }
 }

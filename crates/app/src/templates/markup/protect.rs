@@ -44,21 +44,35 @@ pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
 pub(super) struct Protected<'a> {
     pub(super) text: String,
     tags: Vec<&'a str>,
+    starts: Vec<PieceStart>,
+}
+
+/// Where a piece begins.
+#[derive(Debug)]
+struct PieceStart {
+    in_text: usize,
+    in_source: usize,
+    is_tag: bool,
 }
 
 const WORD: &str = "postroadtag";
 
 pub(super) fn protect(source: &str) -> Protected<'_> {
     let mut text = String::with_capacity(source.len() + source.len() / 8);
-    let mut tags = Vec::new();
+    let (mut tags, mut starts) = (Vec::new(), Vec::new());
     let mut position = Position::Text;
+    let mut in_source = 0;
     for piece in pieces(source) {
+        let is_tag = matches!(piece, Piece::Tag(_));
+        starts.push(PieceStart { in_text: text.len(), in_source, is_tag });
         match piece {
             Piece::Text(data) => {
+                in_source += data.len();
                 text.push_str(data);
                 position = position.advance(data, |_, _, _| {});
             }
             Piece::Tag(tag) => {
+                in_source += tag.len();
                 let number = tags.len();
                 tags.push(tag);
                 let written = match &position {
@@ -70,10 +84,20 @@ pub(super) fn protect(source: &str) -> Protected<'_> {
             }
         }
     }
-    Protected { text, tags }
+    Protected { text, tags, starts }
 }
 
 impl Protected<'_> {
+    /// Offset in the source of what is at this offset of the text.
+    pub(super) fn offset_in_source(&self, at: usize) -> usize {
+        let behind = self.starts.partition_point(|start| start.in_text <= at);
+        match behind.checked_sub(1).and_then(|last| self.starts.get(last)) {
+            Some(start) if start.is_tag => start.in_source,
+            Some(start) => start.in_source + (at - start.in_text),
+            None => 0,
+        }
+    }
+
     /// Puts the tags back into what was made of the text.
     pub(super) fn restore(&self, made: &str) -> String {
         let mut out = String::with_capacity(made.len() + made.len() / 8);
@@ -115,6 +139,10 @@ mod tests {
         let protected = protect(source);
         assert!(!protected.text.contains("{{") && !protected.text.contains("{%"), "{}", protected.text);
         assert!(protected.text.contains("<!--postroadtag3x--><tr>"), "{}", protected.text);
+        for word in ["<table", "class=", "</table>"] {
+            let at = protected.text.find(word).unwrap();
+            assert_eq!(Some(protected.offset_in_source(at)), source.find(word), "{word}");
+        }
         let restored = protected.restore(&protected.text);
         assert_eq!(
             restored.replace("  ", " ").replace(" {%", "{%").replace("%} ", "%}"),

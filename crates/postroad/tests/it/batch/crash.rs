@@ -6,7 +6,7 @@ use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
 use super::{BATCH, batch_to, id_of};
-use crate::world::{MESSAGE, both_engines};
+use crate::world::{MESSAGE, World, both_engines};
 
 const BATCHES: usize = 40;
 const MESSAGES: usize = 100;
@@ -16,6 +16,20 @@ fn batch(number: usize) -> Value {
     batch["idempotency_key"] = json!(format!("batch {number}"));
     batch["defaults"]["tag"] = json!(format!("batch {number}"));
     batch
+}
+
+/// Messages that are stored of a batch.
+async fn count(world: &World, number: usize) -> usize {
+    let (mut count, mut cursor) = (0, Value::Null);
+    loop {
+        let request = json!({"tag": format!("batch {number}"), "limit": 500, "cursor": cursor});
+        let page = world.call("/api/v1/messages/search", &request).await;
+        count += page["data"]["items"].as_array().unwrap_or_else(|| panic!("{page}")).len();
+        cursor = page["flags"]["pagination"]["next_cursor"].clone();
+        if cursor.is_null() {
+            return count;
+        }
+    }
 }
 
 both_engines! {
@@ -47,6 +61,12 @@ both_engines! {
         }
         assert!(first.len() < BATCHES, "it was killed too late");
         world.restart();
+        for number in 0..BATCHES {
+            let count = count(&world, number).await;
+            assert!(count == 0 || count == MESSAGES, "{count} messages of batch {number} are stored");
+            let is_answered = first.iter().any(|(known, _)| *known == number);
+            assert!(count == MESSAGES || !is_answered, "batch {number} is lost");
+        }
         for (number, answer) in &first {
             let again = world.call(BATCH, &batch(*number)).await;
             assert_eq!(again["data"], answer["data"], "the same answer");
@@ -58,6 +78,7 @@ both_engines! {
             let again = world.call(BATCH, &batch(number)).await;
             assert_eq!((&again["status"], &again["data"]["accepted"]), (&json!("success"), &json!(MESSAGES)), "{again}");
             replayed += usize::from(again["flags"]["idempotent_replay"] == json!(true));
+            assert_eq!(count(&world, number).await, MESSAGES, "batch {number}");
             if number % 8 == 0 || !first.iter().any(|(known, _)| *known == number) {
                 for at in [0, MESSAGES / 2, MESSAGES - 1] {
                     let id = id_of(&again["data"]["results"][at]);

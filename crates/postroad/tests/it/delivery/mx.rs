@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_testkit::dns_server::Failure;
+use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
@@ -132,19 +133,27 @@ both_engines! {
         assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
     }
 
-    async fn dns_trouble_is_temporary(engine: Engine) {
+    async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
         let outside = Outside::new();
         let peer = outside.site("shop.example", Script::new());
         outside.dns.fail("shop.example", Failure::ServFail);
         let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "500ms")]);
         let id = world.accepted_id(&to("ann@shop.example")).await;
-        let deliveries = world.until_deliveries(id, 1).await;
-        assert_eq!(deliveries[0]["status"], "SoftFail", "{deliveries:#?}");
-        assert_eq!(deliveries[0]["bounce_class"], "dns");
-        assert_eq!(deliveries[0]["remote_ip"], Value::Null);
-        assert_pause(&deliveries[0], 0.5);
+        // Why it waits is known when the first look-up has failed.
+        eventually(async || {
+            let timeline = world.call("/api/v1/messages/timeline", &json!({"id": id})).await;
+            let items = timeline["data"]["items"].as_array().cloned().unwrap_or_default();
+            let last = items.last().cloned().unwrap_or_default();
+            let is_told = last["text"].as_str().is_some_and(|text| text.contains("the DNS is asked again at"));
+            if last["kind"] == "waiting" && is_told { Ok(()) } else { Err(timeline.to_string()) }
+        })
+        .await;
+        // It was not offered to anybody, so nothing has failed.
+        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+        assert_eq!(world.deliveries(id).await, json!([]));
         outside.dns.heal("shop.example");
-        world.until_status(id, "Sent").await;
+        let deliveries = world.until_status(id, "Sent").await;
+        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
         assert_eq!(peer.messages().len(), 1);
     }
 }

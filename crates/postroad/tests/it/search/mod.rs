@@ -3,6 +3,7 @@
 mod conditions;
 mod erase;
 mod holds;
+mod retries;
 mod timeline;
 
 use serde_json::{Value, json};

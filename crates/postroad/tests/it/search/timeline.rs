@@ -3,11 +3,13 @@
 use std::process::Command;
 use std::time::Duration;
 
-use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
+use postroad_testkit::{TestCertificate, WebhookCatcher, eventually};
 use serde_json::{Value, json};
 
 use crate::delivery::outside::{Outside, to};
 use crate::scheduling::in_millis;
+use crate::tracking::tracked_html;
 use crate::world::{World, both_engines, good, good_but, program};
 
 const TIMELINE: &str = "/api/v1/messages/timeline";
@@ -29,6 +31,20 @@ async fn waits(world: &World, id: i64) -> Vec<String> {
     waits.map(|item| item["data"]["cause"].as_str().expect("a text").to_owned()).collect()
 }
 
+/// The timeline as soon as it has items of all these kinds.
+async fn until_kinds(world: &World, id: i64, wanted: &[&str]) -> Vec<Value> {
+    eventually(async || {
+        let items = items(world, id).await;
+        let has_all = wanted.iter().all(|kind| kinds(&items).contains(kind));
+        if has_all { Ok(items) } else { Err(format!("{:?}\n{}", kinds(&items), world.daemon.stderr_text())) }
+    })
+    .await
+}
+
+fn of_kind<'a>(items: &'a [Value], kind: &str) -> &'a Value {
+    items.iter().find(|item| item["kind"] == kind).expect("there is one")
+}
+
 fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
     let data_dir = world.data_dir();
     let mut command = Command::new(program());
@@ -41,7 +57,9 @@ fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
 both_engines! {
     async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
         let outside = Outside::new();
-        let script = Script::new().first(1, Stage::RcptTo, Answer::reply("451 4.2.0 Come back later"));
+        let certificate = PeerTls::With(TestCertificate::for_names(&["mx.shop.example"]));
+        let later = Answer::reply("451 4.2.0 Come back later");
+        let script = Script::new().with_tls(certificate).first(1, Stage::RcptTo, later);
         let _peer = outside.site("shop.example", script);
         let world = outside.start(engine, &[]);
         let id = world.accepted_id(&to("ann@shop.example")).await;
@@ -60,9 +78,32 @@ both_engines! {
         assert!(said.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{said:#?}");
         assert!(items[3]["data"]["until"].as_str().unwrap().ends_with('Z'));
         assert_eq!(items[5]["data"]["status"], "Sent");
+        assert!(items[5]["data"]["tls"].as_str().unwrap().starts_with("TLSv1.3"), "{}", items[5]);
         let text = serde_json::to_string(&items).unwrap();
         assert!(!text.contains("Thank you."), "no content");
         assert!(items.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
+    }
+
+    async fn a_timeline_tells_of_opens_clicks_bounces_and_webhooks(engine: Engine) {
+        let world = World::start(engine);
+        let hooks = WebhookCatcher::start();
+        let hook = json!({"url": hooks.url("/hook"), "events": ["message.opened", "message.clicked", "message.bounced"]});
+        assert_eq!(world.call("/api/v1/webhooks/create", &hook).await["status"], "success");
+        let html = "<body><a href='https://example.com/first'>1</a></body>";
+        let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", html)).await;
+        let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", html)).await;
+        let bounced = world.accepted_id(&good_but(json!({"to": ["bounce-later@sim.postroad.test"]}))).await;
+        let all = until_kinds(&world, opened, &["accepted", "attempt", "opened", "webhook"]).await;
+        assert_eq!(of_kind(&all, "opened")["text"], "Opened");
+        let webhook = of_kind(&all, "webhook");
+        assert_eq!((&webhook["data"]["event"], &webhook["data"]["status"]), (&json!("message.opened"), &json!(200)));
+        let all = until_kinds(&world, clicked, &["attempt", "clicked", "webhook"]).await;
+        assert_eq!(of_kind(&all, "clicked")["text"], "Clicked: https://example.com/first");
+        let all = until_kinds(&world, bounced, &["attempt", "webhook"]).await;
+        let bounce = all.iter().find(|item| item["data"]["status"] == "Bounced").unwrap_or_else(|| panic!("{all:#?}"));
+        assert_eq!(bounce["data"]["bounce_class"], "bad_mailbox");
+        assert_eq!(of_kind(&all, "webhook")["data"]["event"], "message.bounced");
+        assert!(all.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
     }
 
     async fn a_waiting_message_says_why_it_waits(engine: Engine) {

@@ -57,6 +57,11 @@ pub(super) fn read_trunk(page: &[u8]) -> Option<(u32, Vec<u32>, Range<usize>)> {
     Some((next, leaves, end..page.len()))
 }
 
+/// Whether an overflow page is the last of its value: no other follows.
+pub(super) fn is_last_overflow(page: &[u8]) -> bool {
+    u32_at(page, 0) == Some(0)
+}
+
 fn u16_at(page: &[u8], at: usize) -> Option<u16> {
     let bytes = page.get(at..at + 2)?;
     Some(u16::from_be_bytes(bytes.try_into().ok()?))

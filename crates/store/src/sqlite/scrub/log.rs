@@ -1,0 +1,70 @@
+//! The write-ahead log: bring it into the database file, and empty it.
+
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// How often a log in use is tried again, and the pause before that.
+const TRIES_MAX: usize = 60;
+const PAUSE: Duration = Duration::from_millis(250);
+/// While the log is emptied nobody writes: it waits for readers this often, a millisecond each.
+const READER_WAITS_MAX: i32 = 50;
+
+/// Answer of a checkpoint.
+struct Checkpoint {
+    is_busy: bool,
+    in_log: i64,
+    in_file: i64,
+}
+
+/// Brings what the log has now into the database file, beside readers and writers.
+pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
+    let mut wanted = None;
+    for _ in 0..TRIES_MAX {
+        let now = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        // Otherwise another connection is at it.
+        if !now.is_busy {
+            let wanted = *wanted.get_or_insert(now.in_log);
+            // A shorter log was begun anew, which only happens when all of it is in the file.
+            if now.in_file >= wanted || now.in_log < wanted {
+                return Ok(());
+            }
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(in_use())
+}
+
+/// Empties the log. Writers wait for a few milliseconds, or as long as a reader takes, up to a bound.
+pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.busy_handler(Some(wait_shortly))?;
+    for _ in 0..TRIES_MAX {
+        // The larger part is done while others write.
+        checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        if !checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?.is_busy {
+            return Ok(());
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(in_use())
+}
+
+fn wait_shortly(waits: i32) -> bool {
+    thread::sleep(Duration::from_millis(1));
+    waits < READER_WAITS_MAX
+}
+
+fn checkpoint(connection: &Connection, text: &str) -> Result<Checkpoint, StoreError> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let is_busy = row.get::<_, i64>(0)? != 0;
+        Ok(Checkpoint { is_busy, in_log: row.get(1)?, in_file: row.get(2)? })
+    };
+    Ok(connection.query_row(text, [], read)?)
+}
+
+fn in_use() -> StoreError {
+    StoreError::Unavailable("the log of the database is in use all the time".into())
+}

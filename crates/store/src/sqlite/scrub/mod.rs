@@ -1,0 +1,122 @@
+//! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps of
+//! their pages and in free pages until something else needs the room.
+//!
+//! The file is read beside the running service, and so is everything that tells which parts are unused. The writer only
+//! compares a few pages with what was read, and overwrites those parts of them, a few in one group.
+
+mod file;
+mod free_pages;
+mod log;
+mod overflow;
+mod overwrite;
+mod page;
+mod plan;
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use self::file::Needles;
+use self::overwrite::{Overwrite, Plan, hash_of};
+use self::plan::make_plan;
+use super::{Engine, connection};
+use crate::Job;
+use crate::error::StoreError;
+use crate::sql::Sql;
+
+/// Pages that one operation of the writer overwrites.
+const PAGES_AT_ONCE: usize = 16;
+/// Times that the file is read: pages change in between, and what was overwritten is looked for again.
+const ROUNDS_MAX: usize = 8;
+
+impl Engine {
+    /// `texts` are in lower case; they are found in any case. Returns how many pages still have one in a row.
+    pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
+        let path = self.path.clone();
+        // Pages in the log only would be missed.
+        blocking(move || log::write_back(&connection::open_reader_of_pages(&path)?)).await?;
+        for _ in 0..ROUNDS_MAX {
+            let (path, texts) = (self.path.clone(), texts.clone());
+            let plan = blocking(move || look(&path, &texts)).await?;
+            if plan.overwrites.is_empty() && plan.unclear == 0 {
+                return Ok(plan.left);
+            }
+            let mut rest = plan.overwrites.into_iter();
+            loop {
+                let some: Vec<Overwrite> = rest.by_ref().take(PAGES_AT_ONCE).collect();
+                if some.is_empty() {
+                    break;
+                }
+                self.overwrite(some).await?;
+            }
+        }
+        Err(StoreError::Unavailable("the pages of the database change faster than they are read".into()))
+    }
+
+    async fn overwrite(&self, some: Vec<Overwrite>) -> Result<(), StoreError> {
+        let job: Job<_> = Box::new(move |sql| Box::pin(async move { overwrite_unchanged(sql, &some) }));
+        self.write(job).await
+    }
+
+    /// Fails if readers keep the log in use all the time.
+    pub(crate) async fn truncate_log(&self) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        blocking(move || log::truncate(&mut connection::open_writer(&path)?)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
+    }
+}
+
+/// Reads the file and finds what to overwrite.
+fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
+    let connection = connection::open_reader_of_pages(path)?;
+    let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let needles = Needles::new(texts);
+    let found = file::find_pages(path, page_bytes as usize, &needles)
+        .map_err(|error| StoreError::Unavailable(format!("reading the database file: {error}")))?;
+    make_plan(&connection, &found, &needles)
+}
+
+/// Inside the writer's transaction. What has changed since it was read is left for the next round.
+fn overwrite_unchanged(sql: &Sql<'_>, some: &[Overwrite]) -> Result<(), StoreError> {
+    let Sql::Sqlite(connection) = sql else { return Ok(()) };
+    let connection = connection.lock();
+    let mut last_guard = None;
+    for overwrite in some {
+        if let Some(guard) = overwrite.guard
+            && last_guard != Some(guard)
+        {
+            let is_same =
+                read_page(&connection, guard.page)?.is_some_and(|data| hash_of(&data) == guard.hash);
+            if !is_same {
+                continue;
+            }
+            last_guard = Some(guard);
+        }
+        let Some(mut data) = read_page(&connection, overwrite.page)? else { continue };
+        if hash_of(&data) != overwrite.hash {
+            continue;
+        }
+        for range in &overwrite.unused {
+            data[range.clone()].fill(0);
+        }
+        let text = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1";
+        connection.prepare_cached(text)?.execute((overwrite.page, data))?;
+    }
+    Ok(())
+}
+
+fn read_page(connection: &Connection, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
+    Ok(statement.query_row([number], |row| row.get(0)).optional()?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Ends of the last pages of long values. Only the row that a value belongs to tells where it ends: SQLite's statistics walk
+//! from the rows to their pages, table by table.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::file::Needles;
+use super::overwrite::{Guard, Plan, hash_of};
+use super::{page, read_page};
+use crate::error::StoreError;
+
+/// A page that the walk came through: its path and number.
+type Ancestor = (String, u32);
+
+/// Adds the wanted pages to the plan; those stay in `wanted` that belong to no table now. Reads all pages of the tables, each
+/// table in a transaction of its own, beside writers.
+pub(super) fn look_up(
+    connection: &Connection,
+    wanted: &mut BTreeSet<u32>,
+    plan: &mut Plan,
+    needles: &Needles<'_>,
+) -> Result<(), StoreError> {
+    let mut names: Vec<String> = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE rootpage > 0")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    names.push("sqlite_schema".to_owned());
+    for name in names {
+        if wanted.is_empty() {
+            break;
+        }
+        connection.execute_batch("BEGIN")?;
+        let walked = walk(connection, &name, wanted, plan, needles);
+        connection.execute_batch("ROLLBACK")?;
+        walked?;
+    }
+    Ok(())
+}
+
+/// Inside a transaction: the pages are read as the statistics saw them.
+fn walk(
+    connection: &Connection,
+    name: &str,
+    wanted: &mut BTreeSet<u32>,
+    plan: &mut Plan,
+    needles: &Needles<'_>,
+) -> Result<(), StoreError> {
+    let text = "SELECT pageno, pagetype = 'overflow', unused, path FROM dbstat WHERE name = ?1";
+    let mut statement = connection.prepare_cached(text)?;
+    let mut rows = statement.query([name])?;
+    // From the root to where the walk is: it goes down before it goes on.
+    let mut above: Vec<Ancestor> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (number, is_overflow): (u32, bool) = (row.get(0)?, row.get(1)?);
+        let path: String = row.get(3)?;
+        if !is_overflow {
+            above.retain(|(ancestor, _)| path.starts_with(ancestor.as_str()));
+            above.push((path, number));
+            if wanted.remove(&number)
+                && let Some(data) = read_page(connection, number)?
+            {
+                let unused = page::unused_ranges(&data, number).unwrap_or_default();
+                plan.add(number, &data, unused, None, needles);
+            }
+            continue;
+        }
+        if !wanted.remove(&number) {
+            continue;
+        }
+        // Its path is that of the page with the row, and the places of the row and of the page in the value.
+        let owner = path.rfind('/').map_or("", |end| &path[..=end]);
+        let owner = above.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
+        let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };
+        let Some(owner_data) = read_page(connection, owner)? else { continue };
+        let unused: u32 = row.get(2)?;
+        let end = data.len().saturating_sub(unused as usize);
+        let guard = Guard { page: owner, hash: hash_of(&owner_data) };
+        plan.add(number, &data, vec![end..data.len()], Some(guard), needles);
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! What to overwrite on which page, and how the writer recognises that it is still unused.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+use super::file::Needles;
+
+/// Another page, as it was read: it says what is unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guard {
+    pub(super) page: u32,
+    pub(super) hash: u64,
+}
+
+/// Bytes of a page that nothing uses as long as it and its guard are as they were read.
+#[derive(Debug)]
+pub(super) struct Overwrite {
+    pub(super) page: u32,
+    pub(super) hash: u64,
+    pub(super) unused: Vec<Range<usize>>,
+    pub(super) guard: Option<Guard>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) overwrites: Vec<Overwrite>,
+    /// Pages with a text in a row.
+    pub(super) left: u64,
+    /// Pages that changed their purpose meanwhile.
+    pub(super) unclear: usize,
+}
+
+impl Plan {
+    pub(super) fn add(
+        &mut self,
+        number: u32,
+        data: &[u8],
+        unused: Vec<Range<usize>>,
+        guard: Option<Guard>,
+        needles: &Needles<'_>,
+    ) {
+        let mut after = data.to_vec();
+        for range in &unused {
+            after[range.clone()].fill(0);
+        }
+        if needles.are_in(&after) {
+            self.left += 1;
+        }
+        if after != data {
+            self.overwrites.push(Overwrite { page: number, hash: hash_of(data), unused, guard });
+        }
+    }
+}
+
+pub(super) fn hash_of(data: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,48 @@
+//! Decides for pages with a text which of their parts are unused.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::file::Needles;
+use super::overwrite::Plan;
+use super::{free_pages, overflow, page, read_page};
+use crate::error::StoreError;
+
+/// Beyond this number of pages, the first byte of an overflow page can look like a b-tree page's.
+const PAGES_MAX: u32 = 1 << 24;
+
+/// Looks at pages that were found in the file.
+pub(super) fn make_plan(
+    connection: &Connection,
+    numbers: &[u32],
+    needles: &Needles<'_>,
+) -> Result<Plan, StoreError> {
+    let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let is_small = pages <= PAGES_MAX;
+    let mut free = free_pages::find(connection, numbers)?;
+    let (mut plan, mut unclear) = (Plan::default(), BTreeSet::new());
+    for number in numbers {
+        let Some(data) = read_page(connection, *number)? else { continue };
+        if !needles.are_in(&data) {
+            continue;
+        }
+        if let Some(free) = free.remove(number) {
+            plan.add(*number, &data, vec![free.unused], free.guard, needles);
+            continue;
+        }
+        match page::unused_ranges(&data, *number) {
+            Some(unused) if is_small => plan.add(*number, &data, unused, None, needles),
+            // Only the last page of a long value has an unused end.
+            None if is_small && !page::is_last_overflow(&data) => plan.left += 1,
+            _ => {
+                unclear.insert(*number);
+            }
+        }
+    }
+    if !unclear.is_empty() {
+        overflow::look_up(connection, &mut unclear, &mut plan, needles)?;
+        plan.unclear = unclear.len();
+    }
+    Ok(plan)
+}
