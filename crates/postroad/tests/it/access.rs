@@ -21,156 +21,166 @@ async fn is_invalid(world: &World, key: &str) -> bool {
     invalid
 }
 
-both_engines! {
-    async fn a_suspended_server_answers_so_until_it_is_resumed(world: World) {
-        let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
-        world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
-        for path in [SEND, RAW, MESSAGE, DELIVERIES] {
-            let answer = world.call(path, &good()).await;
-            assert_eq!(answer["status"], "error");
-            assert_eq!(answer["data"], suspended);
-        }
-        world.admin(&["server", "resume", "dev"]);
-        assert_eq!(world.call(SEND, &good()).await["status"], "success");
-        world.admin(&["account", "suspend", "dev", "--reason", "abuse"]);
-        assert_eq!(world.call(SEND, &good()).await["data"], suspended);
-        world.admin(&["account", "resume", "dev"]);
-        assert_eq!(world.call(SEND, &good()).await["status"], "success");
-    }
+both_engines!(
+    a_suspended_server_answers_so_until_it_is_resumed,
+    a_revoked_key_is_no_key,
+    an_expired_key_is_no_key,
+    a_key_works_only_from_its_networks,
+    a_key_does_only_what_its_scope_allows,
+    a_rotated_key_has_its_grace,
+    keys_are_nowhere_in_clear_text,
+    failing_keys_are_slowed_and_good_ones_are_not,
+    use_of_a_key_is_noted
+);
 
-    async fn a_revoked_key_is_no_key(world: World) {
-        let (id, key) = world.new_key(&[]);
-        assert!(!is_invalid(&world, &key).await);
-        world.admin(&["key", "revoke", &id.to_string()]);
-        assert!(is_invalid(&world, &key).await);
+async fn a_suspended_server_answers_so_until_it_is_resumed(world: World) {
+    let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
+    world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
+    for path in [SEND, RAW, MESSAGE, DELIVERIES] {
+        let answer = world.call(path, &good()).await;
+        assert_eq!(answer["status"], "error");
+        assert_eq!(answer["data"], suspended);
     }
+    world.admin(&["server", "resume", "dev"]);
+    assert_eq!(world.call(SEND, &good()).await["status"], "success");
+    world.admin(&["account", "suspend", "dev", "--reason", "abuse"]);
+    assert_eq!(world.call(SEND, &good()).await["data"], suspended);
+    world.admin(&["account", "resume", "dev"]);
+    assert_eq!(world.call(SEND, &good()).await["status"], "success");
+}
 
-    async fn an_expired_key_is_no_key(world: World) {
-        let soon = SystemClock.now().plus(Duration::from_secs(4));
-        let (_, key) = world.new_key(&["--expires-at", &soon.to_rfc3339()]);
-        assert!(!is_invalid(&world, &key).await);
-        while SystemClock.now() < soon {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert!(is_invalid(&world, &key).await);
+async fn a_revoked_key_is_no_key(world: World) {
+    let (id, key) = world.new_key(&[]);
+    assert!(!is_invalid(&world, &key).await);
+    world.admin(&["key", "revoke", &id.to_string()]);
+    assert!(is_invalid(&world, &key).await);
+}
+
+async fn an_expired_key_is_no_key(world: World) {
+    let soon = SystemClock.now().plus(Duration::from_secs(4));
+    let (_, key) = world.new_key(&["--expires-at", &soon.to_rfc3339()]);
+    assert!(!is_invalid(&world, &key).await);
+    while SystemClock.now() < soon {
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    assert!(is_invalid(&world, &key).await);
+}
 
-    async fn a_key_works_only_from_its_networks(world: World) {
-        let (_, elsewhere) = world.new_key(&["--allow", "192.0.2.0/24"]);
-        assert!(is_invalid(&world, &elsewhere).await);
-        let (_, here) = world.new_key(&["--allow", "192.0.2.0/24", "--allow", "127.0.0.1"]);
-        assert!(!is_invalid(&world, &here).await);
-        // Nobody may say where he comes from unless he is a proxy we know.
-        let forged = [("X-Server-API-Key", elsewhere.as_str()), ("X-Forwarded-For", "192.0.2.7")];
-        let reply = world
-            .client
-            .request("POST".parse().unwrap(), SEND, &forged, good().to_string().into())
-            .await
-            .unwrap();
-        assert_eq!(reply.json()["data"]["code"], "InvalidServerAPIKey");
+async fn a_key_works_only_from_its_networks(world: World) {
+    let (_, elsewhere) = world.new_key(&["--allow", "192.0.2.0/24"]);
+    assert!(is_invalid(&world, &elsewhere).await);
+    let (_, here) = world.new_key(&["--allow", "192.0.2.0/24", "--allow", "127.0.0.1"]);
+    assert!(!is_invalid(&world, &here).await);
+    // Nobody may say where he comes from unless he is a proxy we know.
+    let forged = [("X-Server-API-Key", elsewhere.as_str()), ("X-Forwarded-For", "192.0.2.7")];
+    let reply = world
+        .client
+        .request("POST".parse().unwrap(), SEND, &forged, good().to_string().into())
+        .await
+        .unwrap();
+    assert_eq!(reply.json()["data"]["code"], "InvalidServerAPIKey");
+}
+
+async fn a_key_does_only_what_its_scope_allows(world: World) {
+    let (_, sender) = world.new_key(&["--scope", "send"]);
+    let (_, reader) = world.new_key(&["--scope", "read"]);
+    let sent = world.call_as(&sender, SEND, &good()).await;
+    assert_eq!(sent["status"], "success");
+    let id = json!({"id": sent["data"]["messages"]["someone@example.com"]["id"]});
+    for (key, path, body) in [(&sender, MESSAGE, &id), (&reader, SEND, &good())] {
+        let answer = world.call_as(key, path, body).await;
+        assert_eq!(answer["status"], "error");
+        assert_eq!(answer["data"]["code"], "AccessDenied");
+        assert!(!answer["data"]["message"].as_str().unwrap().is_empty());
     }
+    assert_eq!(world.call_as(&reader, MESSAGE, &id).await["status"], "success");
+}
 
-    async fn a_key_does_only_what_its_scope_allows(world: World) {
-        let (_, sender) = world.new_key(&["--scope", "send"]);
-        let (_, reader) = world.new_key(&["--scope", "read"]);
-        let sent = world.call_as(&sender, SEND, &good()).await;
-        assert_eq!(sent["status"], "success");
-        let id = json!({"id": sent["data"]["messages"]["someone@example.com"]["id"]});
-        for (key, path, body) in [(&sender, MESSAGE, &id), (&reader, SEND, &good())] {
-            let answer = world.call_as(key, path, body).await;
-            assert_eq!(answer["status"], "error");
-            assert_eq!(answer["data"]["code"], "AccessDenied");
-            assert!(!answer["data"]["message"].as_str().unwrap().is_empty());
-        }
-        assert_eq!(world.call_as(&reader, MESSAGE, &id).await["status"], "success");
+async fn a_rotated_key_has_its_grace(world: World) {
+    let (id, old) = world.new_key(&["--scope", "send"]);
+    let made = world.admin(&["key", "rotate", &id.to_string(), "--grace", "1h"]);
+    let new = made["api_key"].as_str().unwrap();
+    assert_ne!(new, old);
+    assert_eq!(made["scope"], "send");
+    assert!(!is_invalid(&world, &old).await);
+    assert!(!is_invalid(&world, new).await);
+    let (success, _, said) = world.admin_output(&["key", "rotate", &id.to_string()]);
+    assert!(!success && said.contains("was replaced by key"), "{said}");
+    let id = made["id"].as_i64().unwrap().to_string();
+    let again = world.admin(&["key", "rotate", &id, "--grace", "0s"]);
+    assert!(is_invalid(&world, new).await);
+    assert!(!is_invalid(&world, again["api_key"].as_str().unwrap()).await);
+}
+
+async fn keys_are_nowhere_in_clear_text(world: World) {
+    let mut world = world;
+    let made = world.admin(&["key", "create", "--server", "dev"]);
+    let secrets: Vec<String> = ["api_key", "api_secret"]
+        .iter()
+        .flat_map(|name| [&world.daemon.ready()[*name], &made[*name]])
+        .map(|value| value.as_str().unwrap().to_owned())
+        .chain(["a-key-that-is-wrong".to_owned()])
+        .collect();
+    for key in [&secrets[0], &secrets[1], &secrets[4]] {
+        world.call_as(key, SEND, &good()).await;
     }
-
-    async fn a_rotated_key_has_its_grace(world: World) {
-        let (id, old) = world.new_key(&["--scope", "send"]);
-        let made = world.admin(&["key", "rotate", &id.to_string(), "--grace", "1h"]);
-        let new = made["api_key"].as_str().unwrap();
-        assert_ne!(new, old);
-        assert_eq!(made["scope"], "send");
-        assert!(!is_invalid(&world, &old).await);
-        assert!(!is_invalid(&world, new).await);
-        let (success, _, said) = world.admin_output(&["key", "rotate", &id.to_string()]);
-        assert!(!success && said.contains("was replaced by key"), "{said}");
-        let id = made["id"].as_i64().unwrap().to_string();
-        let again = world.admin(&["key", "rotate", &id, "--grace", "0s"]);
-        assert!(is_invalid(&world, new).await);
-        assert!(!is_invalid(&world, again["api_key"].as_str().unwrap()).await);
+    let status = world.daemon.terminate();
+    assert!(status.success(), "{status}");
+    let log = world.daemon.stderr_text();
+    assert!(log.contains("/api/v1/send/message"), "requests are logged: {log}");
+    assert!(!log.contains("someone@example.com") && !log.contains("Your order"), "{log}");
+    let mut places = vec![("the log".to_owned(), log.into_bytes())];
+    if let Some(text) = world.database_text() {
+        assert!(text.contains("credentials: ") && text.contains("someone@example.com"), "rows were read");
+        places.push(("the database".to_owned(), text.into_bytes()));
     }
-
-    async fn keys_are_nowhere_in_clear_text(world: World) {
-        let mut world = world;
-        let made = world.admin(&["key", "create", "--server", "dev"]);
-        let secrets: Vec<String> = ["api_key", "api_secret"]
-            .iter()
-            .flat_map(|name| [&world.daemon.ready()[*name], &made[*name]])
-            .map(|value| value.as_str().unwrap().to_owned())
-            .chain(["a-key-that-is-wrong".to_owned()])
-            .collect();
-        for key in [&secrets[0], &secrets[1], &secrets[4]] {
-            world.call_as(key, SEND, &good()).await;
-        }
-        let status = world.daemon.terminate();
-        assert!(status.success(), "{status}");
-        let log = world.daemon.stderr_text();
-        assert!(log.contains("/api/v1/send/message"), "requests are logged: {log}");
-        assert!(!log.contains("someone@example.com") && !log.contains("Your order"), "{log}");
-        let mut places = vec![("the log".to_owned(), log.into_bytes())];
-        if let Some(text) = world.database_text() {
-            assert!(text.contains("credentials: ") && text.contains("someone@example.com"), "rows were read");
-            places.push(("the database".to_owned(), text.into_bytes()));
-        }
-        let mut folders = vec![world.data_dir()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    places.push((path.display().to_string(), std::fs::read(path).unwrap()));
-                }
+    let mut folders = vec![world.data_dir()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                places.push((path.display().to_string(), std::fs::read(path).unwrap()));
             }
         }
-        for secret in &secrets {
-            let hex = secret.bytes().map(|b| format!("{b:02x}")).collect::<Vec<_>>().concat();
-            for (place, bytes) in &places {
-                let is_in = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-                assert!(!is_in(secret) && !is_in(&hex), "a key or secret is in {place}");
-            }
+    }
+    for secret in &secrets {
+        let hex = secret.bytes().map(|b| format!("{b:02x}")).collect::<Vec<_>>().concat();
+        for (place, bytes) in &places {
+            let is_in = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!is_in(secret) && !is_in(&hex), "a key or secret is in {place}");
         }
     }
+}
 
-    async fn failing_keys_are_slowed_and_good_ones_are_not(world: World) {
-        for _ in 0..50 {
-            assert!(is_invalid(&world, "guess").await);
-        }
-        let begun = std::time::Instant::now();
+async fn failing_keys_are_slowed_and_good_ones_are_not(world: World) {
+    for _ in 0..50 {
         assert!(is_invalid(&world, "guess").await);
-        assert!(begun.elapsed() >= Duration::from_millis(900), "the 51st guess was answered at once");
-        let begun = std::time::Instant::now();
-        let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
-        let reply = client.post_json(SEND, Some(&world.key), &good()).await.unwrap();
-        assert_eq!(reply.json()["status"], "success");
-        assert!(begun.elapsed() < Duration::from_millis(900), "a good key was slowed");
     }
+    let begun = std::time::Instant::now();
+    assert!(is_invalid(&world, "guess").await);
+    assert!(begun.elapsed() >= Duration::from_millis(900), "the 51st guess was answered at once");
+    let begun = std::time::Instant::now();
+    let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
+    let reply = client.post_json(SEND, Some(&world.key), &good()).await.unwrap();
+    assert_eq!(reply.json()["status"], "success");
+    assert!(begun.elapsed() < Duration::from_millis(900), "a good key was slowed");
+}
 
-    async fn use_of_a_key_is_noted(world: World) {
-        let (id, key) = world.new_key(&["--name", "noted"]);
-        assert!(!is_invalid(&world, &key).await);
-        let used = |world: &World| {
-            let keys = world.admin(&["key", "list"]);
-            let found = keys.as_array().unwrap().iter().find(|key| key["id"] == id).cloned();
-            found.unwrap()["last_used_at"].clone()
-        };
-        for _ in 0..100 {
-            if used(&world) != Value::Null {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+async fn use_of_a_key_is_noted(world: World) {
+    let (id, key) = world.new_key(&["--name", "noted"]);
+    assert!(!is_invalid(&world, &key).await);
+    let used = |world: &World| {
+        let keys = world.admin(&["key", "list"]);
+        let found = keys.as_array().unwrap().iter().find(|key| key["id"] == id).cloned();
+        found.unwrap()["last_used_at"].clone()
+    };
+    for _ in 0..100 {
+        if used(&world) != Value::Null {
+            return;
         }
-        panic!("the key's use was not noted within 10 s");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    panic!("the key's use was not noted within 10 s");
 }

@@ -41,182 +41,257 @@ fn keys(customer: &Customer) -> (Key<'_>, Key<'_>) {
     ((ACCOUNT, customer.key.as_str()), (SERVER, customer.server_keys[0].as_str()))
 }
 
-both_engines! {
-    async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: World) {
-        world.admin(&["server", "create", "second", "--account", "dev"]);
-        world.admin(&["domain", "create", "second.example", "--server", "second"]);
-        world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
-        let other = world.admin(&["key", "create", "--server", "second"]);
-        let second = (SERVER, other["api_key"].as_str().unwrap());
-        let own = (SERVER, world.key.as_str());
-        assert_eq!(set(&world, &["--monthly-limit", "20"])["monthly_limit"], 20);
-        let free = world.post(SEND, &recipients(17)).await;
-        assert_eq!(free.json()["flags"], json!({}));
-        let shown = |reply: &postroad_testkit::http::Reply| {
-            ["limit", "remaining", "reset"].map(|name| {
-                let value = reply.header(&format!("ratelimit-{name}")).unwrap_or_default().to_owned();
-                value.parse::<u64>().unwrap_or_else(|_| panic!("RateLimit-{name} is {value:?}"))
-            })
-        };
-        let [limit, remaining, reset] = shown(&free);
-        assert_eq!((limit, remaining), (20, 3));
-        assert!(reset > 0 && reset <= 31 * 24 * 3_600, "{reset}");
-        // The other server uses the rest of it.
-        let mail = good_but(json!({"from": "a@second.example"}));
-        let near = call(&world, second, "send/message", &mail).await;
-        assert_eq!(near["status"], "success", "{near}");
-        assert_eq!(near["flags"]["warnings"], json!(["18 of the account's 20 messages a month are used"]));
-        let full = world.post(SEND, &recipients(4)).await;
-        assert_eq!(shown(&full)[..2], [20, 0]);
-        let reached = "The account's limit of 20 messages a month is reached: others are held";
-        assert_eq!(full.json()["flags"]["warnings"], json!([reached]));
-        let messages = full.json()["data"]["messages"].clone();
-        let id = |n: usize| messages[format!("r{n}@example.com")]["id"].as_i64().unwrap();
-        for n in 0..4 {
-            world.until_status(id(n), if n < 2 { "Sent" } else { "Held" }).await;
-        }
-        let details = &world.deliveries(id(3)).await[0]["details"];
-        assert_eq!(*details, "The account's limit of 20 messages a month is reached");
-        // Both servers get the event, once.
-        for key in [own, second] {
-            let events = told(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;
-            let found: Vec<_> = events.iter().map(|event| (&event["type"], &event["data"]["volume"])).collect();
-            assert_eq!(found, [(&json!("send_limit.approaching"), &json!(18)), (&json!("send_limit.exceeded"), &json!(20))]);
-            assert_eq!((&events[0]["data"]["account"]["name"], &events[0]["data"]["period"]), (&json!("dev"), &json!("month")));
-        }
-        // Its own key cannot release them; more room can.
-        let release = json!({"ids": [id(2)]});
-        let refused = world.call("/api/v1/messages/release", &release).await;
-        assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
-        let account = (ACCOUNT, ready(&world, "account_api_key"));
-        let usage = done(&world, account, "account/usage", &json!({})).await;
-        assert_eq!(usage["messages"], json!({"hour": null, "day": null, "month": 20}));
-        assert_eq!(usage["ceilings"]["monthly_limit"], 20);
-        set(&world, &["--monthly-limit", "30"]);
-        world.call("/api/v1/messages/release", &release).await;
-        world.until_status(id(2), "Sent").await;
-        // A message in test mode counts nowhere.
-        let test = world.request("POST", SEND, &[("X-Test-Mode", "true")], good().to_string()).await;
-        assert_eq!((test.header("ratelimit-limit"), test.json()["flags"]["test_mode"].clone()), (None, json!(true)));
-        let used = done(&world, account, "account/usage", &json!({})).await["messages"]["month"].clone();
-        assert_eq!(used, 21);
-    }
+both_engines!(
+    messages_beyond_the_ceiling_of_an_account_are_held_and_told_of,
+    no_key_passes_a_ceiling_of_its_account,
+    an_account_gets_no_more_things_than_its_ceilings_allow
+);
 
-    async fn no_key_passes_a_ceiling_of_its_account(world: World) {
-        let operator = (OPERATOR, ready(&world, "operator_api_key"));
-        let one = customer(&world, "one").await;
-        let (account, server) = keys(&one);
-        let ceilings = json!({"hourly_limit": 1_000, "send_rate": "100/m", "retention": {"messages_days": 30}});
-        let wanted = json!({"id": one.id, "ceilings": ceilings});
-        // Only the operator sets them.
-        assert_eq!(code(&world, account, "accounts/update", &wanted).await, "AccessDenied");
-        assert_eq!(code(&world, server, "accounts/update", &wanted).await, "AccessDenied");
-        let set = done(&world, operator, "accounts/update", &wanted).await;
-        assert_eq!((&set["ceilings"]["hourly_limit"], &set["ceilings"]["send_rate"]), (&json!(1_000), &json!("100/m")));
-        let shown = done(&world, account, "account/get", &json!({})).await;
-        assert_eq!((&shown["ceilings"], &shown["name"]), (&set["ceilings"], &json!("one")));
-        let own = done(&world, server, "server/get", &json!({})).await;
-        assert_eq!((&own["send_rate"], &own["hourly_limit"]), (&json!("100/m"), &Value::Null), "the account's are in force");
-        assert_eq!(own["retention"]["messages_days"], 30);
-        let id = &one.servers[0];
-        for (key, name, change) in [
-            (server, "server/update", json!({"hourly_limit": 1_001})),
-            (account, "servers/update", json!({"id": id, "hourly_limit": 1_001})),
-            (operator, "servers/update", json!({"id": id, "hourly_limit": 1_001})),
-        ] {
-            let answer = call(&world, key, name, &change).await;
-            let message = "`hourly_limit` may be at most 1000: the operator of the service set this ceiling";
-            assert_eq!(answer["data"]["errors"], json!([{"pointer": "/hourly_limit", "message": message}]), "{answer}");
-            assert_eq!(answer["data"]["code"], "CeilingExceeded");
-        }
-        for change in [json!({"send_rate": "2/s"}), json!({"retention": {"messages_days": 31}})] {
-            assert_eq!(code(&world, server, "server/update", &change).await, "CeilingExceeded", "{change}");
-        }
-        let lower = json!({"hourly_limit": 900, "send_rate": "1/s", "retention": {"messages_days": 7}});
-        done(&world, server, "server/update", &lower).await;
-        let none = json!({"hourly_limit": "none", "send_rate": "none"});
-        let back = done(&world, server, "server/update", &none).await;
-        assert_eq!(back["send_rate"], "100/m", "without its own it has the account's");
-        // What the account gives to a server is the most that the server's key may take.
-        let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
-        let given = done(&world, account, "servers/update", &given).await;
-        assert_eq!((&given["hourly_limit"], &given["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));
-        let answer = call(&world, server, "server/update", &json!({"hourly_limit": 501, "mode": "live"})).await;
-        let messages: Vec<&Value> = answer["data"]["errors"].as_array().unwrap().iter().map(|error| &error["message"]).collect();
-        assert_eq!(messages, [
+async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: World) {
+    world.admin(&["server", "create", "second", "--account", "dev"]);
+    world.admin(&["domain", "create", "second.example", "--server", "second"]);
+    world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
+    let other = world.admin(&["key", "create", "--server", "second"]);
+    let second = (SERVER, other["api_key"].as_str().unwrap());
+    let own = (SERVER, world.key.as_str());
+    assert_eq!(set(&world, &["--monthly-limit", "20"])["monthly_limit"], 20);
+    let free = world.post(SEND, &recipients(17)).await;
+    assert_eq!(free.json()["flags"], json!({}));
+    let shown = |reply: &postroad_testkit::http::Reply| {
+        ["limit", "remaining", "reset"].map(|name| {
+            let value = reply.header(&format!("ratelimit-{name}")).unwrap_or_default().to_owned();
+            value.parse::<u64>().unwrap_or_else(|_| panic!("RateLimit-{name} is {value:?}"))
+        })
+    };
+    let [limit, remaining, reset] = shown(&free);
+    assert_eq!((limit, remaining), (20, 3));
+    assert!(reset > 0 && reset <= 31 * 24 * 3_600, "{reset}");
+    // The other server uses the rest of it.
+    let mail = good_but(json!({"from": "a@second.example"}));
+    let near = call(&world, second, "send/message", &mail).await;
+    assert_eq!(near["status"], "success", "{near}");
+    assert_eq!(near["flags"]["warnings"], json!(["18 of the account's 20 messages a month are used"]));
+    let full = world.post(SEND, &recipients(4)).await;
+    assert_eq!(shown(&full)[..2], [20, 0]);
+    let reached = "The account's limit of 20 messages a month is reached: others are held";
+    assert_eq!(full.json()["flags"]["warnings"], json!([reached]));
+    let messages = full.json()["data"]["messages"].clone();
+    let id = |n: usize| messages[format!("r{n}@example.com")]["id"].as_i64().unwrap();
+    for n in 0..4 {
+        world.until_status(id(n), if n < 2 { "Sent" } else { "Held" }).await;
+    }
+    let details = &world.deliveries(id(3)).await[0]["details"];
+    assert_eq!(*details, "The account's limit of 20 messages a month is reached");
+    // Both servers get the event, once.
+    for key in [own, second] {
+        let events = told(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;
+        let found: Vec<_> = events.iter().map(|event| (&event["type"], &event["data"]["volume"])).collect();
+        assert_eq!(
+            found,
+            [(&json!("send_limit.approaching"), &json!(18)), (&json!("send_limit.exceeded"), &json!(20))]
+        );
+        assert_eq!(
+            (&events[0]["data"]["account"]["name"], &events[0]["data"]["period"]),
+            (&json!("dev"), &json!("month"))
+        );
+    }
+    // Its own key cannot release them; more room can.
+    let release = json!({"ids": [id(2)]});
+    let refused = world.call("/api/v1/messages/release", &release).await;
+    assert_eq!(refused["data"]["results"][0]["error"]["code"], "AccountLimitReached", "{refused}");
+    let account = (ACCOUNT, ready(&world, "account_api_key"));
+    let usage = done(&world, account, "account/usage", &json!({})).await;
+    assert_eq!(usage["messages"], json!({"hour": null, "day": null, "month": 20}));
+    assert_eq!(usage["ceilings"]["monthly_limit"], 20);
+    set(&world, &["--monthly-limit", "30"]);
+    world.call("/api/v1/messages/release", &release).await;
+    world.until_status(id(2), "Sent").await;
+    // A message in test mode counts nowhere.
+    let test = world.request("POST", SEND, &[("X-Test-Mode", "true")], good().to_string()).await;
+    assert_eq!(
+        (test.header("ratelimit-limit"), test.json()["flags"]["test_mode"].clone()),
+        (None, json!(true))
+    );
+    let used = done(&world, account, "account/usage", &json!({})).await["messages"]["month"].clone();
+    assert_eq!(used, 21);
+}
+
+async fn no_key_passes_a_ceiling_of_its_account(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let one = customer(&world, "one").await;
+    let (account, server) = keys(&one);
+    let ceilings = json!({"hourly_limit": 1_000, "send_rate": "100/m", "retention": {"messages_days": 30}});
+    let wanted = json!({"id": one.id, "ceilings": ceilings});
+    // Only the operator sets them.
+    assert_eq!(code(&world, account, "accounts/update", &wanted).await, "AccessDenied");
+    assert_eq!(code(&world, server, "accounts/update", &wanted).await, "AccessDenied");
+    let set = done(&world, operator, "accounts/update", &wanted).await;
+    assert_eq!(
+        (&set["ceilings"]["hourly_limit"], &set["ceilings"]["send_rate"]),
+        (&json!(1_000), &json!("100/m"))
+    );
+    let shown = done(&world, account, "account/get", &json!({})).await;
+    assert_eq!((&shown["ceilings"], &shown["name"]), (&set["ceilings"], &json!("one")));
+    let own = done(&world, server, "server/get", &json!({})).await;
+    assert_eq!(
+        (&own["send_rate"], &own["hourly_limit"]),
+        (&json!("100/m"), &Value::Null),
+        "the account's are in force"
+    );
+    assert_eq!(own["retention"]["messages_days"], 30);
+    let id = &one.servers[0];
+    for (key, name, change) in [
+        (server, "server/update", json!({"hourly_limit": 1_001})),
+        (account, "servers/update", json!({"id": id, "hourly_limit": 1_001})),
+        (operator, "servers/update", json!({"id": id, "hourly_limit": 1_001})),
+    ] {
+        let answer = call(&world, key, name, &change).await;
+        let message = "`hourly_limit` may be at most 1000: the operator of the service set this ceiling";
+        assert_eq!(
+            answer["data"]["errors"],
+            json!([{"pointer": "/hourly_limit", "message": message}]),
+            "{answer}"
+        );
+        assert_eq!(answer["data"]["code"], "CeilingExceeded");
+    }
+    for change in [json!({"send_rate": "2/s"}), json!({"retention": {"messages_days": 31}})] {
+        assert_eq!(code(&world, server, "server/update", &change).await, "CeilingExceeded", "{change}");
+    }
+    let lower = json!({"hourly_limit": 900, "send_rate": "1/s", "retention": {"messages_days": 7}});
+    done(&world, server, "server/update", &lower).await;
+    let none = json!({"hourly_limit": "none", "send_rate": "none"});
+    let back = done(&world, server, "server/update", &none).await;
+    assert_eq!(back["send_rate"], "100/m", "without its own it has the account's");
+    // What the account gives to a server is the most that the server's key may take.
+    let given = json!({"id": id, "ceilings": {"hourly_limit": 500, "mode": "development"}});
+    let given = done(&world, account, "servers/update", &given).await;
+    assert_eq!((&given["hourly_limit"], &given["ceilings"]["hourly_limit"]), (&json!(500), &json!(500)));
+    let answer = call(&world, server, "server/update", &json!({"hourly_limit": 501, "mode": "live"})).await;
+    let messages: Vec<&Value> =
+        answer["data"]["errors"].as_array().unwrap().iter().map(|error| &error["message"]).collect();
+    assert_eq!(
+        messages,
+        [
             "`mode` may only be `development`: the account set this ceiling",
             "`hourly_limit` may be at most 500: the account set this ceiling",
-        ]);
-        assert_eq!(code(&world, server, "server/update", &json!({"hourly_limit": "none"})).await, "CeilingExceeded");
-        let lifted = json!({"id": id, "ceilings": {"hourly_limit": "none", "mode": "live"}, "hourly_limit": 1_000});
-        let lifted = done(&world, account, "servers/update", &lifted).await;
-        assert_eq!((&lifted["mode"], &lifted["ceilings"]["hourly_limit"]), (&json!("live"), &json!(1_000)));
-        // The account cannot lift what the operator set for the server.
-        done(&world, operator, "servers/update", &json!({"id": id, "ceilings": {"hourly_limit": 10, "mode": "development"}})).await;
-        let lift = json!({"id": id, "ceilings": {"hourly_limit": 800}});
-        let still = done(&world, account, "servers/update", &lift).await;
-        assert_eq!((&still["hourly_limit"], &still["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
-        let live = json!({"id": id, "ceilings": {"mode": "live"}});
-        assert_eq!(code(&world, account, "servers/update", &live).await, "CeilingExceeded");
-        // Wrong values are named.
-        let wrong = json!({"id": one.id, "ceilings": {"servers": -1, "send_rate": "fast", "odd": 1}});
-        let answer = call(&world, operator, "accounts/update", &wrong).await;
-        let pointers: Vec<&Value> = answer["data"]["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
-        assert_eq!(pointers, ["/ceilings/servers", "/ceilings/send_rate"]);
-        assert_eq!(answer["flags"]["warnings"], json!(["Unknown field `ceilings/odd` was ignored"]));
-        let all = json!({"id": one.id, "ceilings": {"hourly_limit": "none", "send_rate": "none", "retention": {"messages_days": "none"}}});
-        let free = done(&world, operator, "accounts/update", &all).await;
-        assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
-    }
+        ]
+    );
+    assert_eq!(
+        code(&world, server, "server/update", &json!({"hourly_limit": "none"})).await,
+        "CeilingExceeded"
+    );
+    let lifted =
+        json!({"id": id, "ceilings": {"hourly_limit": "none", "mode": "live"}, "hourly_limit": 1_000});
+    let lifted = done(&world, account, "servers/update", &lifted).await;
+    assert_eq!((&lifted["mode"], &lifted["ceilings"]["hourly_limit"]), (&json!("live"), &json!(1_000)));
+    // The account cannot lift what the operator set for the server.
+    done(
+        &world,
+        operator,
+        "servers/update",
+        &json!({"id": id, "ceilings": {"hourly_limit": 10, "mode": "development"}}),
+    )
+    .await;
+    let lift = json!({"id": id, "ceilings": {"hourly_limit": 800}});
+    let still = done(&world, account, "servers/update", &lift).await;
+    assert_eq!((&still["hourly_limit"], &still["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
+    let live = json!({"id": id, "ceilings": {"mode": "live"}});
+    assert_eq!(code(&world, account, "servers/update", &live).await, "CeilingExceeded");
+    // Wrong values are named.
+    let wrong = json!({"id": one.id, "ceilings": {"servers": -1, "send_rate": "fast", "odd": 1}});
+    let answer = call(&world, operator, "accounts/update", &wrong).await;
+    let pointers: Vec<&Value> =
+        answer["data"]["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/ceilings/servers", "/ceilings/send_rate"]);
+    assert_eq!(answer["flags"]["warnings"], json!(["Unknown field `ceilings/odd` was ignored"]));
+    let all = json!({"id": one.id, "ceilings": {"hourly_limit": "none", "send_rate": "none", "retention": {"messages_days": "none"}}});
+    let free = done(&world, operator, "accounts/update", &all).await;
+    assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
+}
 
-    async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
-        let operator = (OPERATOR, ready(&world, "operator_api_key"));
-        let one = customer(&world, "one").await;
-        let (account, server) = keys(&one);
-        let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
-        done(&world, operator, "accounts/update", &wanted).await;
-        let full = |what: &str, most: u32| json!([format!("The account has {most} {what}, as many as it may have")]);
-        // The last one is made with a warning, and the next one is refused.
-        assert_eq!(warnings(&world, account, "servers/create", json!({"name": "third"})).await, full("servers", 3));
-        let answer = call(&world, account, "servers/create", &json!({"name": "fourth"})).await;
-        let message = "The account may have at most 3 servers: the operator of the service set this ceiling";
-        assert_eq!((&answer["data"]["code"], &answer["data"]["message"]), (&json!("CeilingExceeded"), &json!(message)));
-        assert!(warnings(&world, server, "domains/create", json!({"name": "one.example"})).await.is_null());
-        assert_eq!(warnings(&world, account, "domains/create", json!({"name": "two.example"})).await, full("domains", 2));
-        for key in [server, account] {
-            assert_eq!(code(&world, key, "domains/create", &json!({"name": "three.example"})).await, "CeilingExceeded");
-        }
-        let invite = |name: &str| json!({"email": format!("{name}@example.com"), "mail": false});
-        assert_eq!(warnings(&world, account, "users/invite", invite("anna")).await, full("users", 1));
-        assert_eq!(warnings(&world, account, "users/invite", invite("anna")).await, full("users", 1), "the same person again");
-        assert_eq!(code(&world, account, "users/invite", &invite("bob")).await, "CeilingExceeded");
-        assert!(!world.admin_output(&["user", "create", "bob@example.com", "--account", "one"]).0);
-        for n in 0..10 {
-            let key = (SERVER, one.server_keys[n % 2].as_str());
-            let hook = json!({"url": format!("https://hooks.example/{n}")});
-            let expected = match n {
-                8 => json!(["The account has 9 of 10 webhooks"]),
-                9 => full("webhooks", 10),
-                _ => Value::Null,
-            };
-            assert_eq!(warnings(&world, key, "webhooks/create", hook).await, expected, "webhook {n}");
-        }
-        assert_eq!(code(&world, server, "webhooks/create", &json!({"url": "https://hooks.example/x"})).await, "CeilingExceeded");
-        let usage = done(&world, account, "account/usage", &json!({})).await;
-        let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
-        assert_eq!(counts, [3, 2, 10, 1]);
-        // Events come in order; 90 % of a small ceiling rounds up to all of it.
-        let events = told(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
-        let found: Vec<String> = events
-            .iter()
-            .map(|event| format!("{} {} {}", event["type"].as_str().unwrap(), event["data"]["ceiling"].as_str().unwrap(), event["data"]["count"]))
-            .collect();
-        assert_eq!(found, [
-            "ceiling.reached servers 3", "ceiling.reached domains 2", "ceiling.reached users 1",
-            "ceiling.approaching webhooks 9", "ceiling.reached webhooks 10",
-        ]);
-        // Changes of ceilings are in the audit log.
-        let log = done(&world, account, "account/audit", &json!({"operation": "accounts/update"})).await;
-        assert_eq!((&log["items"][0]["before"]["servers_max"], &log["items"][0]["after"]["servers_max"]), (&Value::Null, &json!(3)));
+async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let one = customer(&world, "one").await;
+    let (account, server) = keys(&one);
+    let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
+    done(&world, operator, "accounts/update", &wanted).await;
+    let full =
+        |what: &str, most: u32| json!([format!("The account has {most} {what}, as many as it may have")]);
+    // The last one is made with a warning, and the next one is refused.
+    assert_eq!(
+        warnings(&world, account, "servers/create", json!({"name": "third"})).await,
+        full("servers", 3)
+    );
+    let answer = call(&world, account, "servers/create", &json!({"name": "fourth"})).await;
+    let message = "The account may have at most 3 servers: the operator of the service set this ceiling";
+    assert_eq!(
+        (&answer["data"]["code"], &answer["data"]["message"]),
+        (&json!("CeilingExceeded"), &json!(message))
+    );
+    assert!(warnings(&world, server, "domains/create", json!({"name": "one.example"})).await.is_null());
+    assert_eq!(
+        warnings(&world, account, "domains/create", json!({"name": "two.example"})).await,
+        full("domains", 2)
+    );
+    for key in [server, account] {
+        assert_eq!(
+            code(&world, key, "domains/create", &json!({"name": "three.example"})).await,
+            "CeilingExceeded"
+        );
     }
+    let invite = |name: &str| json!({"email": format!("{name}@example.com"), "mail": false});
+    assert_eq!(warnings(&world, account, "users/invite", invite("anna")).await, full("users", 1));
+    assert_eq!(
+        warnings(&world, account, "users/invite", invite("anna")).await,
+        full("users", 1),
+        "the same person again"
+    );
+    assert_eq!(code(&world, account, "users/invite", &invite("bob")).await, "CeilingExceeded");
+    assert!(!world.admin_output(&["user", "create", "bob@example.com", "--account", "one"]).0);
+    for n in 0..10 {
+        let key = (SERVER, one.server_keys[n % 2].as_str());
+        let hook = json!({"url": format!("https://hooks.example/{n}")});
+        let expected = match n {
+            8 => json!(["The account has 9 of 10 webhooks"]),
+            9 => full("webhooks", 10),
+            _ => Value::Null,
+        };
+        assert_eq!(warnings(&world, key, "webhooks/create", hook).await, expected, "webhook {n}");
+    }
+    assert_eq!(
+        code(&world, server, "webhooks/create", &json!({"url": "https://hooks.example/x"})).await,
+        "CeilingExceeded"
+    );
+    let usage = done(&world, account, "account/usage", &json!({})).await;
+    let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
+    assert_eq!(counts, [3, 2, 10, 1]);
+    // Events come in order; 90 % of a small ceiling rounds up to all of it.
+    let events = told(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
+    let found: Vec<String> = events
+        .iter()
+        .map(|event| {
+            format!(
+                "{} {} {}",
+                event["type"].as_str().unwrap(),
+                event["data"]["ceiling"].as_str().unwrap(),
+                event["data"]["count"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "ceiling.reached servers 3",
+            "ceiling.reached domains 2",
+            "ceiling.reached users 1",
+            "ceiling.approaching webhooks 9",
+            "ceiling.reached webhooks 10",
+        ]
+    );
+    // Changes of ceilings are in the audit log.
+    let log = done(&world, account, "account/audit", &json!({"operation": "accounts/update"})).await;
+    assert_eq!(
+        (&log["items"][0]["before"]["servers_max"], &log["items"][0]["after"]["servers_max"]),
+        (&Value::Null, &json!(3))
+    );
 }

@@ -105,268 +105,293 @@ fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
     calls
 }
 
-both_engines! {
-    async fn nothing_of_another_account_is_seen_or_changed(world: World) {
-        let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
-        let before = state(&world, &other).await;
-        let nobody = Customer {
-            id: json!(999_999),
-            key: String::new(),
-            account_key_id: json!(999_999),
-            servers: vec![json!(999_999)],
-            credentials: vec![json!(999_999)],
-            server_keys: Vec::new(),
-        };
-        for ((name, foreign, expected), (_, unknown, _)) in
-            calls_about(&other).into_iter().zip(calls_about(&nobody))
-        {
-            // By the other account's key: as if it were not there.
-            let by = (ACCOUNT, one.key.as_str());
-            let answer = call(&world, by, name, &foreign).await;
-            assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
-            assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
-            // By keys of servers, foreign and own: not their business at all.
-            for key in [&one.server_keys[0], &other.server_keys[0]] {
-                assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
-            }
-            // An account key is no operator's, and an operator's no account's.
-            assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
-            let operator = ready(&world, "operator_api_key");
-            assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
-        }
-        for name in ["accounts/create", "accounts/list", "accounts/get", "accounts/suspend", "accounts/delete"] {
-            let body = json!({"id": other.id, "name": "x", "reason": "x"});
-            assert_eq!(code(&world, (ACCOUNT, &one.key), name, &body).await, "AccessDenied", "{name}");
-        }
-        let listed = done(&world, (ACCOUNT, &one.key), "servers/list", &json!({})).await;
-        let ids: BTreeSet<String> =
-            listed["items"].as_array().unwrap().iter().map(|server| server["id"].to_string()).collect();
-        assert_eq!(ids, one.servers.iter().map(ToString::to_string).collect());
-        assert_eq!(state(&world, &other).await, before);
-    }
+both_engines!(
+    nothing_of_another_account_is_seen_or_changed,
+    every_change_leaves_one_entry_and_no_refusal_does,
+    changes_of_a_servers_own_things_leave_one_entry_each,
+    servers_and_accounts_are_deleted_and_restored_at_the_command_line,
+    keys_do_what_their_scopes_say,
+    creating_again_with_the_same_key_makes_nothing,
+    a_deleted_server_is_gone_until_it_is_restored
+);
 
-    async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
-        let one = customer(&world, "one").await;
+async fn nothing_of_another_account_is_seen_or_changed(world: World) {
+    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let before = state(&world, &other).await;
+    let nobody = Customer {
+        id: json!(999_999),
+        key: String::new(),
+        account_key_id: json!(999_999),
+        servers: vec![json!(999_999)],
+        credentials: vec![json!(999_999)],
+        server_keys: Vec::new(),
+    };
+    for ((name, foreign, expected), (_, unknown, _)) in
+        calls_about(&other).into_iter().zip(calls_about(&nobody))
+    {
+        // By the other account's key: as if it were not there.
         let by = (ACCOUNT, one.key.as_str());
-        let (server, credential) = (&one.servers[0], &one.credentials[0]);
-        let changes = [
-            ("servers/update", json!({"id": server, "hourly_limit": 100, "tracking": {"opens": true}})),
-            ("servers/suspend", json!({"id": server, "reason": "holiday"})),
-            ("servers/resume", json!({ "id": server })),
-            ("credentials/update", json!({"id": credential, "hold": true})),
-            ("credentials/rotate", json!({"id": credential, "grace_s": 60})),
-            ("credentials/revoke", json!({ "id": credential })),
-            ("account_keys/create", json!({"name": "second", "scopes": ["read"]})),
-            ("account/update", json!({"name": "renamed"})),
-            ("servers/delete", json!({ "id": server })),
-            ("servers/restore", json!({ "id": server })),
-        ];
-        for (name, body) in &changes {
-            done(&world, by, name, body).await;
+        let answer = call(&world, by, name, &foreign).await;
+        assert_eq!(answer["data"]["code"], expected, "{name}: {answer}");
+        assert_eq!(answer["data"], call(&world, by, name, &unknown).await["data"], "{name}");
+        // By keys of servers, foreign and own: not their business at all.
+        for key in [&one.server_keys[0], &other.server_keys[0]] {
+            assert_eq!(code(&world, (SERVER, key), name, &foreign).await, "AccessDenied", "{name}");
         }
-        // The server's own key, and the operator at the command line.
-        let own = (SERVER, one.server_keys[1].as_str());
-        done(&world, own, "server/update", &json!({"mode": "development"})).await;
-        world.admin(&["server", "set-hourly-limit", "renamed/news", "500"]);
-        // Refusals, and changes that change nothing.
-        for (name, body, expected) in [
-            ("servers/update", json!({"id": server, "name": "news"}), "ServerExists"),
-            ("servers/update", json!({"id": server, "if_version": 1, "name": "late"}), "VersionConflict"),
-            ("servers/create", json!({"name": "7"}), "ValidationError"),
-            ("credentials/rotate", json!({ "id": credential }), "CredentialEnded"),
-        ] {
-            assert_eq!(code(&world, by, name, &body).await, expected, "{name}");
+        // An account key is no operator's, and an operator's no account's.
+        assert_eq!(code(&world, (OPERATOR, &one.key), name, &foreign).await, "InvalidOperatorAPIKey");
+        let operator = ready(&world, "operator_api_key");
+        assert_eq!(code(&world, (ACCOUNT, operator), name, &foreign).await, "InvalidAccountAPIKey");
+    }
+    for name in ["accounts/create", "accounts/list", "accounts/get", "accounts/suspend", "accounts/delete"] {
+        let body = json!({"id": other.id, "name": "x", "reason": "x"});
+        assert_eq!(code(&world, (ACCOUNT, &one.key), name, &body).await, "AccessDenied", "{name}");
+    }
+    let listed = done(&world, (ACCOUNT, &one.key), "servers/list", &json!({})).await;
+    let ids: BTreeSet<String> =
+        listed["items"].as_array().unwrap().iter().map(|server| server["id"].to_string()).collect();
+    assert_eq!(ids, one.servers.iter().map(ToString::to_string).collect());
+    assert_eq!(state(&world, &other).await, before);
+}
+
+async fn every_change_leaves_one_entry_and_no_refusal_does(world: World) {
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    let (server, credential) = (&one.servers[0], &one.credentials[0]);
+    let changes = [
+        ("servers/update", json!({"id": server, "hourly_limit": 100, "tracking": {"opens": true}})),
+        ("servers/suspend", json!({"id": server, "reason": "holiday"})),
+        ("servers/resume", json!({ "id": server })),
+        ("credentials/update", json!({"id": credential, "hold": true})),
+        ("credentials/rotate", json!({"id": credential, "grace_s": 60})),
+        ("credentials/revoke", json!({ "id": credential })),
+        ("account_keys/create", json!({"name": "second", "scopes": ["read"]})),
+        ("account/update", json!({"name": "renamed"})),
+        ("servers/delete", json!({ "id": server })),
+        ("servers/restore", json!({ "id": server })),
+    ];
+    for (name, body) in &changes {
+        done(&world, by, name, body).await;
+    }
+    // The server's own key, and the operator at the command line.
+    let own = (SERVER, one.server_keys[1].as_str());
+    done(&world, own, "server/update", &json!({"mode": "development"})).await;
+    world.admin(&["server", "set-hourly-limit", "renamed/news", "500"]);
+    // Refusals, and changes that change nothing.
+    for (name, body, expected) in [
+        ("servers/update", json!({"id": server, "name": "news"}), "ServerExists"),
+        ("servers/update", json!({"id": server, "if_version": 1, "name": "late"}), "VersionConflict"),
+        ("servers/create", json!({"name": "7"}), "ValidationError"),
+        ("credentials/rotate", json!({ "id": credential }), "CredentialEnded"),
+    ] {
+        assert_eq!(code(&world, by, name, &body).await, expected, "{name}");
+    }
+    let beyond = json!({"hourly_limit": 501});
+    assert_eq!(code(&world, own, "server/update", &beyond).await, "CeilingExceeded");
+    done(&world, by, "servers/resume", &json!({ "id": server })).await;
+
+    let log = done(&world, by, "account/audit", &json!({"limit": 100})).await;
+    let entries = log["items"].as_array().unwrap();
+    let mut names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+    names.reverse();
+    let mut expected = vec!["accounts/create", "account_keys/create"];
+    expected.extend(["servers/create", "credentials/create", "servers/create", "credentials/create"]);
+    expected.extend(changes.iter().map(|(name, _)| *name));
+    expected.extend(["server/update", "servers/update"]);
+    assert_eq!(names, expected);
+    let seqs: Vec<i64> = entries.iter().map(|entry| entry["seq"].as_i64().unwrap()).collect();
+    assert_eq!(seqs, (1..=names.len() as i64).rev().collect::<Vec<_>>());
+    let update = &entries[entries.len() - 7];
+    assert_eq!(update["operation"], "servers/update");
+    assert_eq!((&update["subject"], &update["subject_id"]), (&json!("server"), server));
+    assert_eq!((&update["actor"], &update["actor_id"]), (&json!("account_key"), &one.account_key_id));
+    assert_eq!(update["address"], "127.0.0.1");
+    assert_eq!(update["before"]["hourly_limit"], Value::Null);
+    assert_eq!(update["after"]["hourly_limit"], 100);
+    assert_eq!((&entries[0]["actor"], &entries[0]["address"]), (&json!("command_line"), &Value::Null));
+    assert_eq!(entries[1]["actor"], "server_key");
+    let text = log.to_string();
+    assert!(one.server_keys.iter().chain([&one.key]).all(|key| !text.contains(key.as_str())));
+
+    let only = json!({"operation": "servers/update", "actor": "account_key"});
+    assert_eq!(done(&world, by, "account/audit", &only).await["items"].as_array().unwrap().len(), 1);
+    let (success, out, err) = world.audit_output(&["verify"]);
+    assert!(success, "{err}");
+    let verdict: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(verdict["whole"], true);
+}
+
+async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+    let before = done(&world, by, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
+    let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
+    let webhook = done(&world, own, "webhooks/create", &webhook).await;
+    let id = &webhook["id"];
+    done(&world, own, "webhooks/update", &json!({"id": id, "url": "https://hooks.example/other"})).await;
+    done(&world, own, "webhooks/rotate_secret", &json!({ "id": id })).await;
+    done(&world, own, "webhooks/delete", &json!({ "id": id })).await;
+    let template = json!({"name": "Hello", "subject": "Hi", "plain_body": "Hi {{ name }}"});
+    let template = done(&world, own, "templates/create", &template).await["id"].clone();
+    done(&world, own, "templates/publish", &json!({ "id": template })).await;
+    done(&world, own, "templates/update", &json!({"id": template, "subject": "Hello"})).await;
+    done(&world, own, "templates/delete", &json!({ "id": template })).await;
+    let addresses =
+        json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});
+    call(&world, own, "suppressions/add", &addresses).await;
+    done(&world, own, "suppressions/remove", &json!({"address": "a@example.com"})).await;
+    // Refusals, and changes that change nothing.
+    for (name, body) in [
+        ("webhooks/create", json!({"url": "not a url"})),
+        ("webhooks/delete", json!({ "id": id })),
+        ("templates/create", json!({"name": "Bad", "subject": "{{", "plain_body": "x"})),
+        ("templates/publish", json!({ "id": template })),
+        ("suppressions/remove", json!({"address": "nobody@example.com"})),
+    ] {
+        code(&world, own, name, &body).await;
+    }
+    done(&world, own, "suppressions/add", &json!({"address": "b@example.com"})).await;
+
+    let log = done(&world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
+    let entries: Vec<&Value> =
+        log.as_array().unwrap().iter().rev().skip(before.as_u64().unwrap() as usize).collect();
+    let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "webhooks/create",
+            "webhooks/update",
+            "webhooks/rotate_secret",
+            "webhooks/delete",
+            "templates/create",
+            "templates/publish",
+            "templates/update",
+            "templates/delete",
+            "suppressions/add",
+            "suppressions/remove"
+        ]
+    );
+    assert!(entries.iter().all(|entry| entry["actor"] == "server_key" && entry["address"] == "127.0.0.1"));
+    assert_eq!((&entries[0]["before"], &entries[0]["subject_id"]), (&Value::Null, id));
+    assert_eq!(entries[1]["after"]["url"], "https://hooks.example/other");
+    assert_eq!((&entries[3]["after"], &entries[7]["after"]), (&Value::Null, &Value::Null));
+    assert_eq!(entries[5]["after"]["published"], 1);
+    assert_eq!((&entries[8]["after"]["added"], &entries[9]["after"]["removed"]), (&json!(2), &json!(1)));
+    let text = log.to_string();
+    assert!(!text.contains("whsec_") && !text.contains("b@example.com"), "{text}");
+
+    // The same as JSON lines, oldest first, whole or filtered.
+    let (success, out, err) = world.audit_output(&["export", "--account", "one"]);
+    assert!(success, "{err}");
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), log.as_array().unwrap().len());
+    assert_eq!(
+        lines.iter().map(|line| line["seq"].as_i64().unwrap()).collect::<Vec<_>>(),
+        (1..=lines.len() as i64).collect::<Vec<_>>()
+    );
+    let (_, out, _) =
+        world.audit_output(&["export", "--account", "one", "--subject", "webhook", "--after", "7"]);
+    assert_eq!(out.lines().count(), 3, "{out}");
+    assert!(world.audit_output(&["verify"]).0);
+}
+
+async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world: World) {
+    let one = customer(&world, "one").await;
+    let own = (SERVER, one.server_keys[0].as_str());
+    assert!(world.admin(&["server", "delete", "one/shop"])["delete_at"].is_string());
+    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    assert!(!world.admin_output(&["server", "delete", "one/shop"]).0, "it is deleted already");
+    assert!(world.admin(&["server", "restore", "one/shop"])["delete_at"].is_null());
+    done(&world, own, "server/get", &json!({})).await;
+    assert!(world.admin(&["account", "delete", "one"])["delete_at"].is_string());
+    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    world.admin(&["account", "restore", "one"]);
+    done(&world, own, "server/get", &json!({})).await;
+}
+
+async fn keys_do_what_their_scopes_say(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    let limited = json!({"name": "limited", "scopes": ["servers", "credentials:read"]});
+    let limited = done(&world, by, "account_keys/create", &limited).await;
+    let key = (ACCOUNT, limited["api_key"].as_str().unwrap());
+    done(&world, key, "servers/update", &json!({"id": one.servers[0], "name": "new"})).await;
+    done(&world, key, "credentials/list", &json!({})).await;
+    for (name, body) in [
+        ("credentials/create", json!({"server": one.servers[0], "name": "x"})),
+        ("account/get", json!({})),
+        ("account_keys/create", json!({"name": "x"})),
+    ] {
+        assert_eq!(code(&world, key, name, &body).await, "AccessDenied", "{name}");
+    }
+    // Nobody makes a key that may do more than he may.
+    let maker = json!({"name": "maker", "scopes": ["account_keys"]});
+    let maker = done(&world, by, "account_keys/create", &maker).await;
+    let maker = (ACCOUNT, maker["api_key"].as_str().unwrap());
+    assert_eq!(code(&world, maker, "account_keys/create", &json!({"name": "x"})).await, "ValidationError");
+    done(&world, by, "account_keys/revoke", &json!({"id": limited["id"]})).await;
+    assert_eq!(code(&world, key, "servers/list", &json!({})).await, "InvalidAccountAPIKey");
+    done(&world, operator, "accounts/suspend", &json!({"id": one.id, "reason": "unpaid"})).await;
+    assert_eq!(code(&world, by, "servers/list", &json!({})).await, "AccountSuspended");
+    let own = (SERVER, one.server_keys[0].as_str());
+    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    done(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
+    done(&world, by, "servers/list", &json!({})).await;
+    // The operator's ceilings bind the account's keys.
+    let lift = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
+    let capped = done(&world, operator, "servers/update", &lift).await;
+    assert_eq!((&capped["hourly_limit"], &capped["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
+    let beyond = json!({"id": one.servers[0], "hourly_limit": 11});
+    assert_eq!(code(&world, by, "servers/update", &beyond).await, "CeilingExceeded");
+    let made = world.admin(&["operator-key", "create", "--scope", "read"]);
+    let reading = (OPERATOR, made["api_key"].as_str().unwrap());
+    done(&world, reading, "accounts/list", &json!({})).await;
+    assert_eq!(code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
+}
+
+async fn creating_again_with_the_same_key_makes_nothing(world: World) {
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    let server = json!({"name": "third", "idempotency_key": "k1"});
+    let first = call(&world, by, "servers/create", &server).await;
+    let again = call(&world, by, "servers/create", &server).await;
+    assert_eq!(first["data"]["id"], again["data"]["id"]);
+    assert_eq!(again["flags"]["idempotent_replay"], true);
+    let other = json!({"name": "fourth", "idempotency_key": "k1"});
+    assert_eq!(code(&world, by, "servers/create", &other).await, "IdempotencyConflict");
+    let credential = json!({"server": one.servers[0], "name": "x", "idempotency_key": "k2"});
+    let first = done(&world, by, "credentials/create", &credential).await;
+    let again = done(&world, by, "credentials/create", &credential).await;
+    assert_eq!(first["id"], again["id"]);
+    assert!(first["api_key"].is_string() && again["api_key"].is_null(), "shown once");
+    // Pages have everything once.
+    let (mut names, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = call(&world, by, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
+        names.extend(page["data"]["items"].as_array().unwrap().iter().map(|item| item["name"].clone()));
+        cursor = page["flags"]["pagination"]["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
         }
-        let beyond = json!({"hourly_limit": 501});
-        assert_eq!(code(&world, own, "server/update", &beyond).await, "CeilingExceeded");
-        done(&world, by, "servers/resume", &json!({ "id": server })).await;
-
-        let log = done(&world, by, "account/audit", &json!({"limit": 100})).await;
-        let entries = log["items"].as_array().unwrap();
-        let mut names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
-        names.reverse();
-        let mut expected = vec!["accounts/create", "account_keys/create"];
-        expected.extend(["servers/create", "credentials/create", "servers/create", "credentials/create"]);
-        expected.extend(changes.iter().map(|(name, _)| *name));
-        expected.extend(["server/update", "servers/update"]);
-        assert_eq!(names, expected);
-        let seqs: Vec<i64> = entries.iter().map(|entry| entry["seq"].as_i64().unwrap()).collect();
-        assert_eq!(seqs, (1..=names.len() as i64).rev().collect::<Vec<_>>());
-        let update = &entries[entries.len() - 7];
-        assert_eq!(update["operation"], "servers/update");
-        assert_eq!((&update["subject"], &update["subject_id"]), (&json!("server"), server));
-        assert_eq!((&update["actor"], &update["actor_id"]), (&json!("account_key"), &one.account_key_id));
-        assert_eq!(update["address"], "127.0.0.1");
-        assert_eq!(update["before"]["hourly_limit"], Value::Null);
-        assert_eq!(update["after"]["hourly_limit"], 100);
-        assert_eq!((&entries[0]["actor"], &entries[0]["address"]), (&json!("command_line"), &Value::Null));
-        assert_eq!(entries[1]["actor"], "server_key");
-        let text = log.to_string();
-        assert!(one.server_keys.iter().chain([&one.key]).all(|key| !text.contains(key.as_str())));
-
-        let only = json!({"operation": "servers/update", "actor": "account_key"});
-        assert_eq!(done(&world, by, "account/audit", &only).await["items"].as_array().unwrap().len(), 1);
-        let (success, out, err) = world.audit_output(&["verify"]);
-        assert!(success, "{err}");
-        let verdict: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(verdict["whole"], true);
     }
+    assert_eq!(names, ["shop", "news", "third"].map(Value::from));
+}
 
-    async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
-        let one = customer(&world, "one").await;
-        let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
-        let before = done(&world, by, "account/audit", &json!({"limit": 1})).await["items"][0]["seq"].clone();
-        let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
-        let webhook = done(&world, own, "webhooks/create", &webhook).await;
-        let id = &webhook["id"];
-        done(&world, own, "webhooks/update", &json!({"id": id, "url": "https://hooks.example/other"})).await;
-        done(&world, own, "webhooks/rotate_secret", &json!({ "id": id })).await;
-        done(&world, own, "webhooks/delete", &json!({ "id": id })).await;
-        let template = json!({"name": "Hello", "subject": "Hi", "plain_body": "Hi {{ name }}"});
-        let template = done(&world, own, "templates/create", &template).await["id"].clone();
-        done(&world, own, "templates/publish", &json!({ "id": template })).await;
-        done(&world, own, "templates/update", &json!({"id": template, "subject": "Hello"})).await;
-        done(&world, own, "templates/delete", &json!({ "id": template })).await;
-        let addresses = json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});
-        call(&world, own, "suppressions/add", &addresses).await;
-        done(&world, own, "suppressions/remove", &json!({"address": "a@example.com"})).await;
-        // Refusals, and changes that change nothing.
-        for (name, body) in [
-            ("webhooks/create", json!({"url": "not a url"})),
-            ("webhooks/delete", json!({ "id": id })),
-            ("templates/create", json!({"name": "Bad", "subject": "{{", "plain_body": "x"})),
-            ("templates/publish", json!({ "id": template })),
-            ("suppressions/remove", json!({"address": "nobody@example.com"})),
-        ] {
-            code(&world, own, name, &body).await;
-        }
-        done(&world, own, "suppressions/add", &json!({"address": "b@example.com"})).await;
-
-        let log = done(&world, by, "account/audit", &json!({"limit": 100})).await["items"].clone();
-        let entries: Vec<&Value> = log.as_array().unwrap().iter().rev().skip(before.as_u64().unwrap() as usize).collect();
-        let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
-        assert_eq!(names, [
-            "webhooks/create", "webhooks/update", "webhooks/rotate_secret", "webhooks/delete", "templates/create",
-            "templates/publish", "templates/update", "templates/delete", "suppressions/add", "suppressions/remove"
-        ]);
-        assert!(entries.iter().all(|entry| entry["actor"] == "server_key" && entry["address"] == "127.0.0.1"));
-        assert_eq!((&entries[0]["before"], &entries[0]["subject_id"]), (&Value::Null, id));
-        assert_eq!(entries[1]["after"]["url"], "https://hooks.example/other");
-        assert_eq!((&entries[3]["after"], &entries[7]["after"]), (&Value::Null, &Value::Null));
-        assert_eq!(entries[5]["after"]["published"], 1);
-        assert_eq!((&entries[8]["after"]["added"], &entries[9]["after"]["removed"]), (&json!(2), &json!(1)));
-        let text = log.to_string();
-        assert!(!text.contains("whsec_") && !text.contains("b@example.com"), "{text}");
-
-        // The same as JSON lines, oldest first, whole or filtered.
-        let (success, out, err) = world.audit_output(&["export", "--account", "one"]);
-        assert!(success, "{err}");
-        let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), log.as_array().unwrap().len());
-        assert_eq!(lines.iter().map(|line| line["seq"].as_i64().unwrap()).collect::<Vec<_>>(), (1..=lines.len() as i64).collect::<Vec<_>>());
-        let (_, out, _) = world.audit_output(&["export", "--account", "one", "--subject", "webhook", "--after", "7"]);
-        assert_eq!(out.lines().count(), 3, "{out}");
-        assert!(world.audit_output(&["verify"]).0);
+async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+    let id = json!({"id": one.servers[0]});
+    done(&world, own, "server/get", &json!({})).await;
+    let deleted = done(&world, by, "servers/delete", &id).await;
+    assert!(deleted["delete_at"].is_string());
+    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    for name in ["servers/get", "servers/delete", "servers/resume"] {
+        assert_eq!(code(&world, by, name, &id).await, "ServerNotFound", "{name}");
     }
-
-    async fn servers_and_accounts_are_deleted_and_restored_at_the_command_line(world: World) {
-        let one = customer(&world, "one").await;
-        let own = (SERVER, one.server_keys[0].as_str());
-        assert!(world.admin(&["server", "delete", "one/shop"])["delete_at"].is_string());
-        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
-        assert!(!world.admin_output(&["server", "delete", "one/shop"]).0, "it is deleted already");
-        assert!(world.admin(&["server", "restore", "one/shop"])["delete_at"].is_null());
-        done(&world, own, "server/get", &json!({})).await;
-        assert!(world.admin(&["account", "delete", "one"])["delete_at"].is_string());
-        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
-        world.admin(&["account", "restore", "one"]);
-        done(&world, own, "server/get", &json!({})).await;
-    }
-
-    async fn keys_do_what_their_scopes_say(world: World) {
-        let operator = (OPERATOR, ready(&world, "operator_api_key"));
-        let one = customer(&world, "one").await;
-        let by = (ACCOUNT, one.key.as_str());
-        let limited = json!({"name": "limited", "scopes": ["servers", "credentials:read"]});
-        let limited = done(&world, by, "account_keys/create", &limited).await;
-        let key = (ACCOUNT, limited["api_key"].as_str().unwrap());
-        done(&world, key, "servers/update", &json!({"id": one.servers[0], "name": "new"})).await;
-        done(&world, key, "credentials/list", &json!({})).await;
-        for (name, body) in [
-            ("credentials/create", json!({"server": one.servers[0], "name": "x"})),
-            ("account/get", json!({})),
-            ("account_keys/create", json!({"name": "x"})),
-        ] {
-            assert_eq!(code(&world, key, name, &body).await, "AccessDenied", "{name}");
-        }
-        // Nobody makes a key that may do more than he may.
-        let maker = json!({"name": "maker", "scopes": ["account_keys"]});
-        let maker = done(&world, by, "account_keys/create", &maker).await;
-        let maker = (ACCOUNT, maker["api_key"].as_str().unwrap());
-        assert_eq!(code(&world, maker, "account_keys/create", &json!({"name": "x"})).await, "ValidationError");
-        done(&world, by, "account_keys/revoke", &json!({"id": limited["id"]})).await;
-        assert_eq!(code(&world, key, "servers/list", &json!({})).await, "InvalidAccountAPIKey");
-        done(&world, operator, "accounts/suspend", &json!({"id": one.id, "reason": "unpaid"})).await;
-        assert_eq!(code(&world, by, "servers/list", &json!({})).await, "AccountSuspended");
-        let own = (SERVER, one.server_keys[0].as_str());
-        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
-        done(&world, operator, "accounts/resume", &json!({"id": one.id})).await;
-        done(&world, by, "servers/list", &json!({})).await;
-        // The operator's ceilings bind the account's keys.
-        let lift = json!({"id": one.servers[0], "ceilings": {"hourly_limit": 10}});
-        let capped = done(&world, operator, "servers/update", &lift).await;
-        assert_eq!((&capped["hourly_limit"], &capped["ceilings"]["hourly_limit"]), (&json!(10), &json!(10)));
-        let beyond = json!({"id": one.servers[0], "hourly_limit": 11});
-        assert_eq!(code(&world, by, "servers/update", &beyond).await, "CeilingExceeded");
-        let made = world.admin(&["operator-key", "create", "--scope", "read"]);
-        let reading = (OPERATOR, made["api_key"].as_str().unwrap());
-        done(&world, reading, "accounts/list", &json!({})).await;
-        assert_eq!(code(&world, reading, "accounts/create", &json!({"name": "x"})).await, "AccessDenied");
-    }
-
-    async fn creating_again_with_the_same_key_makes_nothing(world: World) {
-        let one = customer(&world, "one").await;
-        let by = (ACCOUNT, one.key.as_str());
-        let server = json!({"name": "third", "idempotency_key": "k1"});
-        let first = call(&world, by, "servers/create", &server).await;
-        let again = call(&world, by, "servers/create", &server).await;
-        assert_eq!(first["data"]["id"], again["data"]["id"]);
-        assert_eq!(again["flags"]["idempotent_replay"], true);
-        let other = json!({"name": "fourth", "idempotency_key": "k1"});
-        assert_eq!(code(&world, by, "servers/create", &other).await, "IdempotencyConflict");
-        let credential = json!({"server": one.servers[0], "name": "x", "idempotency_key": "k2"});
-        let first = done(&world, by, "credentials/create", &credential).await;
-        let again = done(&world, by, "credentials/create", &credential).await;
-        assert_eq!(first["id"], again["id"]);
-        assert!(first["api_key"].is_string() && again["api_key"].is_null(), "shown once");
-        // Pages have everything once.
-        let (mut names, mut cursor) = (Vec::new(), Value::Null);
-        loop {
-            let page = call(&world, by, "servers/list", &json!({"limit": 1, "cursor": cursor})).await;
-            names.extend(page["data"]["items"].as_array().unwrap().iter().map(|item| item["name"].clone()));
-            cursor = page["flags"]["pagination"]["next_cursor"].clone();
-            if cursor.is_null() {
-                break;
-            }
-        }
-        assert_eq!(names, ["shop", "news", "third"].map(Value::from));
-    }
-
-    async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {
-        let one = customer(&world, "one").await;
-        let (by, own) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
-        let id = json!({"id": one.servers[0]});
-        done(&world, own, "server/get", &json!({})).await;
-        let deleted = done(&world, by, "servers/delete", &id).await;
-        assert!(deleted["delete_at"].is_string());
-        assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
-        for name in ["servers/get", "servers/delete", "servers/resume"] {
-            assert_eq!(code(&world, by, name, &id).await, "ServerNotFound", "{name}");
-        }
-        let gone = done(&world, by, "servers/list", &json!({"deleted": true})).await;
-        assert_eq!(gone["items"][0]["id"], one.servers[0]);
-        done(&world, by, "servers/restore", &id).await;
-        done(&world, own, "server/get", &json!({})).await;
-        assert_eq!(code(&world, by, "servers/restore", &id).await, "ServerNotFound");
-    }
+    let gone = done(&world, by, "servers/list", &json!({"deleted": true})).await;
+    assert_eq!(gone["items"][0]["id"], one.servers[0]);
+    done(&world, by, "servers/restore", &id).await;
+    done(&world, own, "server/get", &json!({})).await;
+    assert_eq!(code(&world, by, "servers/restore", &id).await, "ServerNotFound");
 }

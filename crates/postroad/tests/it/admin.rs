@@ -3,157 +3,188 @@
 use postroad_testkit::daemon;
 use serde_json::{Value, json};
 
-use crate::world::{SEND, both_engines, good_but, program};
+use crate::world::{SEND, World, both_engines, good_but, program};
 
-both_engines! {
-    async fn a_customer_is_set_up_and_sends(world: World) {
-        let account = world.admin(&["account", "create", "acme"]);
-        assert_eq!(account["name"], "acme");
-        let server = world.admin(&["server", "create", "prod", "--account", "acme"]);
-        assert_eq!(server["mode"], "live");
-        let domain = world.admin(&["domain", "create", "acme.test", "--server", "prod"]);
-        assert_eq!(domain["verified"], false);
-        let key = world.admin(&["key", "create", "--server", "prod"]);
-        let api_key = key["api_key"].as_str().unwrap();
-        let body = good_but(json!({"from": "a@acme.test"}));
-        let answer = world.call_as(api_key, SEND, &body).await;
-        assert_eq!(answer["data"]["code"], "UnauthenticatedFromAddress");
-        world.admin(&["domain", "set-verified", "acme.test", "--server", "prod"]);
-        assert_eq!(world.call_as(api_key, SEND, &body).await["status"], "success");
-        world.admin(&["domain", "set-verified", "acme.test", "--server", "prod", "--no"]);
-        assert_eq!(world.call_as(api_key, SEND, &body).await["data"]["code"], "UnauthenticatedFromAddress");
-        let servers = world.admin(&["server", "list"]);
-        let names: Vec<&str> = servers.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["dev", "prod"]);
-        let listed = world.admin(&["key", "list", "--server", "prod"]);
-        assert_eq!(listed[0]["id"], key["id"]);
-        assert!(!listed.to_string().contains(api_key), "a listed key shows its text");
+both_engines!(
+    a_customer_is_set_up_and_sends,
+    a_domain_names_its_records,
+    mistakes_are_explained,
+    server_and_account_names_are_unique_and_never_look_like_ids,
+    a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called,
+    a_rotated_key_that_ends_earlier_says_when_it_ends,
+    a_rate_and_a_limit_are_taken_away_by_the_word_none,
+    without_a_server_the_store_is_opened_itself,
+    people_get_readable_answers
+);
+
+async fn a_customer_is_set_up_and_sends(world: World) {
+    let account = world.admin(&["account", "create", "acme"]);
+    assert_eq!(account["name"], "acme");
+    let server = world.admin(&["server", "create", "prod", "--account", "acme"]);
+    assert_eq!(server["mode"], "live");
+    let domain = world.admin(&["domain", "create", "acme.test", "--server", "prod"]);
+    assert_eq!(domain["verified"], false);
+    let key = world.admin(&["key", "create", "--server", "prod"]);
+    let api_key = key["api_key"].as_str().unwrap();
+    let body = good_but(json!({"from": "a@acme.test"}));
+    let answer = world.call_as(api_key, SEND, &body).await;
+    assert_eq!(answer["data"]["code"], "UnauthenticatedFromAddress");
+    world.admin(&["domain", "set-verified", "acme.test", "--server", "prod"]);
+    assert_eq!(world.call_as(api_key, SEND, &body).await["status"], "success");
+    world.admin(&["domain", "set-verified", "acme.test", "--server", "prod", "--no"]);
+    assert_eq!(world.call_as(api_key, SEND, &body).await["data"]["code"], "UnauthenticatedFromAddress");
+    let servers = world.admin(&["server", "list"]);
+    let names: Vec<&str> = servers.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["dev", "prod"]);
+    let listed = world.admin(&["key", "list", "--server", "prod"]);
+    assert_eq!(listed[0]["id"], key["id"]);
+    assert!(!listed.to_string().contains(api_key), "a listed key shows its text");
+}
+
+async fn a_domain_names_its_records(world: World) {
+    let shown = world.admin(&["domain", "records", "example.test"]);
+    assert_eq!(shown["name"], "example.test");
+    assert_eq!(shown["verified"], true);
+    let records = shown["records"].as_array().unwrap();
+    let brief: Vec<(&str, &str, bool)> = records
+        .iter()
+        .map(|r| {
+            (r["purpose"].as_str().unwrap(), r["type"].as_str().unwrap(), r["required"].as_bool().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        brief,
+        [
+            ("spf", "TXT", true),
+            ("dkim", "TXT", true),
+            ("dmarc", "TXT", true),
+            ("return_path", "CNAME", false),
+            ("tracking", "CNAME", false)
+        ]
+    );
+    assert_eq!(records[0]["value"], "v=spf1 ip4:127.0.0.1 ip6:::1 ~all");
+    assert!(records[1]["name"].as_str().unwrap().ends_with("._domainkey.example.test"));
+    assert!(records[1]["value"].as_str().unwrap().starts_with("v=DKIM1; k=rsa; p=MII"));
+    assert_eq!(records[2]["name"], "_dmarc.example.test");
+    assert_eq!(records[3]["name"], "rp.example.test");
+    assert_eq!(records[4]["value"], "track.postroad.localhost");
+    assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([])));
+}
+
+async fn mistakes_are_explained(world: World) {
+    let cases: [(&[&str], &str); 6] = [
+        (&["account", "create", "dev"], "the account `dev` exists already"),
+        (&["server", "create", "x", "--account", "nobody"], "there is no account `nobody`"),
+        (&["domain", "create", "not a domain", "--server", "dev"], "not a domain"),
+        (&["domain", "create", "example.test", "--server", "dev"], "exists already"),
+        (&["key", "revoke", "999999"], "there is no key 999999"),
+        (&["key", "create", "--server", "dev", "--expires-at", "2001-01-01T00:00:00Z"], "in the past"),
+    ];
+    for (args, expected) in cases {
+        let (success, out, err) = world.admin_output(args);
+        assert!(!success && out.is_empty(), "{args:?}: {out}");
+        assert!(err.contains(expected), "{args:?}: {err}");
     }
+}
 
-    async fn a_domain_names_its_records(world: World) {
-        let shown = world.admin(&["domain", "records", "example.test"]);
-        assert_eq!(shown["name"], "example.test");
-        assert_eq!(shown["verified"], true);
-        let records = shown["records"].as_array().unwrap();
-        let brief: Vec<(&str, &str, bool)> = records
-            .iter()
-            .map(|r| (r["purpose"].as_str().unwrap(), r["type"].as_str().unwrap(), r["required"].as_bool().unwrap()))
-            .collect();
-        assert_eq!(
-            brief,
-            [("spf", "TXT", true), ("dkim", "TXT", true), ("dmarc", "TXT", true), ("return_path", "CNAME", false),
-             ("tracking", "CNAME", false)]
+async fn server_and_account_names_are_unique_and_never_look_like_ids(world: World) {
+    world.admin(&["account", "create", "acme"]);
+    world.admin(&["server", "create", "prod", "--account", "acme"]);
+    let cases: [&[&str]; 5] = [
+        &["server", "create", "prod", "--account", "acme"],
+        &["server", "create", " prod ", "--account", "acme"],
+        &["server", "create", "42", "--account", "acme"],
+        &["account", "create", "42"],
+        &["account", "create", "acme"],
+    ];
+    for args in cases {
+        let (success, _, err) = world.admin_output(args);
+        assert!(
+            !success && (err.contains("exists already") || err.contains("taken for an id")),
+            "{args:?}: {err}"
         );
-        assert_eq!(records[0]["value"], "v=spf1 ip4:127.0.0.1 ip6:::1 ~all");
-        assert!(records[1]["name"].as_str().unwrap().ends_with("._domainkey.example.test"));
-        assert!(records[1]["value"].as_str().unwrap().starts_with("v=DKIM1; k=rsa; p=MII"));
-        assert_eq!(records[2]["name"], "_dmarc.example.test");
-        assert_eq!(records[3]["name"], "rp.example.test");
-        assert_eq!(records[4]["value"], "track.postroad.localhost");
-        assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([])));
     }
+    assert_eq!(
+        world.admin(&["server", "create", "prod", "--account", "dev"])["name"],
+        "prod",
+        "of another account"
+    );
+    let answer = world.call("/api/v1/server/update", &json!({"name": "42"})).await;
+    assert_eq!(answer["data"]["errors"][0]["pointer"], "/name", "{answer}");
+    let (success, _, err) = world.admin_output(&["server", "suspend", "prod", "--reason", "x"]);
+    assert!(!success && err.contains("acme/prod") && err.contains("dev/prod"), "{err}");
+    assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
+}
 
-    async fn mistakes_are_explained(world: World) {
-        let cases: [(&[&str], &str); 6] = [
-            (&["account", "create", "dev"], "the account `dev` exists already"),
-            (&["server", "create", "x", "--account", "nobody"], "there is no account `nobody`"),
-            (&["domain", "create", "not a domain", "--server", "dev"], "not a domain"),
-            (&["domain", "create", "example.test", "--server", "dev"], "exists already"),
-            (&["key", "revoke", "999999"], "there is no key 999999"),
-            (&["key", "create", "--server", "dev", "--expires-at", "2001-01-01T00:00:00Z"], "in the past"),
-        ];
-        for (args, expected) in cases {
-            let (success, out, err) = world.admin_output(args);
-            assert!(!success && out.is_empty(), "{args:?}: {out}");
-            assert!(err.contains(expected), "{args:?}: {err}");
-        }
-    }
+async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called(world: World) {
+    let mut world = world;
+    let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
+    // Older versions took such names: another server is called like the id of this one.
+    let store = world.stopped_store().await;
+    let servers = store.list_servers().await.unwrap();
+    let dev = servers.iter().find(|server| server.name == "dev").unwrap();
+    let new = postroad_store::NewServer {
+        account_id: dev.account_id,
+        name: prod.to_string(),
+        mode: postroad_model::ServerMode::Live,
+    };
+    store.create_server(new).await.unwrap();
+    drop(store);
+    world.restart();
+    assert_eq!(
+        world.admin(&["server", "suspend", "dev/prod", "--reason", "spam"])["suspended_reason"],
+        "spam"
+    );
+    assert_eq!(world.admin(&["server", "resume", "dev/prod"])["suspended"], false);
+    assert_eq!(world.admin(&["server", "set-mode", "dev/prod", "development"])["mode"], "development");
+}
 
-    async fn server_and_account_names_are_unique_and_never_look_like_ids(world: World) {
-        world.admin(&["account", "create", "acme"]);
-        world.admin(&["server", "create", "prod", "--account", "acme"]);
-        let cases: [&[&str]; 5] = [
-            &["server", "create", "prod", "--account", "acme"],
-            &["server", "create", " prod ", "--account", "acme"],
-            &["server", "create", "42", "--account", "acme"],
-            &["account", "create", "42"],
-            &["account", "create", "acme"],
-        ];
-        for args in cases {
-            let (success, _, err) = world.admin_output(args);
-            assert!(!success && (err.contains("exists already") || err.contains("taken for an id")), "{args:?}: {err}");
-        }
-        assert_eq!(world.admin(&["server", "create", "prod", "--account", "dev"])["name"], "prod", "of another account");
-        let answer = world.call("/api/v1/server/update", &json!({"name": "42"})).await;
-        assert_eq!(answer["data"]["errors"][0]["pointer"], "/name", "{answer}");
-        let (success, _, err) = world.admin_output(&["server", "suspend", "prod", "--reason", "x"]);
-        assert!(!success && err.contains("acme/prod") && err.contains("dev/prod"), "{err}");
-        assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
-    }
+async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
+    let soon = "2099-01-01T00:00:00Z";
+    let (id, _) = world.new_key(&["--expires-at", soon]);
+    let late = world.admin(&["key", "rotate", &id.to_string(), "--grace", "40000d"]);
+    assert_eq!(late["replaced_expires_at"], soon, "before the grace period is over");
+    let keys = world.admin(&["key", "list", "--server", "dev"]);
+    let old = keys.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    assert_eq!(old["expires_at"], soon);
+    let again = world.admin(&["key", "rotate", &late["id"].to_string(), "--grace", "1h"]);
+    assert!(again["replaced_expires_at"].as_str().unwrap() < soon, "{again}");
+}
 
-    async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called(world: World) {
-        let mut world = world;
-        let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
-        // Older versions took such names: another server is called like the id of this one.
-        let store = world.stopped_store().await;
-        let servers = store.list_servers().await.unwrap();
-        let dev = servers.iter().find(|server| server.name == "dev").unwrap();
-        let new = postroad_store::NewServer {
-            account_id: dev.account_id,
-            name: prod.to_string(),
-            mode: postroad_model::ServerMode::Live,
-        };
-        store.create_server(new).await.unwrap();
-        drop(store);
-        world.restart();
-        assert_eq!(world.admin(&["server", "suspend", "dev/prod", "--reason", "spam"])["suspended_reason"], "spam");
-        assert_eq!(world.admin(&["server", "resume", "dev/prod"])["suspended"], false);
-        assert_eq!(world.admin(&["server", "set-mode", "dev/prod", "development"])["mode"], "development");
+async fn a_rate_and_a_limit_are_taken_away_by_the_word_none(world: World) {
+    for (command, value) in [("set-rate", "10/s"), ("set-hourly-limit", "5")] {
+        world.admin(&["server", command, "dev", value]);
+        let cleared = world.admin(&["server", command, "dev", "none"]);
+        assert_eq!(
+            (&cleared["send_rate"], &cleared["hourly_limit"]),
+            (&Value::Null, &Value::Null),
+            "{command}"
+        );
     }
+    let (success, _, err) = world.admin_output(&["server", "set-rate", "dev", "nothing"]);
+    assert!(!success && err.contains("or none"), "{err}");
+}
 
-    async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
-        let soon = "2099-01-01T00:00:00Z";
-        let (id, _) = world.new_key(&["--expires-at", soon]);
-        let late = world.admin(&["key", "rotate", &id.to_string(), "--grace", "40000d"]);
-        assert_eq!(late["replaced_expires_at"], soon, "before the grace period is over");
-        let keys = world.admin(&["key", "list", "--server", "dev"]);
-        let old = keys.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
-        assert_eq!(old["expires_at"], soon);
-        let again = world.admin(&["key", "rotate", &late["id"].to_string(), "--grace", "1h"]);
-        assert!(again["replaced_expires_at"].as_str().unwrap() < soon, "{again}");
-    }
+async fn without_a_server_the_store_is_opened_itself(world: World) {
+    let mut world = world;
+    world.daemon.terminate();
+    world.admin(&["account", "create", "offline"]);
+    let accounts = world.admin(&["account", "list"]);
+    assert_eq!(accounts.as_array().unwrap().len(), 2);
+    world.restart();
+    let accounts = world.admin(&["account", "list"]);
+    assert_eq!(accounts.as_array().unwrap().len(), 2);
+}
 
-    async fn a_rate_and_a_limit_are_taken_away_by_the_word_none(world: World) {
-        for (command, value) in [("set-rate", "10/s"), ("set-hourly-limit", "5")] {
-            world.admin(&["server", command, "dev", value]);
-            let cleared = world.admin(&["server", command, "dev", "none"]);
-            assert_eq!((&cleared["send_rate"], &cleared["hourly_limit"]), (&Value::Null, &Value::Null), "{command}");
-        }
-        let (success, _, err) = world.admin_output(&["server", "set-rate", "dev", "nothing"]);
-        assert!(!success && err.contains("or none"), "{err}");
-    }
-
-    async fn without_a_server_the_store_is_opened_itself(world: World) {
-        let mut world = world;
-        world.daemon.terminate();
-        world.admin(&["account", "create", "offline"]);
-        let accounts = world.admin(&["account", "list"]);
-        assert_eq!(accounts.as_array().unwrap().len(), 2);
-        world.restart();
-        let accounts = world.admin(&["account", "list"]);
-        assert_eq!(accounts.as_array().unwrap().len(), 2);
-    }
-
-    async fn people_get_readable_answers(world: World) {
-        let output = daemon::command(program(), &[])
-            .args(["admin", "server", "list", "--data-dir"])
-            .arg(world.data_dir())
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("name: dev\n") && text.contains("mode: live\n"), "{text}");
-        assert!(serde_json::from_str::<Value>(&text).is_err());
-    }
+async fn people_get_readable_answers(world: World) {
+    let output = daemon::command(program(), &[])
+        .args(["admin", "server", "list", "--data-dir"])
+        .arg(world.data_dir())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("name: dev\n") && text.contains("mode: live\n"), "{text}");
+    assert!(serde_json::from_str::<Value>(&text).is_err());
 }
 
 #[test]

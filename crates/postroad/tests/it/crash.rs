@@ -7,57 +7,57 @@ use postroad_testkit::http::Client;
 use rand::Rng;
 use serde_json::json;
 
-use crate::world::{MESSAGE, SEND, both_engines, good_but};
+use crate::world::{MESSAGE, SEND, World, both_engines, good_but};
 
 const CONNECTIONS: usize = 64;
 const REQUESTS: usize = 10_000;
 
-both_engines! {
-    async fn every_acknowledged_message_survives_kill_9(world: World) {
-        let mut world = world;
-        let acknowledged: Arc<Mutex<Vec<(i64, String)>>> = Arc::default();
-        let mut callers = tokio::task::JoinSet::new();
-        for caller in 0..CONNECTIONS {
-            // A client each: a connection each.
-            let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
-            let (key, acknowledged) = (world.key.clone(), Arc::clone(&acknowledged));
-            callers.spawn(async move {
-                for turn in 0..REQUESTS / CONNECTIONS {
-                    let subject = format!("message {caller}/{turn}");
-                    let body = good_but(json!({"subject": subject, "plain_body": "x".repeat(2_000)}));
-                    let Ok(reply) = client.post_json(SEND, Some(&key), &body).await else { return };
-                    if reply.status == 200 {
-                        let id = reply.json()["data"]["messages"]["someone@example.com"]["id"].as_i64().unwrap();
-                        acknowledged.lock().unwrap().push((id, subject));
-                    }
+both_engines!(every_acknowledged_message_survives_kill_9);
+
+async fn every_acknowledged_message_survives_kill_9(world: World) {
+    let mut world = world;
+    let acknowledged: Arc<Mutex<Vec<(i64, String)>>> = Arc::default();
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..CONNECTIONS {
+        // A client each: a connection each.
+        let client = Client::new(world.daemon.ready()["url"].as_str().unwrap());
+        let (key, acknowledged) = (world.key.clone(), Arc::clone(&acknowledged));
+        callers.spawn(async move {
+            for turn in 0..REQUESTS / CONNECTIONS {
+                let subject = format!("message {caller}/{turn}");
+                let body = good_but(json!({"subject": subject, "plain_body": "x".repeat(2_000)}));
+                let Ok(reply) = client.post_json(SEND, Some(&key), &body).await else { return };
+                if reply.status == 200 {
+                    let id = reply.json()["data"]["messages"]["someone@example.com"]["id"].as_i64().unwrap();
+                    acknowledged.lock().unwrap().push((id, subject));
                 }
-            });
-        }
-        // The moment is counted in answers, not in time, so that a slow machine is hit in the middle too.
-        let moment = rand::rng().random_range(500..4_000);
-        while acknowledged.lock().unwrap().len() < moment && !callers.is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        world.daemon.kill9();
-        callers.join_all().await;
-        let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
-        assert!(acknowledged.len() >= moment.min(500) && acknowledged.len() < REQUESTS, "{}", acknowledged.len());
-        world.restart();
-        let highest = acknowledged.iter().map(|(id, _)| *id).max().unwrap();
-        for chunk in acknowledged.chunks(CONNECTIONS) {
-            let checks = chunk.iter().map(async |(id, subject)| {
-                let body = json!({"id": id, "_expansions": ["status", "details", "plain_body"]});
-                let read = world.call(MESSAGE, &body).await;
-                assert_eq!(read["status"], "success", "message {id} is lost (killed after {moment} answers)");
-                assert_eq!(read["data"]["details"]["subject"], *subject);
-                let status = &read["data"]["status"];
-                let is_queued = status["next_attempt"].is_f64();
-                assert!(is_queued || status["status"] == "Sent", "message {id} is forgotten: {status}");
-                assert_eq!(read["data"]["plain_body"].as_str().unwrap().trim_end().len(), 2_000);
-            });
-            futures_util::future::join_all(checks).await;
-        }
-        // Ids go on above those handed out before the crash.
-        assert!(world.accepted_id(&crate::world::good()).await > highest);
+            }
+        });
     }
+    // The moment is counted in answers, not in time, so that a slow machine is hit in the middle too.
+    let moment = rand::rng().random_range(500..4_000);
+    while acknowledged.lock().unwrap().len() < moment && !callers.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    world.daemon.kill9();
+    callers.join_all().await;
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
+    assert!(acknowledged.len() >= moment.min(500) && acknowledged.len() < REQUESTS, "{}", acknowledged.len());
+    world.restart();
+    let highest = acknowledged.iter().map(|(id, _)| *id).max().unwrap();
+    for chunk in acknowledged.chunks(CONNECTIONS) {
+        let checks = chunk.iter().map(async |(id, subject)| {
+            let body = json!({"id": id, "_expansions": ["status", "details", "plain_body"]});
+            let read = world.call(MESSAGE, &body).await;
+            assert_eq!(read["status"], "success", "message {id} is lost (killed after {moment} answers)");
+            assert_eq!(read["data"]["details"]["subject"], *subject);
+            let status = &read["data"]["status"];
+            let is_queued = status["next_attempt"].is_f64();
+            assert!(is_queued || status["status"] == "Sent", "message {id} is forgotten: {status}");
+            assert_eq!(read["data"]["plain_body"].as_str().unwrap().trim_end().len(), 2_000);
+        });
+        futures_util::future::join_all(checks).await;
+    }
+    // Ids go on above those handed out before the crash.
+    assert!(world.accepted_id(&crate::world::good()).await > highest);
 }

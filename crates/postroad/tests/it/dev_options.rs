@@ -46,28 +46,29 @@ async fn get(client: &Client, path: &str, headers: &[(&str, &str)]) -> Reply {
     client.request("GET".parse().unwrap(), path, headers, Bytes::new()).await.unwrap()
 }
 
-both_engines! {
-    async fn mail_without_login_and_from_anybody_goes_the_whole_way(world: World) {
-        let mut client = SmtpClient::connect(plain_address(world.daemon.ready())).await;
-        let offered = client.say("EHLO again.example").await;
-        assert!(!offered.contains("AUTH") && !offered.contains("STARTTLS"), "{offered}");
-        let reply = client.deliver("x@elsewhere.example", &["ann@example.net", "bob@example.org"], ANY_FROM).await;
-        let token = reply.strip_prefix("250 2.0.0 OK queued as ").expect("it is queued").to_owned();
-        for recipient in ["ann@example.net", "bob@example.org"] {
-            let caught = wait_for(&world, recipient).await;
-            assert_eq!(caught["subject"], "Plain");
-            assert_eq!(caught["headers"]["from"], json!(["Anybody <any@unverified.example>"]));
-            assert!(caught["headers"]["dkim-signature"][0].as_str().unwrap().contains("d="), "{caught}");
-            assert!(caught["mail_from"].as_str().unwrap().contains("@rp."), "{caught}");
-        }
-        let traced = trace(&world, &token);
-        let id = traced[0]["id"].as_i64().unwrap();
-        let deliveries = world.until_status(id, "Sent").await;
-        assert_eq!(deliveries[0]["mx"], "inbox.localhost");
-        // The other listeners and the API know their senders.
-        let refused = world.call(SEND, &good_but(json!({ "from": "any@unverified.example" }))).await;
-        assert_eq!(refused["data"]["code"], "UnauthenticatedFromAddress");
+both_engines!(mail_without_login_and_from_anybody_goes_the_whole_way);
+
+async fn mail_without_login_and_from_anybody_goes_the_whole_way(world: World) {
+    let mut client = SmtpClient::connect(plain_address(world.daemon.ready())).await;
+    let offered = client.say("EHLO again.example").await;
+    assert!(!offered.contains("AUTH") && !offered.contains("STARTTLS"), "{offered}");
+    let reply =
+        client.deliver("x@elsewhere.example", &["ann@example.net", "bob@example.org"], ANY_FROM).await;
+    let token = reply.strip_prefix("250 2.0.0 OK queued as ").expect("it is queued").to_owned();
+    for recipient in ["ann@example.net", "bob@example.org"] {
+        let caught = wait_for(&world, recipient).await;
+        assert_eq!(caught["subject"], "Plain");
+        assert_eq!(caught["headers"]["from"], json!(["Anybody <any@unverified.example>"]));
+        assert!(caught["headers"]["dkim-signature"][0].as_str().unwrap().contains("d="), "{caught}");
+        assert!(caught["mail_from"].as_str().unwrap().contains("@rp."), "{caught}");
     }
+    let traced = trace(&world, &token);
+    let id = traced[0]["id"].as_i64().unwrap();
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries[0]["mx"], "inbox.localhost");
+    // The other listeners and the API know their senders.
+    let refused = world.call(SEND, &good_but(json!({ "from": "any@unverified.example" }))).await;
+    assert_eq!(refused["data"]["code"], "UnauthenticatedFromAddress");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

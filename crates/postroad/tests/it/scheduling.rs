@@ -11,7 +11,7 @@ use crate::batch::{BATCH, batch_to, id_of};
 use crate::delivery::inbox::wait_for;
 use crate::delivery::outside::Outside;
 use crate::limits::other_server;
-use crate::world::{World, both_engines, good_but};
+use crate::world::{Engine, World, both_engines, good_but};
 
 const CANCEL: &str = "/api/v1/send/cancel";
 const RESCHEDULE: &str = "/api/v1/send/reschedule";
@@ -38,206 +38,216 @@ async fn done(world: &World, path: &str, body: &Value) -> Value {
     answer["data"].clone()
 }
 
-both_engines! {
-    async fn a_scheduled_message_is_cancelled_and_told(world: World) {
-        let mut world = world;
-        let id = scheduled(&world, json!({"tag": "news"})).await;
-        let cancelled = done(&world, CANCEL, &json!({"id": id})).await;
-        assert_eq!((&cancelled["id"], &cancelled["status"]["status"]), (&json!(id), &json!("Cancelled")));
-        assert_eq!((&cancelled["details"]["tag"], &cancelled["status"]["next_attempt"]), (&json!("news"), &Value::Null));
-        assert_eq!(world.deliveries(id).await[0]["details"], "The message was cancelled before it was sent");
-        for path in [CANCEL, RESCHEDULE] {
-            let body = json!({"id": id, "send_at": in_millis(1_000)});
-            assert_eq!(code(&world, path, &body).await, "MessageNotScheduled", "it is cancelled already");
-        }
-        let events = world.events_at_the_end(id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
-        assert_eq!(kinds, [EventKind::Accepted, EventKind::Cancelled]);
+both_engines!(
+    a_scheduled_message_is_cancelled_and_told,
+    what_is_not_scheduled_or_sent_or_foreign_is_told_apart,
+    a_rescheduled_message_is_sent_at_its_new_time,
+    messages_of_a_tag_or_batch_are_changed_together,
+    calls_that_are_repeated_come_to_an_end,
+    the_hourly_limit_counts_a_rescheduled_message_when_it_is_due
+);
+
+async fn a_scheduled_message_is_cancelled_and_told(world: World) {
+    let mut world = world;
+    let id = scheduled(&world, json!({"tag": "news"})).await;
+    let cancelled = done(&world, CANCEL, &json!({"id": id})).await;
+    assert_eq!((&cancelled["id"], &cancelled["status"]["status"]), (&json!(id), &json!("Cancelled")));
+    assert_eq!(
+        (&cancelled["details"]["tag"], &cancelled["status"]["next_attempt"]),
+        (&json!("news"), &Value::Null)
+    );
+    assert_eq!(world.deliveries(id).await[0]["details"], "The message was cancelled before it was sent");
+    for path in [CANCEL, RESCHEDULE] {
+        let body = json!({"id": id, "send_at": in_millis(1_000)});
+        assert_eq!(code(&world, path, &body).await, "MessageNotScheduled", "it is cancelled already");
     }
+    let events = world.events_at_the_end(id).await;
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Accepted, EventKind::Cancelled]);
+}
 
-    async fn what_is_not_scheduled_or_sent_or_foreign_is_told_apart(world: World) {
-        let plain = world.accepted_id(&good_but(json!({"to": ["a@example.net"]}))).await;
-        let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
-        world.until_status(plain, "Sent").await;
-        world.until_status(due, "Sent").await;
-        let (soon, key) = (in_millis(60_000), other_server(&world));
-        for path in [CANCEL, RESCHEDULE] {
-            let body = |id: i64| json!({"id": id, "send_at": soon});
-            assert_eq!(code(&world, path, &body(plain)).await, "MessageNotScheduled");
-            assert_eq!(code(&world, path, &body(due)).await, "TooLateToCancel");
-            let unknown = world.call(path, &body(12)).await;
-            assert_eq!(unknown["data"]["code"], "MessageNotFound");
-            let mine = scheduled(&world, json!({})).await;
-            let mut foreign = world.call_as(&key, path, &body(mine)).await;
-            assert_eq!(foreign["data"]["id"], mine);
-            foreign["data"]["id"] = json!(12);
-            assert_eq!(foreign["data"], unknown["data"], "a foreign id is an unknown one");
-        }
-        let (_, read_key) = world.new_key(&["--scope", "read"]);
-        assert_eq!(world.call_as(&read_key, CANCEL, &json!({"id": 12})).await["data"]["code"], "AccessDenied");
-        let (_, test_key) = world.new_key(&["--test"]);
-        assert_eq!(world.call_as(&test_key, CANCEL, &json!({"id": due})).await["data"]["code"], "AccessDenied");
-        for (path, body, pointer) in [
-            (CANCEL, json!({}), "/id"),
-            (CANCEL, json!({"id": "1"}), "/id"),
-            (CANCEL, json!({"id": 1, "tag": "x"}), ""),
-            (CANCEL, json!({"tag": 5}), "/tag"),
-            (CANCEL, json!({"batch_id": "x"}), "/batch_id"),
-            (RESCHEDULE, json!({"id": 1}), "/send_at"),
-            (RESCHEDULE, json!({"id": 1, "send_at": "tomorrow"}), "/send_at"),
-            (RESCHEDULE, json!({"id": 1, "send_at": in_millis(40 * 24 * 3_600_000)}), "/send_at"),
-        ] {
-            let answer = world.call(path, &body).await;
-            assert_eq!(answer["status"], "parameter-error", "{body}: {answer}");
-            assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{body}");
-        }
+async fn what_is_not_scheduled_or_sent_or_foreign_is_told_apart(world: World) {
+    let plain = world.accepted_id(&good_but(json!({"to": ["a@example.net"]}))).await;
+    let due = world.accepted_id(&good_but(json!({"to": ["b@example.net"], "send_at": in_millis(100)}))).await;
+    world.until_status(plain, "Sent").await;
+    world.until_status(due, "Sent").await;
+    let (soon, key) = (in_millis(60_000), other_server(&world));
+    for path in [CANCEL, RESCHEDULE] {
+        let body = |id: i64| json!({"id": id, "send_at": soon});
+        assert_eq!(code(&world, path, &body(plain)).await, "MessageNotScheduled");
+        assert_eq!(code(&world, path, &body(due)).await, "TooLateToCancel");
+        let unknown = world.call(path, &body(12)).await;
+        assert_eq!(unknown["data"]["code"], "MessageNotFound");
+        let mine = scheduled(&world, json!({})).await;
+        let mut foreign = world.call_as(&key, path, &body(mine)).await;
+        assert_eq!(foreign["data"]["id"], mine);
+        foreign["data"]["id"] = json!(12);
+        assert_eq!(foreign["data"], unknown["data"], "a foreign id is an unknown one");
     }
-
-    async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
-        let id = scheduled(&world, json!({"to": ["ann@example.net", "bob@example.net"]})).await;
-        let at = SystemClock.now().plus(Duration::from_millis(1_500));
-        let moved = done(&world, RESCHEDULE, &json!({"id": id, "send_at": at.to_rfc3339()})).await;
-        assert_eq!(moved["status"]["status"], "Scheduled");
-        assert!((moved["status"]["next_attempt"].as_f64().unwrap() - at.as_epoch_seconds()).abs() < 0.01);
-        let sent = world.until_status(id, "Sent").await;
-        assert!(sent[0]["timestamp"].as_f64().unwrap() >= at.as_epoch_seconds() - 0.001, "{sent:#?}");
-        // Later, and then now; its sibling keeps the time of the send.
-        let expiring = json!({"to": ["cat@example.net"], "expires_at": in_millis(7_200_000)});
-        let other = scheduled(&world, expiring).await;
-        let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
-        assert_eq!(late["data"]["errors"][0]["pointer"], "/send_at", "{late}");
-        done(&world, RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_000_000)})).await;
-        done(&world, RESCHEDULE, &json!({"id": other, "send_at": "2020-01-01T00:00:00Z"})).await;
-        world.until_status(other, "Sent").await;
-        wait_for(&world, "cat@example.net").await;
-    }
-
-    async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
-        let mut batch = batch_to((0..250).map(|number| format!("r{number}@example.net")));
-        batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
-        batch["defaults"]["tag"] = json!("both");
-        let first = done(&world, BATCH, &batch).await;
-        let second = done(&world, BATCH, &batch).await;
-        let unscheduled = done(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
-        let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
-        let by_batch = |batch: &Value| json!({"batch_id": batch["batch_id"]});
-        let key = other_server(&world);
-        let foreign = world.call_as(&key, CANCEL, &by_batch(&first)).await;
-        let nothing = json!({"matched": 0, "cancelled": 0, "too_late": 0, "has_more": false});
-        assert_eq!(foreign["data"], nothing);
-        assert_eq!(done(&world, CANCEL, &by_batch(&unscheduled)).await, nothing);
-        assert_eq!(done(&world, CANCEL, &json!({"tag": "none"})).await, nothing);
-
-        let counts = done(&world, CANCEL, &by_batch(&first)).await;
-        assert_eq!(counts, json!({"matched": 250, "cancelled": 250, "too_late": 0, "has_more": false}));
-        for at in [0, 249] {
-            world.until_status(id(&first, at), "Cancelled").await;
-            world.until_status(id(&second, at), "Scheduled").await;
-        }
-        let later = json!({"tag": "both", "send_at": in_millis(7_200_000)});
-        let counts = done(&world, RESCHEDULE, &later).await;
-        assert_eq!(counts, json!({"matched": 250, "rescheduled": 250, "unchanged": 0, "has_more": false}));
-        let now = json!({"batch_id": second["batch_id"], "send_at": in_millis(0)});
-        assert_eq!(done(&world, RESCHEDULE, &now).await["rescheduled"], 250);
-        for at in [0, 125, 249] {
-            world.until_status(id(&second, at), "Sent").await;
-            assert_eq!(world.expanded(id(&first, at)).await["status"]["status"], "Cancelled");
-        }
-    }
-
-    async fn calls_that_are_repeated_come_to_an_end(world: World) {
-        for tag in ["other", "mine"] {
-            let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
-            batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
-            batch["defaults"]["tag"] = json!(tag);
-            done(&world, BATCH, &batch).await;
-        }
-        let send_at = in_millis(7_200_000);
-        let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
-        let mut moved = Vec::new();
-        // With the cursor, and without it: what was moved is left out.
-        for keeps_cursor in [true, false] {
-            loop {
-                let answer = world.call(RESCHEDULE, &request).await;
-                assert_eq!(answer["status"], "success", "{answer}");
-                moved.push(answer["data"]["rescheduled"].as_u64().unwrap());
-                let pagination = &answer["flags"]["pagination"];
-                assert_eq!(pagination["has_more"], answer["data"]["has_more"], "{answer}");
-                if answer["data"]["has_more"] == false {
-                    break;
-                }
-                if keeps_cursor {
-                    request["cursor"] = pagination["next_cursor"].clone();
-                }
-            }
-            request = json!({"tag": "mine", "limit": 10, "send_at": in_millis(7_300_000)});
-        }
-        assert_eq!(moved, [10, 10, 5, 10, 10, 5]);
-        let cancel = json!({"tag": "mine", "limit": 20});
-        assert_eq!(done(&world, CANCEL, &cancel).await["has_more"], true);
-        let rest = json!({"matched": 5, "cancelled": 5, "too_late": 0, "has_more": false});
-        assert_eq!(done(&world, CANCEL, &cancel).await, rest);
-        assert_eq!(done(&world, CANCEL, &json!({"tag": "other"})).await["cancelled"], 25);
-        for wrong in [json!({"tag": "x", "limit": 10_001}), json!({"tag": "x", "cursor": "!"})] {
-            assert_eq!(world.call(CANCEL, &wrong).await["status"], "parameter-error", "{wrong}");
-        }
-    }
-
-    async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: World) {
-        world.admin(&["server", "set-hourly-limit", "dev", "1"]);
-        let (one, two) = (scheduled(&world, json!({})).await, scheduled(&world, json!({})).await);
-        done(&world, CANCEL, &json!({"id": two})).await;
-        let three = scheduled(&world, json!({"to": ["three@example.net"]})).await;
-        for id in [one, three] {
-            done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(0)})).await;
-        }
-        world.until_status(one, "Sent").await;
-        let held = world.until_status(three, "Held").await;
-        assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
-        assert_eq!(code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
+    let (_, read_key) = world.new_key(&["--scope", "read"]);
+    assert_eq!(world.call_as(&read_key, CANCEL, &json!({"id": 12})).await["data"]["code"], "AccessDenied");
+    let (_, test_key) = world.new_key(&["--test"]);
+    assert_eq!(world.call_as(&test_key, CANCEL, &json!({"id": due})).await["data"]["code"], "AccessDenied");
+    for (path, body, pointer) in [
+        (CANCEL, json!({}), "/id"),
+        (CANCEL, json!({"id": "1"}), "/id"),
+        (CANCEL, json!({"id": 1, "tag": "x"}), ""),
+        (CANCEL, json!({"tag": 5}), "/tag"),
+        (CANCEL, json!({"batch_id": "x"}), "/batch_id"),
+        (RESCHEDULE, json!({"id": 1}), "/send_at"),
+        (RESCHEDULE, json!({"id": 1, "send_at": "tomorrow"}), "/send_at"),
+        (RESCHEDULE, json!({"id": 1, "send_at": in_millis(40 * 24 * 3_600_000)}), "/send_at"),
+    ] {
+        let answer = world.call(path, &body).await;
+        assert_eq!(answer["status"], "parameter-error", "{body}: {answer}");
+        assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{body}");
     }
 }
 
-both_engines! {
-    async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
-        const MESSAGES: usize = 200;
-        let outside = Outside::new();
-        let peer = outside.site("race.example", Script::new());
-        let world = outside.start(engine, &[]);
-        let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
-        let mut batch = batch_to((0..MESSAGES).map(|number| format!("r{number}@race.example")));
-        let due = SystemClock.now().plus(Duration::from_millis(1_500));
-        batch["defaults"]["send_at"] = json!(due.to_rfc3339());
-        let sent = done(&world, BATCH, &batch).await;
-        let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
-        // From just before they are due until they are gone.
-        let mut cancelling = tokio::task::JoinSet::new();
-        for (at, id) in ids.iter().copied().enumerate() {
-            let (client, key) = (Client::new(&url), world.key.clone());
-            let moment = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
-            cancelling.spawn(async move {
-                tokio::time::sleep(moment.saturating_sub(Duration::from_millis(200))).await;
-                let reply = client.post_json(CANCEL, Some(&key), &json!({"id": id})).await.unwrap();
-                (id, reply.json())
-            });
-        }
-        let answers = cancelling.join_all().await;
-        let mut cancelled = 0;
-        for (id, answer) in answers {
-            if answer["status"] == "success" {
-                cancelled += 1;
-                assert_eq!(answer["data"]["status"]["status"], "Cancelled", "{answer}");
-            } else {
-                assert_eq!(answer["data"]["code"], "TooLateToCancel", "{answer}");
-                world.until_status(id, "Sent").await;
+async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
+    let id = scheduled(&world, json!({"to": ["ann@example.net", "bob@example.net"]})).await;
+    let at = SystemClock.now().plus(Duration::from_millis(1_500));
+    let moved = done(&world, RESCHEDULE, &json!({"id": id, "send_at": at.to_rfc3339()})).await;
+    assert_eq!(moved["status"]["status"], "Scheduled");
+    assert!((moved["status"]["next_attempt"].as_f64().unwrap() - at.as_epoch_seconds()).abs() < 0.01);
+    let sent = world.until_status(id, "Sent").await;
+    assert!(sent[0]["timestamp"].as_f64().unwrap() >= at.as_epoch_seconds() - 0.001, "{sent:#?}");
+    // Later, and then now; its sibling keeps the time of the send.
+    let expiring = json!({"to": ["cat@example.net"], "expires_at": in_millis(7_200_000)});
+    let other = scheduled(&world, expiring).await;
+    let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
+    assert_eq!(late["data"]["errors"][0]["pointer"], "/send_at", "{late}");
+    done(&world, RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_000_000)})).await;
+    done(&world, RESCHEDULE, &json!({"id": other, "send_at": "2020-01-01T00:00:00Z"})).await;
+    world.until_status(other, "Sent").await;
+    wait_for(&world, "cat@example.net").await;
+}
+
+async fn messages_of_a_tag_or_batch_are_changed_together(world: World) {
+    let mut batch = batch_to((0..250).map(|number| format!("r{number}@example.net")));
+    batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
+    batch["defaults"]["tag"] = json!("both");
+    let first = done(&world, BATCH, &batch).await;
+    let second = done(&world, BATCH, &batch).await;
+    let unscheduled = done(&world, BATCH, &batch_to(["now@example.net".to_owned()])).await;
+    let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
+    let by_batch = |batch: &Value| json!({"batch_id": batch["batch_id"]});
+    let key = other_server(&world);
+    let foreign = world.call_as(&key, CANCEL, &by_batch(&first)).await;
+    let nothing = json!({"matched": 0, "cancelled": 0, "too_late": 0, "has_more": false});
+    assert_eq!(foreign["data"], nothing);
+    assert_eq!(done(&world, CANCEL, &by_batch(&unscheduled)).await, nothing);
+    assert_eq!(done(&world, CANCEL, &json!({"tag": "none"})).await, nothing);
+
+    let counts = done(&world, CANCEL, &by_batch(&first)).await;
+    assert_eq!(counts, json!({"matched": 250, "cancelled": 250, "too_late": 0, "has_more": false}));
+    for at in [0, 249] {
+        world.until_status(id(&first, at), "Cancelled").await;
+        world.until_status(id(&second, at), "Scheduled").await;
+    }
+    let later = json!({"tag": "both", "send_at": in_millis(7_200_000)});
+    let counts = done(&world, RESCHEDULE, &later).await;
+    assert_eq!(counts, json!({"matched": 250, "rescheduled": 250, "unchanged": 0, "has_more": false}));
+    let now = json!({"batch_id": second["batch_id"], "send_at": in_millis(0)});
+    assert_eq!(done(&world, RESCHEDULE, &now).await["rescheduled"], 250);
+    for at in [0, 125, 249] {
+        world.until_status(id(&second, at), "Sent").await;
+        assert_eq!(world.expanded(id(&first, at)).await["status"]["status"], "Cancelled");
+    }
+}
+
+async fn calls_that_are_repeated_come_to_an_end(world: World) {
+    for tag in ["other", "mine"] {
+        let mut batch = batch_to((0..25).map(|number| format!("r{number}@example.net")));
+        batch["defaults"]["send_at"] = json!(in_millis(3_600_000));
+        batch["defaults"]["tag"] = json!(tag);
+        done(&world, BATCH, &batch).await;
+    }
+    let send_at = in_millis(7_200_000);
+    let mut request = json!({"tag": "mine", "limit": 10, "send_at": send_at});
+    let mut moved = Vec::new();
+    // With the cursor, and without it: what was moved is left out.
+    for keeps_cursor in [true, false] {
+        loop {
+            let answer = world.call(RESCHEDULE, &request).await;
+            assert_eq!(answer["status"], "success", "{answer}");
+            moved.push(answer["data"]["rescheduled"].as_u64().unwrap());
+            let pagination = &answer["flags"]["pagination"];
+            assert_eq!(pagination["has_more"], answer["data"]["has_more"], "{answer}");
+            if answer["data"]["has_more"] == false {
+                break;
+            }
+            if keeps_cursor {
+                request["cursor"] = pagination["next_cursor"].clone();
             }
         }
-        assert!(cancelled > 0 && cancelled < MESSAGES, "{cancelled} of {MESSAGES}: there was no race");
-        assert_eq!(peer.messages().len(), MESSAGES - cancelled);
-        for id in ids {
-            let status = world.expanded(id).await["status"]["status"].clone();
-            assert!(status == "Cancelled" || status == "Sent", "{status}");
-            assert_eq!(world.deliveries(id).await.as_array().unwrap().len(), 1);
+        request = json!({"tag": "mine", "limit": 10, "send_at": in_millis(7_300_000)});
+    }
+    assert_eq!(moved, [10, 10, 5, 10, 10, 5]);
+    let cancel = json!({"tag": "mine", "limit": 20});
+    assert_eq!(done(&world, CANCEL, &cancel).await["has_more"], true);
+    let rest = json!({"matched": 5, "cancelled": 5, "too_late": 0, "has_more": false});
+    assert_eq!(done(&world, CANCEL, &cancel).await, rest);
+    assert_eq!(done(&world, CANCEL, &json!({"tag": "other"})).await["cancelled"], 25);
+    for wrong in [json!({"tag": "x", "limit": 10_001}), json!({"tag": "x", "cursor": "!"})] {
+        assert_eq!(world.call(CANCEL, &wrong).await["status"], "parameter-error", "{wrong}");
+    }
+}
+
+async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: World) {
+    world.admin(&["server", "set-hourly-limit", "dev", "1"]);
+    let (one, two) = (scheduled(&world, json!({})).await, scheduled(&world, json!({})).await);
+    done(&world, CANCEL, &json!({"id": two})).await;
+    let three = scheduled(&world, json!({"to": ["three@example.net"]})).await;
+    for id in [one, three] {
+        done(&world, RESCHEDULE, &json!({"id": id, "send_at": in_millis(0)})).await;
+    }
+    world.until_status(one, "Sent").await;
+    let held = world.until_status(three, "Held").await;
+    assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
+    assert_eq!(code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
+}
+
+both_engines!(a_message_is_cancelled_or_delivered_and_never_both);
+
+async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
+    const MESSAGES: usize = 200;
+    let outside = Outside::new();
+    let peer = outside.site("race.example", Script::new());
+    let world = outside.start(engine, &[]);
+    let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
+    let mut batch = batch_to((0..MESSAGES).map(|number| format!("r{number}@race.example")));
+    let due = SystemClock.now().plus(Duration::from_millis(1_500));
+    batch["defaults"]["send_at"] = json!(due.to_rfc3339());
+    let sent = done(&world, BATCH, &batch).await;
+    let ids: Vec<i64> = sent["results"].as_array().unwrap().iter().map(id_of).collect();
+    // From just before they are due until they are gone.
+    let mut cancelling = tokio::task::JoinSet::new();
+    for (at, id) in ids.iter().copied().enumerate() {
+        let (client, key) = (Client::new(&url), world.key.clone());
+        let moment = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
+        cancelling.spawn(async move {
+            tokio::time::sleep(moment.saturating_sub(Duration::from_millis(200))).await;
+            let reply = client.post_json(CANCEL, Some(&key), &json!({"id": id})).await.unwrap();
+            (id, reply.json())
+        });
+    }
+    let answers = cancelling.join_all().await;
+    let mut cancelled = 0;
+    for (id, answer) in answers {
+        if answer["status"] == "success" {
+            cancelled += 1;
+            assert_eq!(answer["data"]["status"]["status"], "Cancelled", "{answer}");
+        } else {
+            assert_eq!(answer["data"]["code"], "TooLateToCancel", "{answer}");
+            world.until_status(id, "Sent").await;
         }
+    }
+    assert!(cancelled > 0 && cancelled < MESSAGES, "{cancelled} of {MESSAGES}: there was no race");
+    assert_eq!(peer.messages().len(), MESSAGES - cancelled);
+    for id in ids {
+        let status = world.expanded(id).await["status"]["status"].clone();
+        assert!(status == "Cancelled" || status == "Sent", "{status}");
+        assert_eq!(world.deliveries(id).await.as_array().unwrap().len(), 1);
     }
 }

@@ -21,89 +21,118 @@ async fn told(world: &mut World) -> Vec<(EventKind, Value)> {
     events.into_iter().map(|told| (told.kind, serde_json::from_str(&told.data).unwrap())).collect()
 }
 
-both_engines! {
-    async fn settings_are_read_and_changed(world: World) {
-        let before = world.call(GET, &json!({})).await["data"].clone();
-        assert_eq!(before, json!({
+both_engines!(
+    settings_are_read_and_changed,
+    development_mode_holds_from_the_next_message_on,
+    an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest,
+    a_domain_is_told_of_when_it_becomes_verified,
+    mistakes_are_told_by_field_and_change_nothing
+);
+
+async fn settings_are_read_and_changed(world: World) {
+    let before = world.call(GET, &json!({})).await["data"].clone();
+    assert_eq!(
+        before,
+        json!({
             "id": before["id"], "name": "dev", "mode": "live", "send_rate": null, "hourly_limit": null,
             "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "ceilings": before["ceilings"], "created_at": before["created_at"], "updated_at": before["updated_at"],
-        }));
-        let changed = update(&world, json!({
+        })
+    );
+    let changed = update(
+        &world,
+        json!({
             "name": "shop", "send_rate": "500/s", "hourly_limit": 1000,
             "tracking": {"opens": true, "excluded_hosts": ["WWW.Example.com", "www.example.com"]},
             "retention": {"bodies_days": 7, "messages_days": 30},
-        })).await;
-        assert_eq!(changed["retention"], json!({"bodies_days": 7, "messages_days": 30}));
-        assert_eq!((&changed["name"], &changed["send_rate"], &changed["hourly_limit"]), (&json!("shop"), &json!("500/s"), &json!(1000)));
-        assert_eq!((&changed["tracking"]["opens"], &changed["tracking"]["excluded_hosts"]), (&json!(true), &json!(["www.example.com"])));
-        assert_eq!(changed["tracking"]["clicks"], before["tracking"]["clicks"], "it was not named");
-        assert_eq!(world.call(GET, &json!({})).await["data"], changed);
-        let clearing = json!({"send_rate": "none", "hourly_limit": "none", "mode": null, "retention": {"bodies_days": "none"}});
-        let cleared = update(&world, clearing).await;
-        assert_eq!(cleared["retention"], json!({"bodies_days": null, "messages_days": 30}));
-        assert_eq!((&cleared["send_rate"], &cleared["hourly_limit"], &cleared["mode"]), (&Value::Null, &Value::Null, &json!("live")));
-        assert_eq!(cleared["name"], "shop");
-        assert!(cleared["updated_at"].as_str() > before["updated_at"].as_str(), "{cleared}");
-    }
+        }),
+    )
+    .await;
+    assert_eq!(changed["retention"], json!({"bodies_days": 7, "messages_days": 30}));
+    assert_eq!(
+        (&changed["name"], &changed["send_rate"], &changed["hourly_limit"]),
+        (&json!("shop"), &json!("500/s"), &json!(1000))
+    );
+    assert_eq!(
+        (&changed["tracking"]["opens"], &changed["tracking"]["excluded_hosts"]),
+        (&json!(true), &json!(["www.example.com"]))
+    );
+    assert_eq!(changed["tracking"]["clicks"], before["tracking"]["clicks"], "it was not named");
+    assert_eq!(world.call(GET, &json!({})).await["data"], changed);
+    let clearing = json!({"send_rate": "none", "hourly_limit": "none", "mode": null, "retention": {"bodies_days": "none"}});
+    let cleared = update(&world, clearing).await;
+    assert_eq!(cleared["retention"], json!({"bodies_days": null, "messages_days": 30}));
+    assert_eq!(
+        (&cleared["send_rate"], &cleared["hourly_limit"], &cleared["mode"]),
+        (&Value::Null, &Value::Null, &json!("live"))
+    );
+    assert_eq!(cleared["name"], "shop");
+    assert!(cleared["updated_at"].as_str() > before["updated_at"].as_str(), "{cleared}");
+}
 
-    async fn development_mode_holds_from_the_next_message_on(world: World) {
-        let mut world = world;
-        let first = world.accepted_id(&good()).await;
-        world.until_status(first, "Sent").await;
-        update(&world, json!({"mode": "development"})).await;
-        let held = world.accepted_id(&good()).await;
-        world.until_status(held, "Held").await;
-        update(&world, json!({"mode": "live"})).await;
-        let last = world.accepted_id(&good()).await;
-        world.until_status(last, "Sent").await;
-        let events = world.events_at_the_end(held).await;
-        let data: Value = serde_json::from_str(&events[1].data).unwrap();
-        let details = "The server is in development mode, so the message is held until it is released";
-        assert_eq!(data, json!({"status": "Held", "details": details, "reason": "development"}));
-    }
+async fn development_mode_holds_from_the_next_message_on(world: World) {
+    let mut world = world;
+    let first = world.accepted_id(&good()).await;
+    world.until_status(first, "Sent").await;
+    update(&world, json!({"mode": "development"})).await;
+    let held = world.accepted_id(&good()).await;
+    world.until_status(held, "Held").await;
+    update(&world, json!({"mode": "live"})).await;
+    let last = world.accepted_id(&good()).await;
+    world.until_status(last, "Sent").await;
+    let events = world.events_at_the_end(held).await;
+    let data: Value = serde_json::from_str(&events[1].data).unwrap();
+    let details = "The server is in development mode, so the message is held until it is released";
+    assert_eq!(data, json!({"status": "Held", "details": details, "reason": "development"}));
+}
 
-    async fn an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest(world: World) {
-        let mut world = world;
-        update(&world, json!({"hourly_limit": 10})).await;
-        // At once: they are of one hour.
-        let addresses: Vec<String> = (0..12).map(|n| format!("r{n}@example.com")).collect();
-        let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
-        let ids: Vec<i64> =
-            addresses.iter().map(|address| data["messages"][address]["id"].as_i64().unwrap()).collect();
-        for (n, id) in ids.iter().enumerate() {
-            world.until_status(*id, if n < 10 { "Sent" } else { "Held" }).await;
-        }
-        let held = world.events_at_the_end(ids[11]).await;
-        let data: Value = serde_json::from_str(&held[1].data).unwrap();
-        assert_eq!((&data["reason"], &data["details"]), (&json!("hourly_limit"), &json!("The hourly limit of 10 messages is reached")));
-        world.restart();
-        let told = told(&mut world).await;
-        let kinds: Vec<EventKind> = told.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
-        for (_, data) in told {
-            assert_eq!((&data["limit"], &data["volume"]), (&json!(10), &json!(12)));
-            assert!(data["hour"].as_str().unwrap().ends_with(":00:00Z"), "{data}");
-        }
+async fn an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest(world: World) {
+    let mut world = world;
+    update(&world, json!({"hourly_limit": 10})).await;
+    // At once: they are of one hour.
+    let addresses: Vec<String> = (0..12).map(|n| format!("r{n}@example.com")).collect();
+    let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
+    let ids: Vec<i64> =
+        addresses.iter().map(|address| data["messages"][address]["id"].as_i64().unwrap()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        world.until_status(*id, if n < 10 { "Sent" } else { "Held" }).await;
     }
-
-    async fn a_domain_is_told_of_when_it_becomes_verified(world: World) {
-        let mut world = world;
-        world.admin(&["domain", "create", "shop.example", "--server", "dev"]);
-        world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
-        world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
-        let told = told(&mut world).await;
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].0, &told[0].1["domain"]["name"]), (EventKind::DomainVerified, &json!("shop.example")));
-        // Without a server, too; then nobody is there to be told.
-        world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
-        assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
-        world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
-        assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], true);
+    let held = world.events_at_the_end(ids[11]).await;
+    let data: Value = serde_json::from_str(&held[1].data).unwrap();
+    assert_eq!(
+        (&data["reason"], &data["details"]),
+        (&json!("hourly_limit"), &json!("The hourly limit of 10 messages is reached"))
+    );
+    world.restart();
+    let told = told(&mut world).await;
+    let kinds: Vec<EventKind> = told.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
+    for (_, data) in told {
+        assert_eq!((&data["limit"], &data["volume"]), (&json!(10), &json!(12)));
+        assert!(data["hour"].as_str().unwrap().ends_with(":00:00Z"), "{data}");
     }
+}
 
-    async fn mistakes_are_told_by_field_and_change_nothing(world: World) {
-        world.admin(&["server", "create", "other", "--account", "dev"]);
-        assert_invalid(
+async fn a_domain_is_told_of_when_it_becomes_verified(world: World) {
+    let mut world = world;
+    world.admin(&["domain", "create", "shop.example", "--server", "dev"]);
+    world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
+    world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
+    let told = told(&mut world).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].0, &told[0].1["domain"]["name"]),
+        (EventKind::DomainVerified, &json!("shop.example"))
+    );
+    // Without a server, too; then nobody is there to be told.
+    world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
+    assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
+    world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
+    assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], true);
+}
+
+async fn mistakes_are_told_by_field_and_change_nothing(world: World) {
+    world.admin(&["server", "create", "other", "--account", "dev"]);
+    assert_invalid(
             &world.call(UPDATE, &json!({
                 "name": "", "mode": "test", "send_rate": "fast", "hourly_limit": -1, "tracking": {"excluded_hosts": ["a b"]},
                 "retention": {"bodies_days": 31, "messages_days": 90},
@@ -117,11 +146,11 @@ both_engines! {
                 ("/tracking/excluded_hosts/0", "`tracking/excluded_hosts/0` is not a host name: the domain is not a valid internet domain name"),
             ],
         );
-        assert_invalid(
-            &world.call(UPDATE, &json!({"name": "other", "hourly_limit": 5})).await,
-            &[("/name", "`name` is the name of another server of the account")],
-        );
-        assert_invalid(
+    assert_invalid(
+        &world.call(UPDATE, &json!({"name": "other", "hourly_limit": 5})).await,
+        &[("/name", "`name` is the name of another server of the account")],
+    );
+    assert_invalid(
             &world.call(UPDATE, &json!({"hourly_limit": "5", "tracking": [], "mode": true, "retention": {"bodies_days": "5"}})).await,
             &[
                 ("/mode", "`mode` should be a `String` but is a `Boolean`"),
@@ -130,14 +159,16 @@ both_engines! {
                 ("/retention/bodies_days", "`retention/bodies_days` should be a `Integer` but is a `String`"),
             ],
         );
-        let server = world.call(GET, &json!({"odd": 1})).await;
-        assert_eq!((&server["data"]["name"], &server["data"]["hourly_limit"]), (&json!("dev"), &Value::Null));
-        assert_eq!(server["flags"]["warnings"], json!(["Unknown field `odd` was ignored"]));
-        let (_, reading) = world.new_key(&["--scope", "read"]);
-        assert_eq!(world.call_as(&reading, GET, &json!({})).await["data"]["name"], "dev");
-        assert_eq!(world.call_as(&reading, UPDATE, &json!({"mode": "live"})).await["data"]["code"], "AccessDenied");
-        let (_, sending) = world.new_key(&["--scope", "send"]);
-        assert_eq!(world.call_as(&sending, GET, &json!({})).await["data"]["code"], "AccessDenied");
-        assert_eq!(world.call_as(&sending, SEND, &good()).await["status"], "success");
-    }
+    let server = world.call(GET, &json!({"odd": 1})).await;
+    assert_eq!((&server["data"]["name"], &server["data"]["hourly_limit"]), (&json!("dev"), &Value::Null));
+    assert_eq!(server["flags"]["warnings"], json!(["Unknown field `odd` was ignored"]));
+    let (_, reading) = world.new_key(&["--scope", "read"]);
+    assert_eq!(world.call_as(&reading, GET, &json!({})).await["data"]["name"], "dev");
+    assert_eq!(
+        world.call_as(&reading, UPDATE, &json!({"mode": "live"})).await["data"]["code"],
+        "AccessDenied"
+    );
+    let (_, sending) = world.new_key(&["--scope", "send"]);
+    assert_eq!(world.call_as(&sending, GET, &json!({})).await["data"]["code"], "AccessDenied");
+    assert_eq!(world.call_as(&sending, SEND, &good()).await["status"], "success");
 }

@@ -74,46 +74,52 @@ fn a_bounce_cannot_send_escapes_to_the_terminal() {
     }
 }
 
-both_engines! {
-    async fn a_suppression_cannot_send_escapes_to_the_terminal(world: World) {
-        let details = format!("said {ESCAPES}\nreason: complaint");
-        let add = json!({"address": "a@example.com", "details": details});
-        assert_eq!(world.call("/api/v1/suppressions/add", &add).await["status"], "success");
-        let shown = admin_text(&world, &["suppression", "list", "--server", "dev"]);
-        assert!(shown.contains("details: said") && shown.contains(r"\u202e"), "{shown:?}");
-        assert_harmless(&shown);
-        assert!(!shown.contains("\nreason: complaint"), "{shown}");
-        // The JSON means what it meant.
-        let (_, out, _) = world.admin_output(&["suppression", "list", "--server", "dev"]);
-        assert_harmless(&out);
-        let listed: Value = serde_json::from_str(&out).unwrap();
-        assert!(listed[0]["details"].as_str().unwrap().contains('\u{202e}'), "{listed}");
-    }
+both_engines!(
+    a_suppression_cannot_send_escapes_to_the_terminal,
+    an_exported_list_has_no_formulas_and_reads_back_the_same
+);
 
-    async fn an_exported_list_has_no_formulas_and_reads_back_the_same(world: World) {
-        let addresses = ["=cmd@example.com", "+1@example.com", "-x@example.com", "'=y@example.com", "plain@example.com"];
-        let items: Vec<Value> =
-            addresses.iter().map(|address| json!({"address": address, "details": "@SUM(A1)"})).collect();
-        let added = world.call("/api/v1/suppressions/add", &json!({ "items": items })).await;
-        assert_eq!(added["status"], "success", "{added}");
-        let file = world.folder.path().join("list.csv").to_str().unwrap().to_owned();
-        world.admin(&["suppression", "export", &file, "--server", "dev"]);
-        let csv = std::fs::read_to_string(&file).unwrap();
-        for cell in csv.lines().flat_map(|line| line.split(',')) {
-            assert!(!cell.trim_start_matches('"').starts_with(['=', '+', '-', '@']), "{cell} in {csv}");
-        }
-        world.admin(&["server", "create", "copy", "--account", "dev"]);
-        world.admin(&["suppression", "import", &file, "--server", "copy"]);
-        let list = |server: &str| {
-            let Value::Array(list) = world.admin(&["suppression", "list", "--server", server]) else { panic!("a list") };
-            let mut pairs: Vec<(String, String)> =
-                list.iter().map(|one| (one["address"].to_string(), one["details"].to_string())).collect();
-            pairs.sort();
-            pairs
-        };
-        assert_eq!(list("copy"), list("dev"));
-        assert_eq!(list("dev").len(), addresses.len());
+async fn a_suppression_cannot_send_escapes_to_the_terminal(world: World) {
+    let details = format!("said {ESCAPES}\nreason: complaint");
+    let add = json!({"address": "a@example.com", "details": details});
+    assert_eq!(world.call("/api/v1/suppressions/add", &add).await["status"], "success");
+    let shown = admin_text(&world, &["suppression", "list", "--server", "dev"]);
+    assert!(shown.contains("details: said") && shown.contains(r"\u202e"), "{shown:?}");
+    assert_harmless(&shown);
+    assert!(!shown.contains("\nreason: complaint"), "{shown}");
+    // The JSON means what it meant.
+    let (_, out, _) = world.admin_output(&["suppression", "list", "--server", "dev"]);
+    assert_harmless(&out);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    assert!(listed[0]["details"].as_str().unwrap().contains('\u{202e}'), "{listed}");
+}
+
+async fn an_exported_list_has_no_formulas_and_reads_back_the_same(world: World) {
+    let addresses =
+        ["=cmd@example.com", "+1@example.com", "-x@example.com", "'=y@example.com", "plain@example.com"];
+    let items: Vec<Value> =
+        addresses.iter().map(|address| json!({"address": address, "details": "@SUM(A1)"})).collect();
+    let added = world.call("/api/v1/suppressions/add", &json!({ "items": items })).await;
+    assert_eq!(added["status"], "success", "{added}");
+    let file = world.folder.path().join("list.csv").to_str().unwrap().to_owned();
+    world.admin(&["suppression", "export", &file, "--server", "dev"]);
+    let csv = std::fs::read_to_string(&file).unwrap();
+    for cell in csv.lines().flat_map(|line| line.split(',')) {
+        assert!(!cell.trim_start_matches('"').starts_with(['=', '+', '-', '@']), "{cell} in {csv}");
     }
+    world.admin(&["server", "create", "copy", "--account", "dev"]);
+    world.admin(&["suppression", "import", &file, "--server", "copy"]);
+    let list = |server: &str| {
+        let Value::Array(list) = world.admin(&["suppression", "list", "--server", server]) else {
+            panic!("a list")
+        };
+        let mut pairs: Vec<(String, String)> =
+            list.iter().map(|one| (one["address"].to_string(), one["details"].to_string())).collect();
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(list("copy"), list("dev"));
+    assert_eq!(list("dev").len(), addresses.len());
 }
 
 #[test]

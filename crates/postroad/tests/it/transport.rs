@@ -5,68 +5,77 @@ use postroad_testkit::{Daemon, TestCertificate, daemon};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::world::{DELIVERIES, MESSAGE, RAW, SEND, both_engines, checked_envelope, envelope, good, program};
+use crate::world::{
+    DELIVERIES, MESSAGE, RAW, SEND, World, both_engines, checked_envelope, envelope, good, program,
+};
 
-both_engines! {
-    async fn get_put_and_patch_are_taken_like_post(world: World) {
-        for method in ["GET", "PUT", "PATCH", "POST"] {
-            let json = [("Content-Type", "application/json")];
-            let sent = envelope(&world.request(method, SEND, &json, good().to_string()).await);
-            assert_eq!(sent["status"], "success", "{method}");
-            let id = json!({"id": sent["data"]["messages"]["someone@example.com"]["id"]}).to_string();
-            for path in [MESSAGE, DELIVERIES] {
-                assert_eq!(envelope(&world.request(method, path, &json, id.clone()).await)["status"], "success");
-            }
-            let raw = envelope(&world.request(method, RAW, &json, "{}").await);
-            assert_eq!(raw["data"]["message"], "`rcpt_to` parameter is required but is missing");
+both_engines!(
+    get_put_and_patch_are_taken_like_post,
+    the_form_field_params_holds_the_json,
+    request_ids_are_given_back,
+    maintenance_closes_the_api_until_it_is_over,
+    the_openapi_document_is_served
+);
+
+async fn get_put_and_patch_are_taken_like_post(world: World) {
+    for method in ["GET", "PUT", "PATCH", "POST"] {
+        let json = [("Content-Type", "application/json")];
+        let sent = envelope(&world.request(method, SEND, &json, good().to_string()).await);
+        assert_eq!(sent["status"], "success", "{method}");
+        let id = json!({"id": sent["data"]["messages"]["someone@example.com"]["id"]}).to_string();
+        for path in [MESSAGE, DELIVERIES] {
+            assert_eq!(envelope(&world.request(method, path, &json, id.clone()).await)["status"], "success");
         }
+        let raw = envelope(&world.request(method, RAW, &json, "{}").await);
+        assert_eq!(raw["data"]["message"], "`rcpt_to` parameter is required but is missing");
     }
+}
 
-    async fn the_form_field_params_holds_the_json(world: World) {
-        let encoded = good().to_string().bytes().map(|b| format!("%{b:02X}")).collect::<Vec<_>>().concat();
-        let form = [("Content-Type", "application/x-www-form-urlencoded")];
-        let sent = envelope(&world.request("POST", SEND, &form, format!("a=b&params={encoded}")).await);
-        assert_eq!(sent["status"], "success");
-        let multipart = [("Content-Type", "multipart/form-data; boundary=xyz")];
-        let body = format!("--xyz\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{}\r\n--xyz--\r\n", good());
-        assert_eq!(envelope(&world.request("POST", SEND, &multipart, body).await)["status"], "success");
-        // What `curl -d '{…}'` sends when the type is forgotten.
-        assert_eq!(envelope(&world.request("POST", SEND, &form, good().to_string()).await)["status"], "success");
-        let query = format!("{SEND}?params={encoded}");
-        assert_eq!(envelope(&world.request("GET", &query, &[], "").await)["status"], "success");
-        assert_eq!(envelope(&world.request("POST", SEND, &[], good().to_string()).await)["status"], "success");
-    }
+async fn the_form_field_params_holds_the_json(world: World) {
+    let encoded = good().to_string().bytes().map(|b| format!("%{b:02X}")).collect::<Vec<_>>().concat();
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let sent = envelope(&world.request("POST", SEND, &form, format!("a=b&params={encoded}")).await);
+    assert_eq!(sent["status"], "success");
+    let multipart = [("Content-Type", "multipart/form-data; boundary=xyz")];
+    let body =
+        format!("--xyz\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{}\r\n--xyz--\r\n", good());
+    assert_eq!(envelope(&world.request("POST", SEND, &multipart, body).await)["status"], "success");
+    // What `curl -d '{…}'` sends when the type is forgotten.
+    assert_eq!(envelope(&world.request("POST", SEND, &form, good().to_string()).await)["status"], "success");
+    let query = format!("{SEND}?params={encoded}");
+    assert_eq!(envelope(&world.request("GET", &query, &[], "").await)["status"], "success");
+    assert_eq!(envelope(&world.request("POST", SEND, &[], good().to_string()).await)["status"], "success");
+}
 
-    async fn request_ids_are_given_back(world: World) {
-        let reply = world.request("POST", SEND, &[("X-Request-Id", "my-id_1.2")], good().to_string()).await;
-        assert_eq!(reply.header("x-request-id"), Some("my-id_1.2"));
-        let reply = world.request("POST", SEND, &[("X-Request-Id", "has spaces")], good().to_string()).await;
-        assert_ne!(reply.header("x-request-id"), Some("has spaces"));
-    }
+async fn request_ids_are_given_back(world: World) {
+    let reply = world.request("POST", SEND, &[("X-Request-Id", "my-id_1.2")], good().to_string()).await;
+    assert_eq!(reply.header("x-request-id"), Some("my-id_1.2"));
+    let reply = world.request("POST", SEND, &[("X-Request-Id", "has spaces")], good().to_string()).await;
+    assert_ne!(reply.header("x-request-id"), Some("has spaces"));
+}
 
-    async fn maintenance_closes_the_api_until_it_is_over(world: World) {
-        world.admin(&["maintenance", "on"]);
-        let reply = world.post(SEND, &good()).await;
-        assert_eq!(reply.status, 503);
-        assert!(reply.header("retry-after").is_some());
-        let answer = checked_envelope(&reply);
-        assert_eq!(answer["status"], "error");
-        assert_eq!(answer["data"]["code"], "Maintenance");
-        assert_eq!(world.client.get("/ready").await.unwrap().status, 503);
-        assert_eq!(world.client.get("/health").await.unwrap().status, 200);
-        world.admin(&["maintenance", "off"]);
-        assert_eq!(world.call(SEND, &good()).await["status"], "success");
-        assert_eq!(world.client.get("/ready").await.unwrap().status, 200);
-    }
+async fn maintenance_closes_the_api_until_it_is_over(world: World) {
+    world.admin(&["maintenance", "on"]);
+    let reply = world.post(SEND, &good()).await;
+    assert_eq!(reply.status, 503);
+    assert!(reply.header("retry-after").is_some());
+    let answer = checked_envelope(&reply);
+    assert_eq!(answer["status"], "error");
+    assert_eq!(answer["data"]["code"], "Maintenance");
+    assert_eq!(world.client.get("/ready").await.unwrap().status, 503);
+    assert_eq!(world.client.get("/health").await.unwrap().status, 200);
+    world.admin(&["maintenance", "off"]);
+    assert_eq!(world.call(SEND, &good()).await["status"], "success");
+    assert_eq!(world.client.get("/ready").await.unwrap().status, 200);
+}
 
-    async fn the_openapi_document_is_served(world: World) {
-        let reply = world.client.get("/api/v1/openapi.json").await.unwrap();
-        assert_eq!(reply.status, 200);
-        let document: Value = reply.json();
-        assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
-        for path in [SEND, RAW, MESSAGE, DELIVERIES] {
-            assert!(document["paths"][path]["post"].is_object(), "{path}");
-        }
+async fn the_openapi_document_is_served(world: World) {
+    let reply = world.client.get("/api/v1/openapi.json").await.unwrap();
+    assert_eq!(reply.status, 200);
+    let document: Value = reply.json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    for path in [SEND, RAW, MESSAGE, DELIVERIES] {
+        assert!(document["paths"][path]["post"].is_object(), "{path}");
     }
 }
 

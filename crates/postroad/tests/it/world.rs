@@ -14,42 +14,21 @@ use postroad_testkit::{Daemon, daemon, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Turns one test into two: on SQLite and on PostgreSQL.
+/// Makes `name::sqlite` and `name::postgres` of each `async fn name(world: World)`, or `(engine: Engine)` for scenarios
+/// that set up more than a world.
 macro_rules! both_engines {
-    // For scenarios that set up more than a world.
-    ($(async fn $name:ident($engine:ident: Engine) $body:block)+) => {$(
+    ($($name:ident),+ $(,)?) => {$(
         mod $name {
-            #[allow(unused_imports, reason = "short scenarios need nothing of their file")]
-            use super::*;
-
-            async fn scenario($engine: $crate::world::Engine) $body
+            use crate::world::{Engine, StartedOn};
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                scenario($crate::world::Engine::Sqlite).await;
+                super::$name(StartedOn::engine(Engine::Sqlite)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                scenario($crate::world::Engine::Postgres).await;
-            }
-        }
-    )+};
-    ($(async fn $name:ident($world:ident: World) $body:block)+) => {$(
-        mod $name {
-            #[allow(unused_imports, reason = "short scenarios need nothing of their file")]
-            use super::*;
-
-            async fn scenario($world: $crate::world::World) $body
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn sqlite() {
-                scenario($crate::world::World::start($crate::world::Engine::Sqlite)).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn postgres() {
-                scenario($crate::world::World::start($crate::world::Engine::Postgres)).await;
+                super::$name(StartedOn::engine(Engine::Postgres)).await;
             }
         }
     )+};
@@ -60,6 +39,23 @@ pub(crate) use both_engines;
 pub(crate) enum Engine {
     Sqlite,
     Postgres,
+}
+
+/// What a scenario of [`both_engines`] asks for.
+pub(crate) trait StartedOn {
+    fn engine(engine: Engine) -> Self;
+}
+
+impl StartedOn for Engine {
+    fn engine(engine: Self) -> Self {
+        engine
+    }
+}
+
+impl StartedOn for World {
+    fn engine(engine: Engine) -> Self {
+        Self::start(engine)
+    }
 }
 
 /// On any free ports.

@@ -81,54 +81,55 @@ fn sums(timeseries: &Value) -> Vec<(&Value, [u64; 13])> {
         .collect()
 }
 
-both_engines! {
-    async fn what_readers_do_is_what_the_numbers_say(world: World) {
-        let read = delivered(&world, &newsletter("reader@example.net")).await;
-        let scanned = delivered(&world, &newsletter("scanned@example.net")).await;
-        let bounced = sent(&world, "gone@example.net").await;
-        let text = notification("gone@example.net", "failed", "5.1.1", "550 5.1.1 User unknown");
-        assert_eq!(mail_back(&world, &bounced.return_path, &text).await, "250 2.0.0 OK");
-        read_on().await;
-        scan(&world, &scanned).await;
-        read_and_leave(&world, &read).await;
-        until_activity(&world, scanned.id, 1, 1).await;
+both_engines!(what_readers_do_is_what_the_numbers_say);
 
-        let summary = until_counted(&world, "unsubscribed", 1).await;
-        assert_eq!(numbers(&summary), PEOPLE);
-        let a_third = ["bounce_rate", "open_rate", "click_rate", "unsubscribe_rate"].map(|rate| &summary["rates"][rate]);
-        assert_eq!(a_third, [&json!(0.333_333); 4], "{summary:#}");
-        assert_eq!(summary["rates"]["delivery_rate"], 0.666_667);
-        let with_bots = asked(&world, SUMMARY, &json!({"include_bots": true})).await;
-        assert_eq!(numbers(&with_bots), EVERYBODY);
+async fn what_readers_do_is_what_the_numbers_say(world: World) {
+    let read = delivered(&world, &newsletter("reader@example.net")).await;
+    let scanned = delivered(&world, &newsletter("scanned@example.net")).await;
+    let bounced = sent(&world, "gone@example.net").await;
+    let text = notification("gone@example.net", "failed", "5.1.1", "550 5.1.1 User unknown");
+    assert_eq!(mail_back(&world, &bounced.return_path, &text).await, "250 2.0.0 OK");
+    read_on().await;
+    scan(&world, &scanned).await;
+    read_and_leave(&world, &read).await;
+    until_activity(&world, scanned.id, 1, 1).await;
 
-        for granularity in ["minute", "hour", "day"] {
-            let whole = asked(&world, TIMESERIES, &json!({ "granularity": granularity })).await;
-            assert_eq!(sums(&whole), [(&Value::Null, PEOPLE)], "{granularity}");
-        }
-        let by_tag = json!({"granularity": "hour", "dimensions": ["tag"], "include_bots": true});
-        let by_tag = asked(&world, TIMESERIES, &by_tag).await;
-        let untagged = [1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-        let news = std::array::from_fn(|at| EVERYBODY[at] - untagged[at]);
-        assert_eq!(sums(&by_tag), [(&json!("news"), news), (&Value::Null, untagged)]);
+    let summary = until_counted(&world, "unsubscribed", 1).await;
+    assert_eq!(numbers(&summary), PEOPLE);
+    let a_third =
+        ["bounce_rate", "open_rate", "click_rate", "unsubscribe_rate"].map(|rate| &summary["rates"][rate]);
+    assert_eq!(a_third, [&json!(0.333_333); 4], "{summary:#}");
+    assert_eq!(summary["rates"]["delivery_rate"], 0.666_667);
+    let with_bots = asked(&world, SUMMARY, &json!({"include_bots": true})).await;
+    assert_eq!(numbers(&with_bots), EVERYBODY);
 
-        let message = asked(&world, MESSAGE, &json!({"id": read.id})).await;
-        let links = json!([
-            {"url": "https://example.com/offer", "clicked": 2, "bot_clicked": 1},
-            {"url": "https://example.com/terms", "clicked": 1, "bot_clicked": 0},
-        ]);
-        let expected = json!({
-            "status": "Sent", "attempts": 1, "soft_fail": 0, "held": 0, "complained": 0, "unsubscribed": 1,
-            "opened": 2, "unique_opened": 1, "clicked": 3, "unique_clicked": 1, "bot_opened": 1, "bot_clicked": 1, "links": links,
-        });
-        for (name, value) in expected.as_object().expect("an object") {
-            assert_eq!(message[name], *value, "{name}: {message:#}");
-        }
-        assert!(message["first_opened_at"].as_str() <= message["first_clicked_at"].as_str(), "{message:#}");
-        let message = asked(&world, MESSAGE, &json!({"id": scanned.id})).await;
-        let by_programs = ["opened", "clicked", "bot_opened", "bot_clicked"].map(|name| message[name].as_u64());
-        assert_eq!(by_programs, [Some(0), Some(0), Some(1), Some(1)]);
-        assert_eq!((&message["unique_opened"], &message["unique_clicked"]), (&json!(0), &json!(0)));
-        assert_eq!((&message["first_opened_at"], &message["first_clicked_at"]), (&Value::Null, &Value::Null));
-        assert_eq!(asked(&world, MESSAGE, &json!({"id": bounced.id})).await["status"], "Bounced");
+    for granularity in ["minute", "hour", "day"] {
+        let whole = asked(&world, TIMESERIES, &json!({ "granularity": granularity })).await;
+        assert_eq!(sums(&whole), [(&Value::Null, PEOPLE)], "{granularity}");
     }
+    let by_tag = json!({"granularity": "hour", "dimensions": ["tag"], "include_bots": true});
+    let by_tag = asked(&world, TIMESERIES, &by_tag).await;
+    let untagged = [1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let news = std::array::from_fn(|at| EVERYBODY[at] - untagged[at]);
+    assert_eq!(sums(&by_tag), [(&json!("news"), news), (&Value::Null, untagged)]);
+
+    let message = asked(&world, MESSAGE, &json!({"id": read.id})).await;
+    let links = json!([
+        {"url": "https://example.com/offer", "clicked": 2, "bot_clicked": 1},
+        {"url": "https://example.com/terms", "clicked": 1, "bot_clicked": 0},
+    ]);
+    let expected = json!({
+        "status": "Sent", "attempts": 1, "soft_fail": 0, "held": 0, "complained": 0, "unsubscribed": 1,
+        "opened": 2, "unique_opened": 1, "clicked": 3, "unique_clicked": 1, "bot_opened": 1, "bot_clicked": 1, "links": links,
+    });
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(message[name], *value, "{name}: {message:#}");
+    }
+    assert!(message["first_opened_at"].as_str() <= message["first_clicked_at"].as_str(), "{message:#}");
+    let message = asked(&world, MESSAGE, &json!({"id": scanned.id})).await;
+    let by_programs = ["opened", "clicked", "bot_opened", "bot_clicked"].map(|name| message[name].as_u64());
+    assert_eq!(by_programs, [Some(0), Some(0), Some(1), Some(1)]);
+    assert_eq!((&message["unique_opened"], &message["unique_clicked"]), (&json!(0), &json!(0)));
+    assert_eq!((&message["first_opened_at"], &message["first_clicked_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(asked(&world, MESSAGE, &json!({"id": bounced.id})).await["status"], "Bounced");
 }

@@ -29,39 +29,49 @@ async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -
     .await
 }
 
-both_engines! {
-    async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engine: Engine) {
-        let world = World::start_with(engine, &[OFTEN]);
-        let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
-        world.admin(&["server", "create", "other", "--account", "dev"]);
-        world.admin(&["domain", "create", "other.test", "--server", "other"]);
-        world.admin(&["domain", "set-verified", "other.test", "--server", "other"]);
-        let key = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();
-        let theirs = world.call_as(&key, "/api/v1/send/message", &good_but(json!({"from": "a@other.test"}))).await;
-        let id = world.accepted_id(&good()).await;
-        world.until_status(id, "Sent").await;
-        assert_eq!(update(&world, json!({"bodies_days": 0})).await, json!({"bodies_days": 0, "messages_days": null}));
-        let message = until_message(&world, id, |answer| answer["data"]["raw_message"].is_null()).await;
-        for gone in ["raw_message", "plain_body", "html_body", "headers", "attachments"] {
-            assert_eq!(message.get(gone), Some(&Value::Null), "{gone}: {message:#}");
-        }
-        assert_eq!((&message["details"]["subject"], &message["status"]["status"]), (&json!("Your order"), &json!("Sent")));
+both_engines!(a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers);
 
-        until_counted(&world, "sent", 1).await;
-        assert_eq!(update(&world, json!({"messages_days": 0})).await, json!({"bodies_days": 0, "messages_days": 0}));
-        let gone = until_message(&world, id, |answer| answer["status"] == "error").await;
-        assert_eq!(gone["code"], "MessageNotFound");
-        assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
-        assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
-        // What is still to be sent stays, whatever a server has set, and so does what is of another one.
-        let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
-        let last = world.accepted_id(&good_but(json!({"to": ["last@example.com"]}))).await;
-        world.until_status(last, "Sent").await;
-        assert!(world.expanded(scheduled).await["raw_message"].is_string());
-        let their_id = &theirs["data"]["messages"].as_object().unwrap().values().next().unwrap()["id"];
-        let kept = world.call_as(&key, MESSAGE, &json!({"id": their_id, "_expansions": true})).await;
-        assert!(kept["data"]["raw_message"].is_string(), "{kept:#}");
+async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engine: Engine) {
+    let world = World::start_with(engine, &[OFTEN]);
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    world.admin(&["server", "create", "other", "--account", "dev"]);
+    world.admin(&["domain", "create", "other.test", "--server", "other"]);
+    world.admin(&["domain", "set-verified", "other.test", "--server", "other"]);
+    let key = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();
+    let theirs =
+        world.call_as(&key, "/api/v1/send/message", &good_but(json!({"from": "a@other.test"}))).await;
+    let id = world.accepted_id(&good()).await;
+    world.until_status(id, "Sent").await;
+    assert_eq!(
+        update(&world, json!({"bodies_days": 0})).await,
+        json!({"bodies_days": 0, "messages_days": null})
+    );
+    let message = until_message(&world, id, |answer| answer["data"]["raw_message"].is_null()).await;
+    for gone in ["raw_message", "plain_body", "html_body", "headers", "attachments"] {
+        assert_eq!(message.get(gone), Some(&Value::Null), "{gone}: {message:#}");
     }
+    assert_eq!(
+        (&message["details"]["subject"], &message["status"]["status"]),
+        (&json!("Your order"), &json!("Sent"))
+    );
+
+    until_counted(&world, "sent", 1).await;
+    assert_eq!(
+        update(&world, json!({"messages_days": 0})).await,
+        json!({"bodies_days": 0, "messages_days": 0})
+    );
+    let gone = until_message(&world, id, |answer| answer["status"] == "error").await;
+    assert_eq!(gone["code"], "MessageNotFound");
+    assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
+    assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
+    // What is still to be sent stays, whatever a server has set, and so does what is of another one.
+    let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
+    let last = world.accepted_id(&good_but(json!({"to": ["last@example.com"]}))).await;
+    world.until_status(last, "Sent").await;
+    assert!(world.expanded(scheduled).await["raw_message"].is_string());
+    let their_id = &theirs["data"]["messages"].as_object().unwrap().values().next().unwrap()["id"];
+    let kept = world.call_as(&key, MESSAGE, &json!({"id": their_id, "_expansions": true})).await;
+    assert!(kept["data"]["raw_message"].is_string(), "{kept:#}");
 }
 
 /// The installation's own retention. PostgreSQL removes whole weeks then, which no test waits for; the store's own tests

@@ -32,64 +32,69 @@ async fn count(world: &World, number: usize) -> usize {
     }
 }
 
-both_engines! {
-    async fn a_batch_survives_kill_9_whole_or_not_at_all(world: World) {
-        let mut world = world;
-        let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
-        let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
-        let mut callers = tokio::task::JoinSet::new();
-        for caller in 0..4 {
-            let (client, key, answered) = (Client::new(&url), world.key.clone(), answered.clone());
-            callers.spawn(async move {
-                for number in (caller..BATCHES).step_by(4) {
-                    let Ok(reply) = client.post_json(BATCH, Some(&key), &batch(number)).await else { return };
-                    if reply.status == 200 {
-                        let _ = answered.send((number, reply.json()));
-                    }
-                }
-            });
-        }
-        drop(answered);
-        let mut first: Vec<(usize, Value)> = Vec::new();
-        while first.len() < 6 {
-            first.extend(tokio::time::timeout(Duration::from_mins(1), answers.recv()).await.unwrap());
-        }
-        world.daemon.kill9();
-        callers.join_all().await;
-        while let Ok(more) = answers.try_recv() {
-            first.push(more);
-        }
-        assert!(first.len() < BATCHES, "it was killed too late");
-        world.restart();
-        for number in 0..BATCHES {
-            let count = count(&world, number).await;
-            assert!(count == 0 || count == MESSAGES, "{count} messages of batch {number} are stored");
-            let is_answered = first.iter().any(|(known, _)| *known == number);
-            assert!(count == MESSAGES || !is_answered, "batch {number} is lost");
-        }
-        for (number, answer) in &first {
-            let again = world.call(BATCH, &batch(*number)).await;
-            assert_eq!(again["data"], answer["data"], "the same answer");
-            assert_eq!(again["flags"], json!({"idempotent_replay": true}));
-        }
-        // Of those that were not answered, each is there as a whole, or is accepted now.
-        let mut replayed = 0;
-        for number in 0..BATCHES {
-            let again = world.call(BATCH, &batch(number)).await;
-            assert_eq!((&again["status"], &again["data"]["accepted"]), (&json!("success"), &json!(MESSAGES)), "{again}");
-            replayed += usize::from(again["flags"]["idempotent_replay"] == json!(true));
-            assert_eq!(count(&world, number).await, MESSAGES, "batch {number}");
-            if number % 8 == 0 || !first.iter().any(|(known, _)| *known == number) {
-                for at in [0, MESSAGES / 2, MESSAGES - 1] {
-                    let id = id_of(&again["data"]["results"][at]);
-                    let found = world.call(MESSAGE, &json!({"id": id, "_expansions": ["status", "details"]})).await;
-                    assert_eq!(found["status"], "success", "batch {number}, message {at}: {found}");
-                    assert_eq!(found["data"]["details"]["tag"], format!("batch {number}"));
-                    let status = &found["data"]["status"];
-                    assert!(status["next_attempt"].is_f64() || status["status"] == "Sent", "{status}");
+both_engines!(a_batch_survives_kill_9_whole_or_not_at_all);
+
+async fn a_batch_survives_kill_9_whole_or_not_at_all(world: World) {
+    let mut world = world;
+    let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
+    let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..4 {
+        let (client, key, answered) = (Client::new(&url), world.key.clone(), answered.clone());
+        callers.spawn(async move {
+            for number in (caller..BATCHES).step_by(4) {
+                let Ok(reply) = client.post_json(BATCH, Some(&key), &batch(number)).await else { return };
+                if reply.status == 200 {
+                    let _ = answered.send((number, reply.json()));
                 }
             }
-        }
-        assert!(replayed >= first.len());
+        });
     }
+    drop(answered);
+    let mut first: Vec<(usize, Value)> = Vec::new();
+    while first.len() < 6 {
+        first.extend(tokio::time::timeout(Duration::from_mins(1), answers.recv()).await.unwrap());
+    }
+    world.daemon.kill9();
+    callers.join_all().await;
+    while let Ok(more) = answers.try_recv() {
+        first.push(more);
+    }
+    assert!(first.len() < BATCHES, "it was killed too late");
+    world.restart();
+    for number in 0..BATCHES {
+        let count = count(&world, number).await;
+        assert!(count == 0 || count == MESSAGES, "{count} messages of batch {number} are stored");
+        let is_answered = first.iter().any(|(known, _)| *known == number);
+        assert!(count == MESSAGES || !is_answered, "batch {number} is lost");
+    }
+    for (number, answer) in &first {
+        let again = world.call(BATCH, &batch(*number)).await;
+        assert_eq!(again["data"], answer["data"], "the same answer");
+        assert_eq!(again["flags"], json!({"idempotent_replay": true}));
+    }
+    // Of those that were not answered, each is there as a whole, or is accepted now.
+    let mut replayed = 0;
+    for number in 0..BATCHES {
+        let again = world.call(BATCH, &batch(number)).await;
+        assert_eq!(
+            (&again["status"], &again["data"]["accepted"]),
+            (&json!("success"), &json!(MESSAGES)),
+            "{again}"
+        );
+        replayed += usize::from(again["flags"]["idempotent_replay"] == json!(true));
+        assert_eq!(count(&world, number).await, MESSAGES, "batch {number}");
+        if number % 8 == 0 || !first.iter().any(|(known, _)| *known == number) {
+            for at in [0, MESSAGES / 2, MESSAGES - 1] {
+                let id = id_of(&again["data"]["results"][at]);
+                let found =
+                    world.call(MESSAGE, &json!({"id": id, "_expansions": ["status", "details"]})).await;
+                assert_eq!(found["status"], "success", "batch {number}, message {at}: {found}");
+                assert_eq!(found["data"]["details"]["tag"], format!("batch {number}"));
+                let status = &found["data"]["status"];
+                assert!(status["next_attempt"].is_f64() || status["status"] == "Sent", "{status}");
+            }
+        }
+    }
+    assert!(replayed >= first.len());
 }

@@ -14,60 +14,68 @@ use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 const MIB: usize = 1 << 20;
 
-both_engines! {
-    async fn a_batch_has_500_messages_at_most(world: World) {
-        let answer = world.call(BATCH, &batch_to((0..501).map(|number| format!("r{number}@example.net")))).await;
-        assert_eq!(answer["status"], "parameter-error");
-        assert_eq!(answer["data"]["message"], "`messages` must have 1 to 500 entries, not 501");
-        let many: Vec<String> = (0..50).map(|number| format!("r{number}@example.net")).collect();
-        let messages = vec![json!({"to": many, "cc": many}); 101];
-        let answer = world.call(BATCH, &json!({"defaults": defaults(), "messages": messages})).await;
-        assert_eq!(answer["status"], "parameter-error", "twice the same mailbox is one recipient: {answer}");
-        let message = "The messages of the batch have more than 5000 recipients together";
-        assert_eq!(answer["data"]["errors"], json!([{"pointer": "/messages", "message": message}]));
-    }
+both_engines!(
+    a_batch_has_500_messages_at_most,
+    a_batch_has_50_mib_at_most,
+    large_messages_of_a_batch_are_stored_whole,
+    what_little_makes_much_of_is_refused
+);
 
-    async fn a_batch_has_50_mib_at_most(world: World) {
-        let padded = |bytes: usize| {
-            let mut batch = batch_to(["a@example.net".to_owned()]).to_string();
-            batch.push_str(&" ".repeat(bytes - batch.len()));
-            batch
-        };
-        let taken = world.request("POST", BATCH, &[], padded(50 * MIB)).await;
-        assert_eq!((taken.status, &taken.json()["data"]["accepted"]), (200, &json!(1)), "{}", taken.text());
-        let refused = world.request("POST", BATCH, &[], padded(51 * MIB)).await;
-        assert_eq!((refused.status, &refused.json()["data"]["code"]), (413, &json!("RequestTooLarge")));
-        assert_eq!(refused.json()["data"]["message"], format!("The request body is larger than {} bytes", 50 * MIB));
-        let single = world.request("POST", SEND, &[], " ".repeat(41 * MIB)).await;
-        assert_eq!(single.status, 413, "other calls keep their limit");
-    }
+async fn a_batch_has_500_messages_at_most(world: World) {
+    let answer = world.call(BATCH, &batch_to((0..501).map(|number| format!("r{number}@example.net")))).await;
+    assert_eq!(answer["status"], "parameter-error");
+    assert_eq!(answer["data"]["message"], "`messages` must have 1 to 500 entries, not 501");
+    let many: Vec<String> = (0..50).map(|number| format!("r{number}@example.net")).collect();
+    let messages = vec![json!({"to": many, "cc": many}); 101];
+    let answer = world.call(BATCH, &json!({"defaults": defaults(), "messages": messages})).await;
+    assert_eq!(answer["status"], "parameter-error", "twice the same mailbox is one recipient: {answer}");
+    let message = "The messages of the batch have more than 5000 recipients together";
+    assert_eq!(answer["data"]["errors"], json!([{"pointer": "/messages", "message": message}]));
+}
 
-    async fn large_messages_of_a_batch_are_stored_whole(world: World) {
-        // Files on SQLite, pieces on PostgreSQL, and small ones that are too many for one statement.
-        let sizes = [2 * MIB, 700_000].into_iter().chain([90_000; 110]);
-        let messages: Vec<Value> = sizes.enumerate().map(|(number, bytes)| {
+async fn a_batch_has_50_mib_at_most(world: World) {
+    let padded = |bytes: usize| {
+        let mut batch = batch_to(["a@example.net".to_owned()]).to_string();
+        batch.push_str(&" ".repeat(bytes - batch.len()));
+        batch
+    };
+    let taken = world.request("POST", BATCH, &[], padded(50 * MIB)).await;
+    assert_eq!((taken.status, &taken.json()["data"]["accepted"]), (200, &json!(1)), "{}", taken.text());
+    let refused = world.request("POST", BATCH, &[], padded(51 * MIB)).await;
+    assert_eq!((refused.status, &refused.json()["data"]["code"]), (413, &json!("RequestTooLarge")));
+    assert_eq!(
+        refused.json()["data"]["message"],
+        format!("The request body is larger than {} bytes", 50 * MIB)
+    );
+    let single = world.request("POST", SEND, &[], " ".repeat(41 * MIB)).await;
+    assert_eq!(single.status, 413, "other calls keep their limit");
+}
+
+async fn large_messages_of_a_batch_are_stored_whole(world: World) {
+    // Files on SQLite, pieces on PostgreSQL, and small ones that are too many for one statement.
+    let sizes = [2 * MIB, 700_000].into_iter().chain([90_000; 110]);
+    let messages: Vec<Value> = sizes.enumerate().map(|(number, bytes)| {
             let data = STANDARD.encode(random_bytes(bytes));
             json!({"to": [format!("r{number}@example.net")], "attachments": [{"name": "a.bin", "data": data}]})
         }).collect();
-        let data = done(&world, &json!({"defaults": defaults(), "messages": messages})).await;
-        assert_eq!(data["accepted"], messages.len());
-        for at in [0, 1, 2, 111] {
-            let stored = world.expanded(id_of(&data["results"][at])).await;
-            assert_eq!(stored["attachments"][0]["data"], messages[at]["attachments"][0]["data"], "message {at}");
-            world.until_status(stored["id"].as_i64().unwrap(), "Sent").await;
-        }
+    let data = done(&world, &json!({"defaults": defaults(), "messages": messages})).await;
+    assert_eq!(data["accepted"], messages.len());
+    for at in [0, 1, 2, 111] {
+        let stored = world.expanded(id_of(&data["results"][at])).await;
+        assert_eq!(stored["attachments"][0]["data"], messages[at]["attachments"][0]["data"], "message {at}");
+        world.until_status(stored["id"].as_i64().unwrap(), "Sent").await;
     }
+}
 
-    async fn what_little_makes_much_of_is_refused(world: World) {
-        // A small request whose messages would be a gigabyte.
-        let batch = json!({
-            "defaults": {"from": "shop@example.test", "subject": "x", "html_body": "x".repeat(4 * MIB)},
-            "messages": vec![json!({"to": ["a@example.net"]}); 500],
-        });
-        let answer = world.call(BATCH, &batch).await;
-        assert_eq!(answer["status"], "parameter-error", "{answer}");
-        assert!(answer["data"]["message"].as_str().unwrap().contains("much larger than"), "{answer}");
-    }
+async fn what_little_makes_much_of_is_refused(world: World) {
+    // A small request whose messages would be a gigabyte.
+    let batch = json!({
+        "defaults": {"from": "shop@example.test", "subject": "x", "html_body": "x".repeat(4 * MIB)},
+        "messages": vec![json!({"to": ["a@example.net"]}); 500],
+    });
+    let answer = world.call(BATCH, &batch).await;
+    assert_eq!(answer["status"], "parameter-error", "{answer}");
+    assert!(answer["data"]["message"].as_str().unwrap().contains("much larger than"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

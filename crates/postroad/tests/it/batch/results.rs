@@ -54,128 +54,139 @@ fn assert_errors(results: &[Value]) {
     assert_eq!(results[355]["error"]["message"], "`messages/355` should be a `Object` but is a `Integer`");
 }
 
-both_engines! {
-    async fn the_good_ones_of_500_messages_are_accepted(world: World) {
-        let data = done(&world, &batch()).await;
-        assert_eq!((&data["accepted"], &data["rejected"]), (&json!(493), &json!(7)));
-        assert!(data["batch_id"].as_i64().is_some_and(|id| id > 0 && id < 1 << 53), "{}", data["batch_id"]);
-        let results = data["results"].as_array().unwrap();
-        assert_eq!(results.len(), 500);
-        for (at, result) in results.iter().enumerate() {
-            assert_eq!(result["index"], at);
-            if BAD.iter().all(|(bad, _)| *bad != at) {
-                assert_eq!(result["status"], "accepted", "{result}");
-                assert!(result["messages"][format!("r{at}@example.net")]["token"].is_string(), "{result}");
-            }
+both_engines!(
+    the_good_ones_of_500_messages_are_accepted,
+    an_atomic_batch_with_a_bad_message_accepts_none,
+    a_batch_is_repeated_by_its_key_byte_for_byte,
+    a_messages_own_fields_win,
+    what_is_no_batch_is_told_with_its_place
+);
+
+async fn the_good_ones_of_500_messages_are_accepted(world: World) {
+    let data = done(&world, &batch()).await;
+    assert_eq!((&data["accepted"], &data["rejected"]), (&json!(493), &json!(7)));
+    assert!(data["batch_id"].as_i64().is_some_and(|id| id > 0 && id < 1 << 53), "{}", data["batch_id"]);
+    let results = data["results"].as_array().unwrap();
+    assert_eq!(results.len(), 500);
+    for (at, result) in results.iter().enumerate() {
+        assert_eq!(result["index"], at);
+        if BAD.iter().all(|(bad, _)| *bad != at) {
+            assert_eq!(result["status"], "accepted", "{result}");
+            assert!(result["messages"][format!("r{at}@example.net")]["token"].is_string(), "{result}");
         }
-        assert_errors(results);
-        wait_for(&world, "r498@example.net").await;
-        world.until_status(id_of(&results[498]), "Sent").await;
-        while caught(&world).await < 493 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        // The one after them is the 494th: nobody got two copies, and no bad one left.
-        done(&world, &batch_to(["last@example.net".to_owned()])).await;
-        wait_for(&world, "last@example.net").await;
-        assert_eq!(caught(&world).await, 494);
     }
-
-    async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
-        let mut atomic = batch();
-        atomic["mode"] = json!("atomic");
-        let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
-        assert_eq!((&answer["status"], &answer["data"]["code"]), (&json!("error"), &json!("BatchRejected")));
-        let results = answer["data"]["results"].as_array().unwrap();
-        assert_eq!(results.len(), 500);
-        assert_errors(results);
-        assert_eq!(results[1], json!({"index": 1, "status": "not_sent"}));
-        assert_eq!(results.iter().filter(|result| result["status"] == "not_sent").count(), 493);
-
-        // Without them it is accepted, under the key that was not used up.
-        let messages = atomic["messages"].as_array_mut().unwrap();
-        let mut at = 0;
-        messages.retain(|_| {
-            at += 1;
-            BAD.iter().all(|(bad, _)| *bad != at - 1)
-        });
-        let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
-        assert_eq!((&answer["status"], &answer["data"]["accepted"]), (&json!("success"), &json!(493)));
-        assert_eq!(answer["flags"], json!({}));
-        wait_for(&world, "r498@example.net").await;
-        while caught(&world).await < 493 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        done(&world, &batch_to(["last@example.net".to_owned()])).await;
-        wait_for(&world, "last@example.net").await;
-        assert_eq!(caught(&world).await, 494);
+    assert_errors(results);
+    wait_for(&world, "r498@example.net").await;
+    world.until_status(id_of(&results[498]), "Sent").await;
+    while caught(&world).await < 493 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+    // The one after them is the 494th: nobody got two copies, and no bad one left.
+    done(&world, &batch_to(["last@example.net".to_owned()])).await;
+    wait_for(&world, "last@example.net").await;
+    assert_eq!(caught(&world).await, 494);
+}
 
-    async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
-        let mut batch = batch_to((0..20).map(|number| format!("r{number}@example.net")));
-        batch["messages"][3] = json!({"to": ["nobody"], "odd": 1});
-        let text_of = async |batch: &Value| {
-            let reply = world.request("POST", BATCH, &[("Idempotency-Key", "week 47")], batch.to_string()).await;
-            let text = reply.text();
-            let (before, after) = text.split_once("\"time\":").unwrap();
-            let (_, after) = after.split_once(',').unwrap();
-            format!("{before}{after}")
-        };
-        let first = text_of(&batch).await;
-        assert!(first.contains("\"accepted\":19,\"rejected\":1"), "{first}");
-        let warned = "\"flags\":{\"warnings\":[\"Unknown field `odd` was ignored (messages/3)\"]}";
-        assert!(first.contains(warned), "{first}");
-        let replayed = warned.replace("{\"warnings", "{\"idempotent_replay\":true,\"warnings");
-        assert_eq!(text_of(&batch).await, first.replace(warned, &replayed));
-        // At once, by the field.
-        batch["idempotency_key"] = json!("at once");
-        let answers = futures_util::future::join_all((0..20).map(|_| world.call(BATCH, &batch))).await;
-        assert_eq!(answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count(), 1);
-        assert!(answers.iter().all(|answer| answer["data"] == answers[0]["data"]));
-        batch["messages"][0]["subject"] = json!("Another");
-        let other = world.call(BATCH, &batch).await;
-        assert_eq!(other["data"]["code"], "IdempotencyConflict", "{other}");
-    }
+async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
+    let mut atomic = batch();
+    atomic["mode"] = json!("atomic");
+    let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
+    assert_eq!((&answer["status"], &answer["data"]["code"]), (&json!("error"), &json!("BatchRejected")));
+    let results = answer["data"]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 500);
+    assert_errors(results);
+    assert_eq!(results[1], json!({"index": 1, "status": "not_sent"}));
+    assert_eq!(results.iter().filter(|result| result["status"] == "not_sent").count(), 493);
 
-    async fn a_messages_own_fields_win(world: World) {
-        let batch = json!({
-            "defaults": {
-                "from": "shop@example.test", "subject": "For all", "plain_body": "For all", "tag": "all",
-                "headers": {"X-One": "1"}, "metadata": {"a": "1"},
-            },
-            "messages": [
-                {"to": ["a@example.net"]},
-                {"to": ["b@example.net"], "subject": "Own", "tag": null, "headers": {"X-Two": "2"}, "metadata": {}},
-            ],
-        });
-        let data = done(&world, &batch).await;
-        let all = world.expanded(id_of(&data["results"][0])).await;
-        let own = world.expanded(id_of(&data["results"][1])).await;
-        let details = |message: &Value| {
-            let details = &message["details"];
-            (details["subject"].clone(), details["tag"].clone(), details["metadata"].clone())
-        };
-        assert_eq!(details(&all), (json!("For all"), json!("all"), json!({"a": "1"})));
-        assert_eq!(details(&own), (json!("Own"), json!("all"), json!({})), "null is as if it were left out");
-        assert_eq!((&all["headers"]["x-one"], &own["headers"]["x-two"]), (&json!(["1"]), &json!(["2"])));
-        assert_eq!(own["headers"]["x-one"], Value::Null);
-        assert_eq!(all["plain_body"].as_str().unwrap().trim_end(), "For all");
+    // Without them it is accepted, under the key that was not used up.
+    let messages = atomic["messages"].as_array_mut().unwrap();
+    let mut at = 0;
+    messages.retain(|_| {
+        at += 1;
+        BAD.iter().all(|(bad, _)| *bad != at - 1)
+    });
+    let answer = world.call_with(BATCH, &[("Idempotency-Key", "k")], &atomic).await;
+    assert_eq!((&answer["status"], &answer["data"]["accepted"]), (&json!("success"), &json!(493)));
+    assert_eq!(answer["flags"], json!({}));
+    wait_for(&world, "r498@example.net").await;
+    while caught(&world).await < 493 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+    done(&world, &batch_to(["last@example.net".to_owned()])).await;
+    wait_for(&world, "last@example.net").await;
+    assert_eq!(caught(&world).await, 494);
+}
 
-    async fn what_is_no_batch_is_told_with_its_place(world: World) {
-        let message = json!({"to": ["a@example.net"]});
-        for (body, pointer, message) in [
-            (json!({}), "/messages", "`messages` parameter is required but is missing"),
-            (json!({"messages": {}}), "/messages", "`messages` should be a `Array` but is a `Object`"),
-            (json!({"messages": []}), "/messages", "`messages` must have 1 to 500 entries, not 0"),
-            (json!({"messages": [message], "mode": "all"}), "/mode", "`mode` must be `independent` or `atomic`"),
-            (json!({"messages": [message], "defaults": 1}), "/defaults", "`defaults` should be a `Object` but is a `Integer`"),
-        ] {
-            let answer = world.call(BATCH, &body).await;
-            assert_eq!(answer["status"], "parameter-error", "{answer}");
-            assert_eq!(answer["data"]["errors"], json!([{"pointer": pointer, "message": message}]));
-        }
-        let keyed = json!({"defaults": defaults(), "messages": [{"to": ["a@example.net"], "idempotency_key": "k"}]});
-        let data = done(&world, &keyed).await;
-        assert_eq!(data["results"][0]["error"]["errors"][0]["pointer"], "/messages/0/idempotency_key");
+async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {
+    let mut batch = batch_to((0..20).map(|number| format!("r{number}@example.net")));
+    batch["messages"][3] = json!({"to": ["nobody"], "odd": 1});
+    let text_of = async |batch: &Value| {
+        let reply = world.request("POST", BATCH, &[("Idempotency-Key", "week 47")], batch.to_string()).await;
+        let text = reply.text();
+        let (before, after) = text.split_once("\"time\":").unwrap();
+        let (_, after) = after.split_once(',').unwrap();
+        format!("{before}{after}")
+    };
+    let first = text_of(&batch).await;
+    assert!(first.contains("\"accepted\":19,\"rejected\":1"), "{first}");
+    let warned = "\"flags\":{\"warnings\":[\"Unknown field `odd` was ignored (messages/3)\"]}";
+    assert!(first.contains(warned), "{first}");
+    let replayed = warned.replace("{\"warnings", "{\"idempotent_replay\":true,\"warnings");
+    assert_eq!(text_of(&batch).await, first.replace(warned, &replayed));
+    // At once, by the field.
+    batch["idempotency_key"] = json!("at once");
+    let answers = futures_util::future::join_all((0..20).map(|_| world.call(BATCH, &batch))).await;
+    assert_eq!(answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count(), 1);
+    assert!(answers.iter().all(|answer| answer["data"] == answers[0]["data"]));
+    batch["messages"][0]["subject"] = json!("Another");
+    let other = world.call(BATCH, &batch).await;
+    assert_eq!(other["data"]["code"], "IdempotencyConflict", "{other}");
+}
+
+async fn a_messages_own_fields_win(world: World) {
+    let batch = json!({
+        "defaults": {
+            "from": "shop@example.test", "subject": "For all", "plain_body": "For all", "tag": "all",
+            "headers": {"X-One": "1"}, "metadata": {"a": "1"},
+        },
+        "messages": [
+            {"to": ["a@example.net"]},
+            {"to": ["b@example.net"], "subject": "Own", "tag": null, "headers": {"X-Two": "2"}, "metadata": {}},
+        ],
+    });
+    let data = done(&world, &batch).await;
+    let all = world.expanded(id_of(&data["results"][0])).await;
+    let own = world.expanded(id_of(&data["results"][1])).await;
+    let details = |message: &Value| {
+        let details = &message["details"];
+        (details["subject"].clone(), details["tag"].clone(), details["metadata"].clone())
+    };
+    assert_eq!(details(&all), (json!("For all"), json!("all"), json!({"a": "1"})));
+    assert_eq!(details(&own), (json!("Own"), json!("all"), json!({})), "null is as if it were left out");
+    assert_eq!((&all["headers"]["x-one"], &own["headers"]["x-two"]), (&json!(["1"]), &json!(["2"])));
+    assert_eq!(own["headers"]["x-one"], Value::Null);
+    assert_eq!(all["plain_body"].as_str().unwrap().trim_end(), "For all");
+}
+
+async fn what_is_no_batch_is_told_with_its_place(world: World) {
+    let message = json!({"to": ["a@example.net"]});
+    for (body, pointer, message) in [
+        (json!({}), "/messages", "`messages` parameter is required but is missing"),
+        (json!({"messages": {}}), "/messages", "`messages` should be a `Array` but is a `Object`"),
+        (json!({"messages": []}), "/messages", "`messages` must have 1 to 500 entries, not 0"),
+        (json!({"messages": [message], "mode": "all"}), "/mode", "`mode` must be `independent` or `atomic`"),
+        (
+            json!({"messages": [message], "defaults": 1}),
+            "/defaults",
+            "`defaults` should be a `Object` but is a `Integer`",
+        ),
+    ] {
+        let answer = world.call(BATCH, &body).await;
+        assert_eq!(answer["status"], "parameter-error", "{answer}");
+        assert_eq!(answer["data"]["errors"], json!([{"pointer": pointer, "message": message}]));
     }
+    let keyed =
+        json!({"defaults": defaults(), "messages": [{"to": ["a@example.net"], "idempotency_key": "k"}]});
+    let data = done(&world, &keyed).await;
+    assert_eq!(data["results"][0]["error"]["errors"][0]["pointer"], "/messages/0/idempotency_key");
 }

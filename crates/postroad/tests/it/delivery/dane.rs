@@ -52,24 +52,24 @@ fn says(delivery: &Value, words: &str) {
     assert!(details.contains(words), "{words:?} in {details:?}");
 }
 
-both_engines! {
-    async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(engine: Engine) {
-        let outside = signed();
-        // The record vouches for the key: neither name nor date nor authority matter.
-        let odd = TestCertificate::expired(&["somebody-else.example"]);
-        let other = TestCertificate::for_names(&["mx.wrong.example"]);
-        let good = site(&outside, "good.example", (3, 1, 1), &odd, &odd);
-        let wrong = site(&outside, "wrong.example", (3, 1, 1), &odd, &other);
-        let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-        let delivery = delivered(&world, "good.example").await;
-        assert_eq!(delivery["tls_policy"], "dane", "{delivery}");
-        assert_eq!(delivery["sent_with_ssl"], true);
-        assert!(good.messages()[0].is_encrypted);
-        let delivery = deferred(&world, "wrong.example", &wrong).await;
-        assert_eq!(delivery["tls_policy"], "dane");
-        says(&delivery, "the certificate does not match the TLSA records of the host");
-        says(&delivery, "is demanded by DANE");
-    }
+both_engines!(a_certificate_that_the_records_vouch_for_is_good_and_another_is_not);
+
+async fn a_certificate_that_the_records_vouch_for_is_good_and_another_is_not(engine: Engine) {
+    let outside = signed();
+    // The record vouches for the key: neither name nor date nor authority matter.
+    let odd = TestCertificate::expired(&["somebody-else.example"]);
+    let other = TestCertificate::for_names(&["mx.wrong.example"]);
+    let good = site(&outside, "good.example", (3, 1, 1), &odd, &odd);
+    let wrong = site(&outside, "wrong.example", (3, 1, 1), &odd, &other);
+    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
+    let delivery = delivered(&world, "good.example").await;
+    assert_eq!(delivery["tls_policy"], "dane", "{delivery}");
+    assert_eq!(delivery["sent_with_ssl"], true);
+    assert!(good.messages()[0].is_encrypted);
+    let delivery = deferred(&world, "wrong.example", &wrong).await;
+    assert_eq!(delivery["tls_policy"], "dane");
+    says(&delivery, "the certificate does not match the TLSA records of the host");
+    says(&delivery, "is demanded by DANE");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,23 +109,23 @@ async fn a_named_authority_vouches_for_its_own_certificates_of_the_host_only() {
     says(&deferred(&world, "forged.example", &unsigned).await, "is demanded by DANE");
 }
 
-both_engines! {
-    async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) {
-        let outside = signed();
-        let certificate = TestCertificate::for_names(&["mx.bogus.example"]);
-        let bogus = site(&outside, "bogus.example", (3, 1, 1), &certificate, &certificate);
-        let tlsa = format!("_{}._tcp.mx.bogus.example", outside.port());
-        outside.dns.fail_type(&tlsa, RecordType::TLSA, Failure::ServFail);
-        outside.dns.tlsa("mx.plain.example", outside.port(), (3, 1, 1), &certificate.tlsa((3, 1, 1)));
-        let plain = outside.site("plain.example", Script::new());
-        let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-        let delivery = deferred(&world, "bogus.example", &bogus).await;
-        says(&delivery, "not known whether DANE protects the host");
-        assert_eq!(delivery["bounce_class"], "dns");
-        assert!(bogus.connections().is_empty(), "it is not even dialled");
-        let delivery = deferred(&world, "plain.example", &plain).await;
-        says(&delivery, "TLS is required and the server does not offer it");
-    }
+both_engines!(a_host_without_tls_or_with_hidden_records_gets_nothing);
+
+async fn a_host_without_tls_or_with_hidden_records_gets_nothing(engine: Engine) {
+    let outside = signed();
+    let certificate = TestCertificate::for_names(&["mx.bogus.example"]);
+    let bogus = site(&outside, "bogus.example", (3, 1, 1), &certificate, &certificate);
+    let tlsa = format!("_{}._tcp.mx.bogus.example", outside.port());
+    outside.dns.fail_type(&tlsa, RecordType::TLSA, Failure::ServFail);
+    outside.dns.tlsa("mx.plain.example", outside.port(), (3, 1, 1), &certificate.tlsa((3, 1, 1)));
+    let plain = outside.site("plain.example", Script::new());
+    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
+    let delivery = deferred(&world, "bogus.example", &bogus).await;
+    says(&delivery, "not known whether DANE protects the host");
+    assert_eq!(delivery["bounce_class"], "dns");
+    assert!(bogus.connections().is_empty(), "it is not even dialled");
+    let delivery = deferred(&world, "plain.example", &plain).await;
+    says(&delivery, "TLS is required and the server does not offer it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,44 +144,44 @@ async fn the_next_host_is_taken_where_the_first_is_not_to_be_trusted() {
     assert_eq!((first.messages().len(), second.messages().len()), (0, 1));
 }
 
-both_engines! {
-    // PKIX usages are not for SMTP: records are there, so TLS is a must, but nothing says with which certificate.
-    async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Engine) {
-        let outside = signed();
-        let certificate = TestCertificate::self_signed(&["whoever.example"]);
-        let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
-        outside.dns.tlsa("mx.plain.example", outside.port(), (0, 0, 1), &[7; 32]);
-        let plain = outside.site("plain.example", Script::new());
-        let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-        let delivery = delivered(&world, "web.example").await;
-        assert_eq!((&delivery["tls_policy"], &delivery["sent_with_ssl"]), (&json!("dane_encrypt"), &json!(true)));
-        says(&deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
-    }
+both_engines!(records_that_cannot_be_used_demand_tls_with_any_certificate);
+
+// PKIX usages are not for SMTP: records are there, so TLS is a must, but nothing says with which certificate.
+async fn records_that_cannot_be_used_demand_tls_with_any_certificate(engine: Engine) {
+    let outside = signed();
+    let certificate = TestCertificate::self_signed(&["whoever.example"]);
+    let _web = site(&outside, "web.example", (1, 1, 1), &certificate, &certificate);
+    outside.dns.tlsa("mx.plain.example", outside.port(), (0, 0, 1), &[7; 32]);
+    let plain = outside.site("plain.example", Script::new());
+    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
+    let delivery = delivered(&world, "web.example").await;
+    assert_eq!((&delivery["tls_policy"], &delivery["sent_with_ssl"]), (&json!("dane_encrypt"), &json!(true)));
+    says(&deferred(&world, "plain.example", &plain).await, "TLS is demanded by DANE");
 }
 
-both_engines! {
-    async fn answers_that_nobody_vouches_for_change_nothing(engine: Engine) {
-        let outside = signed();
-        let (kind, has) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
-        let other = TestCertificate::self_signed(&["whoever.example"]);
-        // All of it unsigned; only the domain; only the records.
-        let _unsigned = site(&outside, "unsigned.example", kind, &other, &has);
-        let shared = site(&outside, "signed.example", kind, &other, &has);
-        outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");
-        let _records = site(&outside, "records.example", kind, &other, &has);
-        outside.dns.unsigned("unsigned.example").unsigned("_tcp.mx.records.example");
-        let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
-        for domain in ["unsigned.example", "customer.example", "records.example"] {
-            let delivery = delivered(&world, domain).await;
-            assert_eq!(delivery["tls_policy"], Value::Null, "{domain}: {delivery}");
-        }
-        // The same host for a signed domain: a connection that was made for the other is not used for it.
-        let id = world.accepted_id(&to("ann@signed.example")).await;
-        let deliveries = world.until_deliveries(id, 2).await;
-        assert!(deliveries.iter().all(|delivery| delivery["status"] == "SoftFail"), "{deliveries:#?}");
-        let recipients: Vec<String> = shared.messages().into_iter().flat_map(|message| message.rcpt_to).collect();
-        assert_eq!(recipients, ["ann@customer.example"]);
+both_engines!(answers_that_nobody_vouches_for_change_nothing);
+
+async fn answers_that_nobody_vouches_for_change_nothing(engine: Engine) {
+    let outside = signed();
+    let (kind, has) = ((3, 1, 1), TestCertificate::self_signed(&["whoever.example"]));
+    let other = TestCertificate::self_signed(&["whoever.example"]);
+    // All of it unsigned; only the domain; only the records.
+    let _unsigned = site(&outside, "unsigned.example", kind, &other, &has);
+    let shared = site(&outside, "signed.example", kind, &other, &has);
+    outside.dns.mx("customer.example", 10, "mx.signed.example").unsigned("customer.example");
+    let _records = site(&outside, "records.example", kind, &other, &has);
+    outside.dns.unsigned("unsigned.example").unsigned("_tcp.mx.records.example");
+    let world = outside.start(engine, &[TRUSTED, SLOW_RETRIES]);
+    for domain in ["unsigned.example", "customer.example", "records.example"] {
+        let delivery = delivered(&world, domain).await;
+        assert_eq!(delivery["tls_policy"], Value::Null, "{domain}: {delivery}");
     }
+    // The same host for a signed domain: a connection that was made for the other is not used for it.
+    let id = world.accepted_id(&to("ann@signed.example")).await;
+    let deliveries = world.until_deliveries(id, 2).await;
+    assert!(deliveries.iter().all(|delivery| delivery["status"] == "SoftFail"), "{deliveries:#?}");
+    let recipients: Vec<String> = shared.messages().into_iter().flat_map(|message| message.rcpt_to).collect();
+    assert_eq!(recipients, ["ann@customer.example"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

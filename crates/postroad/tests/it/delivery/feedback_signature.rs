@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::inbox::dkim_records;
 use super::outside::Outside;
-use crate::world::{World, both_engines, good_but};
+use crate::world::{Engine, World, both_engines, good_but};
 
 /// Signing domains from the top, and the verdict on each.
 fn signatures(world: &World, message: &str) -> (Vec<String>, Vec<bool>) {
@@ -31,72 +31,76 @@ fn header<'a>(message: &'a str, name: &str) -> Vec<&'a str> {
     head.split("\r\n").filter_map(|line| line.strip_prefix(start.as_str())).collect()
 }
 
-both_engines! {
-    async fn only_receivers_that_report_to_signers_get_the_installations_signature(engine: Engine) {
-        let outside = Outside::new();
-        let usual = outside.site("usual.example", Script::new());
-        let reporting = outside.site("reporting.example", Script::new());
-        let mut file = NamedTempFile::new().unwrap();
-        writeln!(file, "[reporting]\nmx = [\"reporting.example\"]\nfeedback_by_dkim = true").unwrap();
-        let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-        let world = outside.start(engine, &envs);
-        // One send, both kinds of receivers.
-        let send = json!({"to": ["a@usual.example", "b@usual.example", "c@reporting.example"], "tag": "Wel come:1"});
-        world.accepted(&good_but(send)).await;
-        usual.wait_until(|record| record.messages.len() == 2).await;
-        reporting.wait_until(|record| record.messages.len() == 1).await;
+both_engines!(
+    only_receivers_that_report_to_signers_get_the_installations_signature,
+    headers_of_the_senders_own_stay_alone
+);
 
-        let text = |message: &postroad_testkit::smtp_peer::ReceivedMessage| {
-            String::from_utf8(message.bytes.to_vec()).unwrap()
-        };
-        let usual: Vec<String> = usual.messages().iter().map(text).collect();
-        let reported = text(&reporting.messages()[0]);
-        for message in &usual {
-            assert_eq!(signatures(&world, message), (vec!["example.test".to_owned()], vec![true]), "{message}");
-            assert!(header(message, "CFBL-Address").is_empty(), "nobody signs for our address: {message}");
-        }
-        let both = vec!["example.test".to_owned(), "postroad.localhost".to_owned()];
-        assert_eq!(signatures(&world, &reported), (both, vec![true, true]), "{reported}");
-        assert_eq!(header(&reported, "CFBL-Address"), ["fbl@postroad.localhost; report=arf"]);
+async fn only_receivers_that_report_to_signers_get_the_installations_signature(engine: Engine) {
+    let outside = Outside::new();
+    let usual = outside.site("usual.example", Script::new());
+    let reporting = outside.site("reporting.example", Script::new());
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(file, "[reporting]\nmx = [\"reporting.example\"]\nfeedback_by_dkim = true").unwrap();
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(engine, &envs);
+    // One send, both kinds of receivers.
+    let send =
+        json!({"to": ["a@usual.example", "b@usual.example", "c@reporting.example"], "tag": "Wel come:1"});
+    world.accepted(&good_but(send)).await;
+    usual.wait_until(|record| record.messages.len() == 2).await;
+    reporting.wait_until(|record| record.messages.len() == 1).await;
 
-        let ids = header(&reported, "Feedback-ID");
-        assert_eq!(header(&reported, "CFBL-Feedback-ID"), ids, "RFC 9477: beside the address");
-        assert!(header(&usual[0], "CFBL-Feedback-ID").is_empty());
-        let fields: Vec<&str> = ids[0].split(':').collect();
-        let [campaign, server, account, installation] = fields[..] else { panic!("{ids:?}") };
-        assert_eq!(campaign, "Wel_come_1");
-        assert!(server.starts_with('s') && account.starts_with('a'), "{ids:?}");
-        assert!((5..=15).contains(&installation.len()), "{ids:?}");
-        assert_eq!(header(&usual[0], "Feedback-ID"), ids);
-        // Nobody can put another on top, or change it.
-        let second = format!("Feedback-ID: x:y:z:other\r\n{reported}");
-        assert_eq!(signatures(&world, &second).1, [false, false]);
-        let other = reported.replace("fbl@postroad.localhost", "fbl@else.example");
-        assert_eq!(signatures(&world, &other).1, [false, false]);
-        let renamed = reported.replace("CFBL-Feedback-ID: Wel", "CFBL-Feedback-ID: Fare");
-        assert_eq!(signatures(&world, &renamed).1, [false, false]);
-        // Each copy has its own identifier.
-        let own: std::collections::HashSet<&str> =
-            usual.iter().chain([&reported]).map(|message| header(message, "X-Postroad-Id")[0]).collect();
-        assert_eq!(own.len(), 3);
+    let text = |message: &postroad_testkit::smtp_peer::ReceivedMessage| {
+        String::from_utf8(message.bytes.to_vec()).unwrap()
+    };
+    let usual: Vec<String> = usual.messages().iter().map(text).collect();
+    let reported = text(&reporting.messages()[0]);
+    for message in &usual {
+        assert_eq!(signatures(&world, message), (vec!["example.test".to_owned()], vec![true]), "{message}");
+        assert!(header(message, "CFBL-Address").is_empty(), "nobody signs for our address: {message}");
     }
+    let both = vec!["example.test".to_owned(), "postroad.localhost".to_owned()];
+    assert_eq!(signatures(&world, &reported), (both, vec![true, true]), "{reported}");
+    assert_eq!(header(&reported, "CFBL-Address"), ["fbl@postroad.localhost; report=arf"]);
 
-    async fn headers_of_the_senders_own_stay_alone(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("usual.example", Script::new());
-        let world = outside.start(engine, &[]);
-        let headers = json!({"Feedback-ID": "a:b:c:sender", "CFBL-Address": "fbl@example.test; report=arf",
+    let ids = header(&reported, "Feedback-ID");
+    assert_eq!(header(&reported, "CFBL-Feedback-ID"), ids, "RFC 9477: beside the address");
+    assert!(header(&usual[0], "CFBL-Feedback-ID").is_empty());
+    let fields: Vec<&str> = ids[0].split(':').collect();
+    let [campaign, server, account, installation] = fields[..] else { panic!("{ids:?}") };
+    assert_eq!(campaign, "Wel_come_1");
+    assert!(server.starts_with('s') && account.starts_with('a'), "{ids:?}");
+    assert!((5..=15).contains(&installation.len()), "{ids:?}");
+    assert_eq!(header(&usual[0], "Feedback-ID"), ids);
+    // Nobody can put another on top, or change it.
+    let second = format!("Feedback-ID: x:y:z:other\r\n{reported}");
+    assert_eq!(signatures(&world, &second).1, [false, false]);
+    let other = reported.replace("fbl@postroad.localhost", "fbl@else.example");
+    assert_eq!(signatures(&world, &other).1, [false, false]);
+    let renamed = reported.replace("CFBL-Feedback-ID: Wel", "CFBL-Feedback-ID: Fare");
+    assert_eq!(signatures(&world, &renamed).1, [false, false]);
+    // Each copy has its own identifier.
+    let own: std::collections::HashSet<&str> =
+        usual.iter().chain([&reported]).map(|message| header(message, "X-Postroad-Id")[0]).collect();
+    assert_eq!(own.len(), 3);
+}
+
+async fn headers_of_the_senders_own_stay_alone(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("usual.example", Script::new());
+    let world = outside.start(engine, &[]);
+    let headers = json!({"Feedback-ID": "a:b:c:sender", "CFBL-Address": "fbl@example.test; report=arf",
                              "List-Unsubscribe": "<https://example.test/u>",
                              "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"});
-        world.accepted(&good_but(json!({"to": ["a@usual.example"], "headers": headers}))).await;
-        peer.wait_until(|record| record.messages.len() == 1).await;
-        let message = String::from_utf8(peer.messages()[0].bytes.to_vec()).unwrap();
-        assert_eq!(header(&message, "Feedback-ID"), ["a:b:c:sender"]);
-        assert_eq!(header(&message, "CFBL-Address"), ["fbl@example.test; report=arf"]);
-        assert_eq!(signatures(&world, &message).1, [true]);
-        for changed in ["c:sender", "fbl@example.test", "example.test/u", "One-Click"] {
-            let forged = message.replace(changed, "x");
-            assert_eq!(signatures(&world, &forged).1, [false], "{changed} is signed");
-        }
+    world.accepted(&good_but(json!({"to": ["a@usual.example"], "headers": headers}))).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    let message = String::from_utf8(peer.messages()[0].bytes.to_vec()).unwrap();
+    assert_eq!(header(&message, "Feedback-ID"), ["a:b:c:sender"]);
+    assert_eq!(header(&message, "CFBL-Address"), ["fbl@example.test; report=arf"]);
+    assert_eq!(signatures(&world, &message).1, [true]);
+    for changed in ["c:sender", "fbl@example.test", "example.test/u", "One-Click"] {
+        let forged = message.replace(changed, "x");
+        assert_eq!(signatures(&world, &forged).1, [false], "{changed} is signed");
     }
 }

@@ -21,74 +21,78 @@ async fn why(world: &World, id: i64, wanted: &str) -> Value {
     panic!("not {wanted:?}: {}", world.queue(&["show", &id.to_string()]));
 }
 
-both_engines! {
-    async fn every_scope_keeps_mail_back_and_lets_it_go(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("gated.example", Script::new());
-        let world = outside.start(engine, &[]);
-        let scopes = [
-            "everything",
-            "server:dev",
-            "domain:gated.example",
-            "pool:default",
-            "lane:default/gated.example",
-            "provider:mx.gated.example",
-            "path:0.0.0.0/mx.gated.example",
-            "source-provider:0.0.0.0/mx.gated.example",
-        ];
-        for (number, scope) in scopes.into_iter().enumerate() {
-            let reason = format!("because of test {number}");
-            let gate = world.queue(&["suspend", scope, "--reason", &reason]);
-            assert_eq!((&gate["action"], &gate["by"]), (&"suspend".into(), &"operator".into()), "{gate}");
-            let id = world.accepted_id(&to("ann@gated.example")).await;
-            let shown = why(&world, id, &reason).await;
-            assert_eq!((&shown["attempts"], &shown["domain"]), (&json!(0), &json!("gated.example")), "{shown}");
-            assert_eq!(world.deliveries(id).await, json!([]), "a gate is no attempt");
-            assert_eq!(peer.messages().len(), number, "{scope} keeps it back");
-            world.queue(&["resume", scope]);
-            let deliveries = world.until_status(id, "Sent").await;
-            assert_eq!(deliveries.len(), 1);
-        }
-        assert_eq!(world.queue(&["stats"])["gates"], json!([]));
-    }
+both_engines!(
+    every_scope_keeps_mail_back_and_lets_it_go,
+    a_suspension_outlives_the_process_and_ends_by_itself,
+    a_cancelled_message_is_never_sent
+);
 
-    async fn a_suspension_outlives_the_process_and_ends_by_itself(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("gated.example", Script::new());
-        let mut world = outside.start(engine, &[]);
-        world.queue(&["suspend", "domain:gated.example", "--reason", "their host is ill", "--for", "4s"]);
+async fn every_scope_keeps_mail_back_and_lets_it_go(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("gated.example", Script::new());
+    let world = outside.start(engine, &[]);
+    let scopes = [
+        "everything",
+        "server:dev",
+        "domain:gated.example",
+        "pool:default",
+        "lane:default/gated.example",
+        "provider:mx.gated.example",
+        "path:0.0.0.0/mx.gated.example",
+        "source-provider:0.0.0.0/mx.gated.example",
+    ];
+    for (number, scope) in scopes.into_iter().enumerate() {
+        let reason = format!("because of test {number}");
+        let gate = world.queue(&["suspend", scope, "--reason", &reason]);
+        assert_eq!((&gate["action"], &gate["by"]), (&"suspend".into(), &"operator".into()), "{gate}");
         let id = world.accepted_id(&to("ann@gated.example")).await;
-        world.crash_and_restart();
-        let shown = why(&world, id, "their host is ill").await;
-        assert!(shown["why"].as_str().unwrap().contains("; it goes on at "), "{shown}");
-        assert!(peer.connections().is_empty());
-        let gates = world.queue(&["stats"])["gates"].clone();
-        assert_eq!((gates.as_array().unwrap().len(), &gates[0]["reason"]), (1, &json!("their host is ill")));
+        let shown = why(&world, id, &reason).await;
+        assert_eq!((&shown["attempts"], &shown["domain"]), (&json!(0), &json!("gated.example")), "{shown}");
+        assert_eq!(world.deliveries(id).await, json!([]), "a gate is no attempt");
+        assert_eq!(peer.messages().len(), number, "{scope} keeps it back");
+        world.queue(&["resume", scope]);
         let deliveries = world.until_status(id, "Sent").await;
         assert_eq!(deliveries.len(), 1);
     }
+    assert_eq!(world.queue(&["stats"])["gates"], json!([]));
+}
 
-    async fn a_cancelled_message_is_never_sent(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("gated.example", Script::new());
-        let mut world = outside.start(engine, &[]);
-        world.queue(&["suspend", "everything", "--reason", "wait"]);
-        let cancelled = world.accepted_id(&to("ann@gated.example")).await;
-        let kept = world.accepted_id(&to("bob@gated.example")).await;
-        let result = world.queue(&["cancel", &cancelled.to_string()]);
-        assert_eq!((&result[0]["result"], &result[0]["status"]), (&"cancelled".into(), &"Cancelled".into()));
-        world.queue(&["resume", "everything"]);
-        world.until_status(kept, "Sent").await;
-        let status = world.expanded(cancelled).await["status"].clone();
-        assert_eq!((&status["status"], &status["next_attempt"]), (&json!("Cancelled"), &Value::Null));
-        assert_eq!(peer.messages().len(), 1);
-        assert_eq!(peer.messages()[0].rcpt_to, ["bob@gated.example"]);
-        let (again, _) = world.refused_queue(&["cancel", &kept.to_string()]);
-        assert!(again.contains("not waiting: it is delivered, failed or cancelled"), "{again}");
-        let events = world.events_at_the_end(cancelled).await;
-        let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-        assert_eq!(kinds, ["message.accepted", "message.cancelled"]);
-    }
+async fn a_suspension_outlives_the_process_and_ends_by_itself(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("gated.example", Script::new());
+    let mut world = outside.start(engine, &[]);
+    world.queue(&["suspend", "domain:gated.example", "--reason", "their host is ill", "--for", "4s"]);
+    let id = world.accepted_id(&to("ann@gated.example")).await;
+    world.crash_and_restart();
+    let shown = why(&world, id, "their host is ill").await;
+    assert!(shown["why"].as_str().unwrap().contains("; it goes on at "), "{shown}");
+    assert!(peer.connections().is_empty());
+    let gates = world.queue(&["stats"])["gates"].clone();
+    assert_eq!((gates.as_array().unwrap().len(), &gates[0]["reason"]), (1, &json!("their host is ill")));
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 1);
+}
+
+async fn a_cancelled_message_is_never_sent(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("gated.example", Script::new());
+    let mut world = outside.start(engine, &[]);
+    world.queue(&["suspend", "everything", "--reason", "wait"]);
+    let cancelled = world.accepted_id(&to("ann@gated.example")).await;
+    let kept = world.accepted_id(&to("bob@gated.example")).await;
+    let result = world.queue(&["cancel", &cancelled.to_string()]);
+    assert_eq!((&result[0]["result"], &result[0]["status"]), (&"cancelled".into(), &"Cancelled".into()));
+    world.queue(&["resume", "everything"]);
+    world.until_status(kept, "Sent").await;
+    let status = world.expanded(cancelled).await["status"].clone();
+    assert_eq!((&status["status"], &status["next_attempt"]), (&json!("Cancelled"), &Value::Null));
+    assert_eq!(peer.messages().len(), 1);
+    assert_eq!(peer.messages()[0].rcpt_to, ["bob@gated.example"]);
+    let (again, _) = world.refused_queue(&["cancel", &kept.to_string()]);
+    assert!(again.contains("not waiting: it is delivered, failed or cancelled"), "{again}");
+    let events = world.events_at_the_end(cancelled).await;
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["message.accepted", "message.cancelled"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::limits::until_received;
 use super::outside::Outside;
-use crate::world::{SEND, World, both_engines, good_but};
+use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 /// A receiver, its mail, and what has to come of it.
 struct Receiver {
@@ -144,67 +144,67 @@ fn share_of_capacity(peer: &SmtpPeer) -> f64 {
     share.expect("the peer has limits")
 }
 
-both_engines! {
-    async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
-        let outside = Outside::new();
-        let receivers = receivers();
-        let peers: Vec<SmtpPeer> = receivers
-            .iter()
-            .map(|receiver| outside.site(receiver.domain, Script::new().within(receiver.limits.clone())))
-            .collect();
-        let open = outside.site("open.example", Script::new().offering(&["PIPELINING"]));
-        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "3s")]);
-        let mut ids = Vec::new();
-        for receiver in &receivers {
-            ids.push(send_all(&world, receiver.domain, receiver.messages).await);
-        }
-        let tarpit = peers.last().expect("there are peers");
-        tarpit.wait_until(|record| !record.messages.is_empty()).await;
-        let open_ids = send_all(&world, "open.example", 20).await;
+both_engines!(receivers_with_hidden_limits_get_all_their_mail_once);
 
-        for (receiver, peer) in receivers.iter().zip(&peers) {
-            let all = receiver.messages;
-            until_received(peer, all).await;
-            peer.wait_until(|record| {
-                record.messages.iter().filter(|message| message.is_acknowledged()).count() >= all
-            })
-            .await;
-        }
-        until_received(&open, 20).await;
-        for (receiver, (peer, ids)) in receivers.iter().zip(peers.iter().zip(&ids)) {
-            assert_each_once(peer, ids);
-            let refused = peer.look_at_receiver(|it| it.refused.len()).unwrap_or_default();
-            let share = share_of_capacity(peer);
-            eprintln!("{engine:?} {}: {share:.0} % of its capacity, {refused} refusals", receiver.domain);
-            assert!(receiver.refusals.contains(&refused), "{}: {refused} refusals", receiver.domain);
-            assert!(share >= receiver.share_min, "{}: {share:.0} % of its capacity", receiver.domain);
-        }
-        assert_each_once(&open, &open_ids);
-        // A receiver that takes two seconds for a message keeps nobody waiting, and gets more than one connection.
-        let last_at = |peer: &SmtpPeer| peer.look(|record| record.messages.last().map(|message| message.at));
-        assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
-        assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
-        assert!(peers[2].look_at_receiver(|it| it.most_open).is_some_and(|most| most == 2));
+async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
+    let outside = Outside::new();
+    let receivers = receivers();
+    let peers: Vec<SmtpPeer> = receivers
+        .iter()
+        .map(|receiver| outside.site(receiver.domain, Script::new().within(receiver.limits.clone())))
+        .collect();
+    let open = outside.site("open.example", Script::new().offering(&["PIPELINING"]));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "3s")]);
+    let mut ids = Vec::new();
+    for receiver in &receivers {
+        ids.push(send_all(&world, receiver.domain, receiver.messages).await);
+    }
+    let tarpit = peers.last().expect("there are peers");
+    tarpit.wait_until(|record| !record.messages.is_empty()).await;
+    let open_ids = send_all(&world, "open.example", 20).await;
 
-        for id in ids.iter().flat_map(HashMap::values).chain(open_ids.values()) {
-            world.until_status(*id, "Sent").await;
+    for (receiver, peer) in receivers.iter().zip(&peers) {
+        let all = receiver.messages;
+        until_received(peer, all).await;
+        peer.wait_until(|record| {
+            record.messages.iter().filter(|message| message.is_acknowledged()).count() >= all
+        })
+        .await;
+    }
+    until_received(&open, 20).await;
+    for (receiver, (peer, ids)) in receivers.iter().zip(peers.iter().zip(&ids)) {
+        assert_each_once(peer, ids);
+        let refused = peer.look_at_receiver(|it| it.refused.len()).unwrap_or_default();
+        let share = share_of_capacity(peer);
+        eprintln!("{engine:?} {}: {share:.0} % of its capacity, {refused} refusals", receiver.domain);
+        assert!(receiver.refusals.contains(&refused), "{}: {refused} refusals", receiver.domain);
+        assert!(share >= receiver.share_min, "{}: {share:.0} % of its capacity", receiver.domain);
+    }
+    assert_each_once(&open, &open_ids);
+    // A receiver that takes two seconds for a message keeps nobody waiting, and gets more than one connection.
+    let last_at = |peer: &SmtpPeer| peer.look(|record| record.messages.last().map(|message| message.at));
+    assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
+    assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
+    assert!(peers[2].look_at_receiver(|it| it.most_open).is_some_and(|most| most == 2));
+
+    for id in ids.iter().flat_map(HashMap::values).chain(open_ids.values()) {
+        world.until_status(*id, "Sent").await;
+    }
+    let store = world.stopped_store().await;
+    let servers = store.list_servers().await.expect("the store can be read");
+    let dev = servers.iter().find(|server| server.name == "dev").expect("`dev` has its server").id;
+    for (receiver, (peer, ids)) in receivers.iter().zip(peers.iter().zip(&ids)) {
+        let refused = peer.look_at_receiver(|it| it.refused.len()).unwrap_or_default();
+        let mut delayed = 0;
+        for (address, id) in ids {
+            let delays = delays_before_delivery(&store, dev, MessageId(*id)).await;
+            assert!(receiver.delays.contains(&delays), "{address} was delayed {delays} times");
+            delayed += delays;
         }
-        let store = world.stopped_store().await;
-        let servers = store.list_servers().await.expect("the store can be read");
-        let dev = servers.iter().find(|server| server.name == "dev").expect("`dev` has its server").id;
-        for (receiver, (peer, ids)) in receivers.iter().zip(peers.iter().zip(&ids)) {
-            let refused = peer.look_at_receiver(|it| it.refused.len()).unwrap_or_default();
-            let mut delayed = 0;
-            for (address, id) in ids {
-                let delays = delays_before_delivery(&store, dev, MessageId(*id)).await;
-                assert!(receiver.delays.contains(&delays), "{address} was delayed {delays} times");
-                delayed += delays;
-            }
-            assert!(delayed <= refused, "{}: {delayed} delays, {refused} refusals", receiver.domain);
-        }
-        for id in open_ids.values() {
-            assert_eq!(delays_before_delivery(&store, dev, MessageId(*id)).await, 0);
-        }
+        assert!(delayed <= refused, "{}: {delayed} delays, {refused} refusals", receiver.domain);
+    }
+    for id in open_ids.values() {
+        assert_eq!(delays_before_delivery(&store, dev, MessageId(*id)).await, 0);
     }
 }
 

@@ -14,23 +14,23 @@ pub(crate) async fn wait_for(world: &World, address: &str) -> Value {
     reply.json()
 }
 
-both_engines! {
-    async fn a_message_is_in_the_inbox_within_a_second(world: World) {
-        let mut times = Vec::new();
-        for number in 0..5 {
-            let address = format!("ann-{number}@example.net");
-            let id = world.accepted_id(&good_but(json!({"to": [address]}))).await;
-            let start = Instant::now();
-            let caught = wait_for(&world, &address).await;
-            times.push(start.elapsed());
-            assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([address]), &json!("Your order")));
-            let deliveries = world.until_status(id, "Sent").await;
-            assert_eq!(deliveries.len(), 1);
-            assert_eq!(deliveries[0]["mx"], "inbox.localhost");
-        }
-        // The best of five: the machine may have other things to do.
-        assert!(times.iter().min().unwrap() < &Duration::from_secs(1), "{times:?}");
+both_engines!(a_message_is_in_the_inbox_within_a_second);
+
+async fn a_message_is_in_the_inbox_within_a_second(world: World) {
+    let mut times = Vec::new();
+    for number in 0..5 {
+        let address = format!("ann-{number}@example.net");
+        let id = world.accepted_id(&good_but(json!({"to": [address]}))).await;
+        let start = Instant::now();
+        let caught = wait_for(&world, &address).await;
+        times.push(start.elapsed());
+        assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([address]), &json!("Your order")));
+        let deliveries = world.until_status(id, "Sent").await;
+        assert_eq!(deliveries.len(), 1);
+        assert_eq!(deliveries[0]["mx"], "inbox.localhost");
     }
+    // The best of five: the machine may have other things to do.
+    assert!(times.iter().min().unwrap() < &Duration::from_secs(1), "{times:?}");
 }
 
 /// The TXT records that `admin domain records` asks a domain's owner to publish for DKIM.

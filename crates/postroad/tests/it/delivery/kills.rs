@@ -63,65 +63,65 @@ fn report(figures: &str) {
     println!("{figures}");
 }
 
-both_engines! {
-    async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(engine: Engine) {
-        let kills = if engine == Engine::Sqlite { 100 } else { 20 };
-        let outside = Outside::new();
-        // Long enough that some kills fall between the end of a message and its reply.
-        let reply = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(3));
-        let peer = outside.site("crash.example", Script::new().on(Stage::Message, reply));
-        let file = providers(
-            "[crash]\nmx = [\"crash.example\"]\nconnections_per_minute = 60000\nslow_start_connections = 10\n",
-        );
-        let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-        let mut world = outside.start(engine, &envs);
-        let accepted = Accepted::default();
-        for round in 0..kills {
-            run_and_kill(&mut world, round, &peer, &accepted).await;
-            world.restart();
-        }
-        let accepted = std::mem::take(&mut *accepted.lock().unwrap());
-        assert!(accepted.len() > kills, "only {} messages were accepted", accepted.len());
-        let mut announced: HashMap<&str, usize> = HashMap::new();
-        for chunk in accepted.chunks(16) {
-            let histories = chunk.iter().map(|(_, id)| world.until_status(*id, "Sent"));
-            let histories = futures_util::future::join_all(histories).await;
-            for ((address, _), deliveries) in chunk.iter().zip(histories) {
-                let count = |is_so: &dyn Fn(&Value) -> bool| deliveries.iter().filter(|d| is_so(d)).count();
-                assert_eq!(count(&|d| d["status"] == "Sent"), 1, "one final state: {deliveries:#?}");
-                assert_eq!(deliveries.last().unwrap()["status"], "Sent");
-                announced.insert(address, count(&|d| d["possible_duplicate"] == true));
-            }
-        }
-        let copies = copies(&peer);
-        let received = copies.values().sum::<usize>();
-        let (mut duplicates, mut possible) = (0, 0);
-        for (address, announced) in announced {
-            let copies = copies.get(address).copied().unwrap_or(0);
-            assert!(copies >= 1, "{address} never arrived");
-            assert!(copies <= 1 + announced, "{address} arrived {copies} times, {announced} announced");
-            duplicates += copies - 1;
-            possible += announced;
-        }
-        report(&format!(
-            "{engine:?}: {kills} kills, {} messages accepted, {received} received; of the accepted ones {duplicates} \
-             came twice, {possible} were announced as possible duplicates",
-            accepted.len()
-        ));
-        peer.look(|record| {
-            let mut first: HashMap<&str, &[u8]> = HashMap::new();
-            for message in &record.messages {
-                let seen = first.entry(&message.rcpt_to[0]).or_insert(&message.bytes);
-                assert_eq!(*seen, &*message.bytes, "a second copy has the same bytes");
-            }
-            // Who goes on over the same connection has seen the reply: no other copy comes after that.
-            let mut has_gone_on: HashSet<u32> = HashSet::new();
-            let mut later_copies: HashSet<&str> = HashSet::new();
-            for message in record.messages.iter().rev() {
-                let (address, was_seen) = (message.rcpt_to[0].as_str(), !has_gone_on.insert(message.connection));
-                let comes_again = !later_copies.insert(address);
-                assert!(!(was_seen && comes_again), "{address} came again after its reply was seen");
-            }
-        });
+both_engines!(every_message_is_sent_and_duplicates_are_only_those_of_lost_replies);
+
+async fn every_message_is_sent_and_duplicates_are_only_those_of_lost_replies(engine: Engine) {
+    let kills = if engine == Engine::Sqlite { 100 } else { 20 };
+    let outside = Outside::new();
+    // Long enough that some kills fall between the end of a message and its reply.
+    let reply = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(3));
+    let peer = outside.site("crash.example", Script::new().on(Stage::Message, reply));
+    let file = providers(
+        "[crash]\nmx = [\"crash.example\"]\nconnections_per_minute = 60000\nslow_start_connections = 10\n",
+    );
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let mut world = outside.start(engine, &envs);
+    let accepted = Accepted::default();
+    for round in 0..kills {
+        run_and_kill(&mut world, round, &peer, &accepted).await;
+        world.restart();
     }
+    let accepted = std::mem::take(&mut *accepted.lock().unwrap());
+    assert!(accepted.len() > kills, "only {} messages were accepted", accepted.len());
+    let mut announced: HashMap<&str, usize> = HashMap::new();
+    for chunk in accepted.chunks(16) {
+        let histories = chunk.iter().map(|(_, id)| world.until_status(*id, "Sent"));
+        let histories = futures_util::future::join_all(histories).await;
+        for ((address, _), deliveries) in chunk.iter().zip(histories) {
+            let count = |is_so: &dyn Fn(&Value) -> bool| deliveries.iter().filter(|d| is_so(d)).count();
+            assert_eq!(count(&|d| d["status"] == "Sent"), 1, "one final state: {deliveries:#?}");
+            assert_eq!(deliveries.last().unwrap()["status"], "Sent");
+            announced.insert(address, count(&|d| d["possible_duplicate"] == true));
+        }
+    }
+    let copies = copies(&peer);
+    let received = copies.values().sum::<usize>();
+    let (mut duplicates, mut possible) = (0, 0);
+    for (address, announced) in announced {
+        let copies = copies.get(address).copied().unwrap_or(0);
+        assert!(copies >= 1, "{address} never arrived");
+        assert!(copies <= 1 + announced, "{address} arrived {copies} times, {announced} announced");
+        duplicates += copies - 1;
+        possible += announced;
+    }
+    report(&format!(
+        "{engine:?}: {kills} kills, {} messages accepted, {received} received; of the accepted ones {duplicates} \
+             came twice, {possible} were announced as possible duplicates",
+        accepted.len()
+    ));
+    peer.look(|record| {
+        let mut first: HashMap<&str, &[u8]> = HashMap::new();
+        for message in &record.messages {
+            let seen = first.entry(&message.rcpt_to[0]).or_insert(&message.bytes);
+            assert_eq!(*seen, &*message.bytes, "a second copy has the same bytes");
+        }
+        // Who goes on over the same connection has seen the reply: no other copy comes after that.
+        let mut has_gone_on: HashSet<u32> = HashSet::new();
+        let mut later_copies: HashSet<&str> = HashSet::new();
+        for message in record.messages.iter().rev() {
+            let (address, was_seen) = (message.rcpt_to[0].as_str(), !has_gone_on.insert(message.connection));
+            let comes_again = !later_copies.insert(address);
+            assert!(!(was_seen && comes_again), "{address} came again after its reply was seen");
+        }
+    });
 }

@@ -38,31 +38,31 @@ pub(super) async fn until_received(peer: &postroad_testkit::SmtpPeer, count: usi
     }
 }
 
-both_engines! {
-    async fn connections_and_messages_per_connection_stay_within_the_limit(engine: Engine) {
-        let count = if engine == Engine::Sqlite { 10_000 } else { 2_000 };
-        let outside = Outside::new();
-        let peer = outside.site("limited.example", Script::new().offering(&["PIPELINING", "CHUNKING"]));
-        let file = providers(
-            "[limited]\nmx = [\"limited.example\"]\nconnections_max = 5\nslow_start_connections = 5\n\
+both_engines!(connections_and_messages_per_connection_stay_within_the_limit);
+
+async fn connections_and_messages_per_connection_stay_within_the_limit(engine: Engine) {
+    let count = if engine == Engine::Sqlite { 10_000 } else { 2_000 };
+    let outside = Outside::new();
+    let peer = outside.site("limited.example", Script::new().offering(&["PIPELINING", "CHUNKING"]));
+    let file = providers(
+        "[limited]\nmx = [\"limited.example\"]\nconnections_max = 5\nslow_start_connections = 5\n\
              messages_per_connection_max = 50\nconnections_per_minute = 6000\n",
-        );
-        let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-        let world = outside.start(engine, &envs);
-        send_many(&world, &world.key, "limited.example", count).await;
-        until_received(&peer, count).await;
-        let connections = peer.connections();
-        let most = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
-        assert!(peer.open_connections_max() <= 5, "{} at once", peer.open_connections_max());
-        assert!(most <= 50, "{most} over one connection");
-        // The limits are used, too.
-        assert!(peer.open_connections_max() >= 3 && most == 50, "{} {most}", peer.open_connections_max());
-        assert!(connections.len() <= count / 50 + 20, "{} connections", connections.len());
-        let mut recipients: Vec<String> = peer.messages().into_iter().flat_map(|m| m.rcpt_to).collect();
-        recipients.sort_unstable();
-        recipients.dedup();
-        assert_eq!((recipients.len(), peer.messages().len()), (count, count), "each once");
-    }
+    );
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(engine, &envs);
+    send_many(&world, &world.key, "limited.example", count).await;
+    until_received(&peer, count).await;
+    let connections = peer.connections();
+    let most = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
+    assert!(peer.open_connections_max() <= 5, "{} at once", peer.open_connections_max());
+    assert!(most <= 50, "{most} over one connection");
+    // The limits are used, too.
+    assert!(peer.open_connections_max() >= 3 && most == 50, "{} {most}", peer.open_connections_max());
+    assert!(connections.len() <= count / 50 + 20, "{} connections", connections.len());
+    let mut recipients: Vec<String> = peer.messages().into_iter().flat_map(|m| m.rcpt_to).collect();
+    recipients.sort_unstable();
+    recipients.dedup();
+    assert_eq!((recipients.len(), peer.messages().len()), (count, count), "each once");
 }
 
 pub(super) fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -> usize {

@@ -110,52 +110,52 @@ async fn a_site_without_a_living_host_is_tried_again() {
     assert_eq!(peer.messages().len(), 1);
 }
 
-both_engines! {
-    async fn a_domain_that_takes_no_mail_fails_at_once(engine: Engine) {
-        let outside = Outside::new();
-        outside.dns.null_mx("null.example");
-        let mut world = outside.start(engine, &[]);
-        let null = world.accepted_id(&to("ann@null.example")).await;
-        let nowhere = world.accepted_id(&to("ann@nowhere.example")).await;
-        for id in [null, nowhere] {
-            let deliveries = world.until_status(id, "HardFail").await;
-            assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-            assert_eq!(deliveries[0]["bounce_class"], "bad_domain");
-            assert_eq!((&deliveries[0]["mx"], &deliveries[0]["code"]), (&Value::Null, &Value::Null));
-            assert_eq!(deliveries[0]["time"], Value::Null, "no host was contacted");
-        }
-        let figures = world.call("/api/v1/analytics/message", &json!({ "id": nowhere })).await["data"].take();
-        assert_eq!((&figures["attempts"], &figures["latency"]["first_attempt"]), (&json!(0), &Value::Null));
-        let events = world.events_at_the_end(nowhere).await;
-        assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
-        let data: Value = serde_json::from_str(&events[1].data).unwrap();
-        assert_eq!(data["class"], "bad_domain");
-        assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
-    }
+both_engines!(a_domain_that_takes_no_mail_fails_at_once, messages_wait_while_the_dns_gives_no_answer);
 
-    async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", Script::new());
-        outside.dns.fail("shop.example", Failure::ServFail);
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "500ms")]);
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        // Why it waits is known when the first look-up has failed.
-        eventually(async || {
-            let timeline = world.call("/api/v1/messages/timeline", &json!({"id": id})).await;
-            let items = timeline["data"]["items"].as_array().cloned().unwrap_or_default();
-            let last = items.last().cloned().unwrap_or_default();
-            let is_told = last["text"].as_str().is_some_and(|text| text.contains("the DNS is asked again at"));
-            if last["kind"] == "waiting" && is_told { Ok(()) } else { Err(timeline.to_string()) }
-        })
-        .await;
-        // It was not offered to anybody, so nothing has failed.
-        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
-        assert_eq!(world.deliveries(id).await, json!([]));
-        outside.dns.heal("shop.example");
-        let deliveries = world.until_status(id, "Sent").await;
+async fn a_domain_that_takes_no_mail_fails_at_once(engine: Engine) {
+    let outside = Outside::new();
+    outside.dns.null_mx("null.example");
+    let mut world = outside.start(engine, &[]);
+    let null = world.accepted_id(&to("ann@null.example")).await;
+    let nowhere = world.accepted_id(&to("ann@nowhere.example")).await;
+    for id in [null, nowhere] {
+        let deliveries = world.until_status(id, "HardFail").await;
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-        assert_eq!(peer.messages().len(), 1);
+        assert_eq!(deliveries[0]["bounce_class"], "bad_domain");
+        assert_eq!((&deliveries[0]["mx"], &deliveries[0]["code"]), (&Value::Null, &Value::Null));
+        assert_eq!(deliveries[0]["time"], Value::Null, "no host was contacted");
     }
+    let figures = world.call("/api/v1/analytics/message", &json!({ "id": nowhere })).await["data"].take();
+    assert_eq!((&figures["attempts"], &figures["latency"]["first_attempt"]), (&json!(0), &Value::Null));
+    let events = world.events_at_the_end(nowhere).await;
+    assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    let data: Value = serde_json::from_str(&events[1].data).unwrap();
+    assert_eq!(data["class"], "bad_domain");
+    assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
+}
+
+async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    outside.dns.fail("shop.example", Failure::ServFail);
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "500ms")]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    // Why it waits is known when the first look-up has failed.
+    eventually(async || {
+        let timeline = world.call("/api/v1/messages/timeline", &json!({"id": id})).await;
+        let items = timeline["data"]["items"].as_array().cloned().unwrap_or_default();
+        let last = items.last().cloned().unwrap_or_default();
+        let is_told = last["text"].as_str().is_some_and(|text| text.contains("the DNS is asked again at"));
+        if last["kind"] == "waiting" && is_told { Ok(()) } else { Err(timeline.to_string()) }
+    })
+    .await;
+    // It was not offered to anybody, so nothing has failed.
+    assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+    assert_eq!(world.deliveries(id).await, json!([]));
+    outside.dns.heal("shop.example");
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+    assert_eq!(peer.messages().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,49 +10,45 @@ use super::outcomes::told;
 use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
-both_engines! {
-    async fn a_retry_does_not_wait_for_its_time(engine: Engine) {
-        let outside = Outside::new();
-        let deferral = Answer::reply("451 4.3.0 Not now");
-        let peer = outside.site("later.example", Script::new().first(1, Stage::Message, deferral));
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        let id = world.accepted_id(&to("ann@later.example")).await;
-        world.until_status(id, "SoftFail").await;
-        let shown = world.queue(&["show", &id.to_string()]);
-        let why = shown["why"].as_str().unwrap();
-        assert!(why.starts_with("It waits because its next attempt is at "), "{why}");
-        assert_eq!(world.queue(&["retry", &id.to_string()])[0]["result"], "queued for now");
-        let deliveries = world.until_status(id, "Sent").await;
-        assert_eq!((deliveries.len(), peer.messages().len()), (2, 2));
-    }
+both_engines!(a_retry_does_not_wait_for_its_time, mail_beyond_the_hourly_limit_is_held_and_can_be_released);
 
-    async fn mail_beyond_the_hourly_limit_is_held_and_can_be_released(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", Script::new());
-        let mut world = outside.start(engine, &[]);
-        world.admin(&["server", "set-hourly-limit", "dev", "2"]);
-        let mut ids = Vec::new();
-        for name in ["ann", "bob", "cid"] {
-            ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
-        }
-        for id in &ids[..2] {
-            world.until_status(*id, "Sent").await;
-        }
-        let deliveries = world.until_status(ids[2], "Held").await;
-        let details = deliveries[0]["details"].as_str().unwrap();
-        assert!(details.contains("limit"), "{details}");
-        assert_eq!(peer.messages().len(), 2);
-        assert_eq!(world.queue(&["retry", &ids[2].to_string()])[0]["result"], "released");
-        world.until_status(ids[2], "Sent").await;
-        let events = world.events_at_the_end(ids[2]).await;
-        let expected = [
-            (1, "message.accepted"),
-            (2, "message.held"),
-            (3, "message.released"),
-            (4, "message.delivered"),
-        ];
-        assert_eq!(told(&events), expected);
+async fn a_retry_does_not_wait_for_its_time(engine: Engine) {
+    let outside = Outside::new();
+    let deferral = Answer::reply("451 4.3.0 Not now");
+    let peer = outside.site("later.example", Script::new().first(1, Stage::Message, deferral));
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let id = world.accepted_id(&to("ann@later.example")).await;
+    world.until_status(id, "SoftFail").await;
+    let shown = world.queue(&["show", &id.to_string()]);
+    let why = shown["why"].as_str().unwrap();
+    assert!(why.starts_with("It waits because its next attempt is at "), "{why}");
+    assert_eq!(world.queue(&["retry", &id.to_string()])[0]["result"], "queued for now");
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!((deliveries.len(), peer.messages().len()), (2, 2));
+}
+
+async fn mail_beyond_the_hourly_limit_is_held_and_can_be_released(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let mut world = outside.start(engine, &[]);
+    world.admin(&["server", "set-hourly-limit", "dev", "2"]);
+    let mut ids = Vec::new();
+    for name in ["ann", "bob", "cid"] {
+        ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
     }
+    for id in &ids[..2] {
+        world.until_status(*id, "Sent").await;
+    }
+    let deliveries = world.until_status(ids[2], "Held").await;
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert!(details.contains("limit"), "{details}");
+    assert_eq!(peer.messages().len(), 2);
+    assert_eq!(world.queue(&["retry", &ids[2].to_string()])[0]["result"], "released");
+    world.until_status(ids[2], "Sent").await;
+    let events = world.events_at_the_end(ids[2]).await;
+    let expected =
+        [(1, "message.accepted"), (2, "message.held"), (3, "message.released"), (4, "message.delivered")];
+    assert_eq!(told(&events), expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,120 +40,127 @@ fn by_source(peer: &SmtpPeer) -> HashMap<IpAddr, usize> {
     counts
 }
 
-both_engines! {
-    async fn a_servers_pool_is_where_its_mail_leaves(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", Script::new());
-        let world = outside.start(engine, &[]);
-        world.admin(&["pool", "create", "everybody", "--shared"]);
-        add_address(&world, "everybody", FIRST, &[]);
-        world.have_changes_heeded();
-        let shared = world.accepted_id(&to("ann@shop.example")).await;
-        assert_eq!(world.until_status(shared, "Sent").await[0]["source_ip"], FIRST);
-        world.admin(&["pool", "create", "own"]);
-        add_address(&world, "own", SECOND, &[]);
-        world.admin(&["server", "set-pool", "dev", "own"]);
-        world.have_changes_heeded();
-        let own = world.accepted_id(&to("bob@shop.example")).await;
-        assert_eq!(world.until_status(own, "Sent").await[0]["source_ip"], SECOND);
-        let counts = by_source(&peer);
-        assert_eq!((counts[&FIRST.parse().unwrap()], counts[&SECOND.parse().unwrap()]), (1, 1));
-    }
+both_engines!(
+    a_servers_pool_is_where_its_mail_leaves,
+    a_warming_address_sends_its_quota_and_the_shared_pool_the_rest,
+    a_warm_up_counts_by_provider_and_shows_its_history,
+    numbers_by_pool_name_the_pool_that_was_used
+);
 
-    async fn a_warming_address_sends_its_quota_and_the_shared_pool_the_rest(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", Script::new());
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
-        world.admin(&["pool", "create", "everybody", "--shared"]);
-        add_address(&world, "everybody", FIRST, &[]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", SECOND, &["--warm-up"]);
-        world.admin(&["server", "set-pool", "dev", "fresh"]);
-        world.have_changes_heeded();
-        send_many(&world, &world.key, "shop.example", 20).await;
-        peer.wait_until(|record| record.messages.len() == 20).await;
-        let counts = by_source(&peer);
-        assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
-        assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
-    }
-
-    async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
-        let outside = Outside::new();
-        let shop = outside.site("shop.example", Script::new());
-        let big = outside.site("big.example", Script::new());
-        let rules = providers("[big]\nmx = [\"mx.big.example\"]\n");
-        let envs = [
-            ("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10"),
-            ("POSTROAD_DELIVERY_PROVIDERS_FILE", rules.path().to_str().unwrap()),
-        ];
-        let mut world = outside.start(engine, &envs);
-        world.admin(&["pool", "create", "everybody", "--shared"]);
-        add_address(&world, "everybody", FIRST, &[]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", SECOND, &["--warm-up"]);
-        world.admin(&["server", "set-pool", "dev", "fresh"]);
-        world.have_changes_heeded();
-        send_many(&world, &world.key, "big.example", 8).await;
-        big.wait_until(|record| record.messages.len() == 8).await;
-        // The store knows what was sent today.
-        drop(world.stopped_store().await);
-        world.restart();
-        send_many(&world, &world.key, "shop.example", 3).await;
-        shop.wait_until(|record| record.messages.len() == 3).await;
-        send_many(&world, &world.key, "shop.example", 9).await;
-        send_many(&world, &world.key, "big.example", 2).await;
-        shop.wait_until(|record| record.messages.len() == 12).await;
-        big.wait_until(|record| record.messages.len() == 10).await;
-        for (peer, all) in [(&shop, 12), (&big, 10)] {
-            let counts = by_source(peer);
-            assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
-            assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], all - 5, "{counts:?}");
-        }
-        until_counted(&world, "sent", 22).await;
-        let history = world.admin(&["pool", "history", SECOND]);
-        let shown: Vec<_> = history.as_array().unwrap().iter().map(|row| (&row["provider"], &row["sent"])).collect();
-        assert_eq!(shown, [(&json!("big"), &json!(5)), (&json!("other"), &json!(5))], "{history:#}");
-        assert_eq!(history[0]["bounced"], 0);
-    }
-
-    async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", Script::new());
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
-        world.admin(&["pool", "create", "everybody", "--shared"]);
-        add_address(&world, "everybody", FIRST, &[]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", SECOND, &["--warm-up"]);
-        world.admin(&["server", "set-pool", "dev", "fresh"]);
-        world.have_changes_heeded();
-        send_many(&world, &world.key, "shop.example", 20).await;
-        peer.wait_until(|record| record.messages.len() == 20).await;
-        until_counted(&world, "sent", 20).await;
-        let top = asked(&world, TOP, &json!({"dimension": "ip_pool", "metric": "sent"})).await;
-        let sent: Vec<_> = top["items"].as_array().unwrap().iter().map(|item| (&item["value"], &item["sent"])).collect();
-        assert_eq!(sent, [(&json!("everybody"), &json!(15)), (&json!("fresh"), &json!(5))], "{top:#}");
-    }
+async fn a_servers_pool_is_where_its_mail_leaves(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[]);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    add_address(&world, "everybody", FIRST, &[]);
+    world.have_changes_heeded();
+    let shared = world.accepted_id(&to("ann@shop.example")).await;
+    assert_eq!(world.until_status(shared, "Sent").await[0]["source_ip"], FIRST);
+    world.admin(&["pool", "create", "own"]);
+    add_address(&world, "own", SECOND, &[]);
+    world.admin(&["server", "set-pool", "dev", "own"]);
+    world.have_changes_heeded();
+    let own = world.accepted_id(&to("bob@shop.example")).await;
+    assert_eq!(world.until_status(own, "Sent").await[0]["source_ip"], SECOND);
+    let counts = by_source(&peer);
+    assert_eq!((counts[&FIRST.parse().unwrap()], counts[&SECOND.parse().unwrap()]), (1, 1));
 }
 
-both_engines! {
-    async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
-        let outside = Outside::new();
-        let gone = Answer::reply("550 5.1.1 no such user here");
-        let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, gone));
-        let mut world = outside.start(engine, &[]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", FIRST, &["--warm-up"]);
-        world.admin(&["server", "set-pool", "dev", "fresh"]);
-        world.have_changes_heeded();
-        send_many(&world, &world.key, "shop.example", 60).await;
-        world.until_logged("warm-up paused").await;
-        let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
-        assert_eq!(paused["warm_up"], "paused", "{paused}");
-        let told = world.events_at_the_end(0).await;
-        assert_eq!((told.len(), told[0].kind), (1, EventKind::IpWarmupPaused));
-        let data: Value = serde_json::from_str(&told[0].data).unwrap();
-        assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
+async fn a_warming_address_sends_its_quota_and_the_shared_pool_the_rest(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    add_address(&world, "everybody", FIRST, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    world.have_changes_heeded();
+    send_many(&world, &world.key, "shop.example", 20).await;
+    peer.wait_until(|record| record.messages.len() == 20).await;
+    let counts = by_source(&peer);
+    assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
+    assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
+}
+
+async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
+    let outside = Outside::new();
+    let shop = outside.site("shop.example", Script::new());
+    let big = outside.site("big.example", Script::new());
+    let rules = providers("[big]\nmx = [\"mx.big.example\"]\n");
+    let envs = [
+        ("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10"),
+        ("POSTROAD_DELIVERY_PROVIDERS_FILE", rules.path().to_str().unwrap()),
+    ];
+    let mut world = outside.start(engine, &envs);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    add_address(&world, "everybody", FIRST, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    world.have_changes_heeded();
+    send_many(&world, &world.key, "big.example", 8).await;
+    big.wait_until(|record| record.messages.len() == 8).await;
+    // The store knows what was sent today.
+    drop(world.stopped_store().await);
+    world.restart();
+    send_many(&world, &world.key, "shop.example", 3).await;
+    shop.wait_until(|record| record.messages.len() == 3).await;
+    send_many(&world, &world.key, "shop.example", 9).await;
+    send_many(&world, &world.key, "big.example", 2).await;
+    shop.wait_until(|record| record.messages.len() == 12).await;
+    big.wait_until(|record| record.messages.len() == 10).await;
+    for (peer, all) in [(&shop, 12), (&big, 10)] {
+        let counts = by_source(peer);
+        assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
+        assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], all - 5, "{counts:?}");
     }
+    until_counted(&world, "sent", 22).await;
+    let history = world.admin(&["pool", "history", SECOND]);
+    let shown: Vec<_> =
+        history.as_array().unwrap().iter().map(|row| (&row["provider"], &row["sent"])).collect();
+    assert_eq!(shown, [(&json!("big"), &json!(5)), (&json!("other"), &json!(5))], "{history:#}");
+    assert_eq!(history[0]["bounced"], 0);
+}
+
+async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    add_address(&world, "everybody", FIRST, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    world.have_changes_heeded();
+    send_many(&world, &world.key, "shop.example", 20).await;
+    peer.wait_until(|record| record.messages.len() == 20).await;
+    until_counted(&world, "sent", 20).await;
+    let top = asked(&world, TOP, &json!({"dimension": "ip_pool", "metric": "sent"})).await;
+    let sent: Vec<_> =
+        top["items"].as_array().unwrap().iter().map(|item| (&item["value"], &item["sent"])).collect();
+    assert_eq!(sent, [(&json!("everybody"), &json!(15)), (&json!("fresh"), &json!(5))], "{top:#}");
+}
+
+both_engines!(a_warm_up_that_bounces_is_paused_and_told);
+
+async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
+    let outside = Outside::new();
+    let gone = Answer::reply("550 5.1.1 no such user here");
+    let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, gone));
+    let mut world = outside.start(engine, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    world.have_changes_heeded();
+    send_many(&world, &world.key, "shop.example", 60).await;
+    world.until_logged("warm-up paused").await;
+    let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
+    assert_eq!(paused["warm_up"], "paused", "{paused}");
+    let told = world.events_at_the_end(0).await;
+    assert_eq!((told.len(), told[0].kind), (1, EventKind::IpWarmupPaused));
+    let data: Value = serde_json::from_str(&told[0].data).unwrap();
+    assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
 }
 
 /// Refuses recipients whose name begins with `gone`.
@@ -164,52 +171,52 @@ fn some_are_gone() -> Script {
     })
 }
 
-both_engines! {
-    async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("shop.example", some_are_gone());
-        let world = outside.start(engine, &[]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", FIRST, &["--warm-up"]);
-        world.admin(&["server", "set-pool", "dev", "fresh"]);
-        world.have_changes_heeded();
-        let state = || world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
-        send_many(&world, &world.key, "shop.example", 52).await;
-        peer.wait_until(|record| record.messages.len() == 52).await;
-        for number in 0..4 {
-            let id = world.accepted_id(&to(&format!("gone-{number}@shop.example"))).await;
-            world.until_status(id, "HardFail").await;
-        }
-        world.have_changes_heeded();
-        assert_eq!(state(), "running", "four of 56 are more than 4 %, but too few to tell");
-        let id = world.accepted_id(&to("gone-5@shop.example")).await;
+both_engines!(a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on);
+
+async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", some_are_gone());
+    let world = outside.start(engine, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    world.have_changes_heeded();
+    let state = || world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
+    send_many(&world, &world.key, "shop.example", 52).await;
+    peer.wait_until(|record| record.messages.len() == 52).await;
+    for number in 0..4 {
+        let id = world.accepted_id(&to(&format!("gone-{number}@shop.example"))).await;
         world.until_status(id, "HardFail").await;
-        world.until_logged("warm-up paused").await;
-        assert_eq!(state(), "paused");
-        world.admin(&["pool", "warm-up", FIRST, "resume"]);
-        world.have_changes_heeded();
-        assert_eq!(state(), "running", "the counts before the resume do not pause it again");
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST);
     }
+    world.have_changes_heeded();
+    assert_eq!(state(), "running", "four of 56 are more than 4 %, but too few to tell");
+    let id = world.accepted_id(&to("gone-5@shop.example")).await;
+    world.until_status(id, "HardFail").await;
+    world.until_logged("warm-up paused").await;
+    assert_eq!(state(), "paused");
+    world.admin(&["pool", "warm-up", FIRST, "resume"]);
+    world.have_changes_heeded();
+    assert_eq!(state(), "running", "the counts before the resume do not pause it again");
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST);
 }
 
-both_engines! {
-    async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
-        let outside = Outside::new();
-        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
-        world.admin(&["pool", "create", "fresh"]);
-        add_address(&world, "fresh", FIRST, &["--warm-up"]);
-        let state = |world: &World| world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
-        assert_eq!(state(&world), "running");
-        let store = world.stopped_store().await;
-        let source = store.list_sources().await.unwrap().remove(0);
-        let days_ago = |days: u64| SystemClock.now().minus(Duration::from_hours(days * 24));
-        store.set_source_warmup(source.id, Some(days_ago(2))).await.unwrap();
-        drop(store);
-        world.restart();
-        assert_eq!(state(&world), "done");
-    }
+both_engines!(an_address_whose_plan_is_over_is_shown_as_done);
+
+async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
+    let outside = Outside::new();
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", FIRST, &["--warm-up"]);
+    let state = |world: &World| world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
+    assert_eq!(state(&world), "running");
+    let store = world.stopped_store().await;
+    let source = store.list_sources().await.unwrap().remove(0);
+    let days_ago = |days: u64| SystemClock.now().minus(Duration::from_hours(days * 24));
+    store.set_source_warmup(source.id, Some(days_ago(2))).await.unwrap();
+    drop(store);
+    world.restart();
+    assert_eq!(state(&world), "done");
 }
 
 /// On SQLite alone, where a test can set a warm-up that began long ago; `store` has the same on both.
@@ -250,36 +257,36 @@ fn greylisting_by_address(is_taking: Arc<AtomicBool>) -> Script {
     })
 }
 
-both_engines! {
-    async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) {
-        let outside = Outside::new();
-        let is_taking = Arc::new(AtomicBool::new(false));
-        let peer = outside.site("shop.example", greylisting_by_address(Arc::clone(&is_taking)));
-        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
-        world.admin(&["pool", "create", "everybody", "--shared"]);
-        for number in 1..=4 {
-            add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
-        }
-        world.have_changes_heeded();
-        let mut ids = Vec::new();
-        for number in 0..40 {
-            ids.push(world.accepted_id(&to(&format!("p{number}@shop.example"))).await);
-        }
-        for id in &ids {
-            world.until_deliveries(*id, 1).await;
-        }
-        // The store remembers the address.
-        world.crash_and_restart();
-        is_taking.store(true, Ordering::SeqCst);
-        peer.wait_until(|record| record.messages.len() == 40).await;
-        for id in ids {
-            let deliveries = world.until_status(id, "Sent").await;
-            let is_kept = |delivery: &Value| delivery["source_ip"] == deliveries[0]["source_ip"];
-            assert!(deliveries.len() >= 2 && deliveries.iter().all(is_kept), "{deliveries:#?}");
-        }
-        let counts = by_source(&peer);
-        assert_eq!(counts.len(), 4, "{counts:?}");
+both_engines!(a_greylisted_message_comes_again_from_the_same_address);
+
+async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) {
+    let outside = Outside::new();
+    let is_taking = Arc::new(AtomicBool::new(false));
+    let peer = outside.site("shop.example", greylisting_by_address(Arc::clone(&is_taking)));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    for number in 1..=4 {
+        add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
     }
+    world.have_changes_heeded();
+    let mut ids = Vec::new();
+    for number in 0..40 {
+        ids.push(world.accepted_id(&to(&format!("p{number}@shop.example"))).await);
+    }
+    for id in &ids {
+        world.until_deliveries(*id, 1).await;
+    }
+    // The store remembers the address.
+    world.crash_and_restart();
+    is_taking.store(true, Ordering::SeqCst);
+    peer.wait_until(|record| record.messages.len() == 40).await;
+    for id in ids {
+        let deliveries = world.until_status(id, "Sent").await;
+        let is_kept = |delivery: &Value| delivery["source_ip"] == deliveries[0]["source_ip"];
+        assert!(deliveries.len() >= 2 && deliveries.iter().all(is_kept), "{deliveries:#?}");
+    }
+    let counts = by_source(&peer);
+    assert_eq!(counts.len(), 4, "{counts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,66 +40,77 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
     assert!(!log.contains("secret") && !log.contains("person@"), "{log}");
 }
 
-both_engines! {
-    async fn a_servers_words_cannot_send_escapes_to_the_terminal(engine: Engine) {
-        let outside = Outside::new();
-        let words = format!("451 4.3.0 later {ESCAPES}");
-        let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(&words)));
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
-        world.until_status(id, "SoftFail").await;
-        let shown = queue_text(&world, &["show", &id.to_string()]);
-        assert!(shown.contains("451 4.3.0 later"), "{shown:?}");
-        assert_harmless(&shown);
-        assert_harmless(&queue_text(&world, &["list"]));
-    }
+both_engines!(
+    a_servers_words_cannot_send_escapes_to_the_terminal,
+    queue_show_says_why_a_message_waits,
+    a_send_may_name_its_servers_pool_and_the_shared_one_only
+);
 
-    async fn queue_show_says_why_a_message_waits(engine: Engine) {
-        let outside = Outside::new();
-        let words = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";
-        let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(words)));
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
-        world.until_status(id, "SoftFail").await;
-        world.queue(&["suspend", "domain:one.example", "--reason", "they asked us to wait"]);
-        world.queue(&["suspend", "domain:two.example", "--reason", "somebody else"]);
-        let shown = world.queue(&["show", &id.to_string()]);
-        let failure = &shown["last_failure"];
-        assert_eq!((&failure["server_said"], &failure["code"], &failure["mx"]), (&json!(words), &json!(451), &json!("mx.one.example")), "{shown}");
-        assert!(failure["details"].as_str().is_some_and(|text| !text.is_empty()), "{shown}");
-        let next = shown["next_attempt"].as_str().unwrap();
-        assert!(shown["why"].as_str().unwrap().contains(next), "{shown}");
-        let gates = shown["gates"].as_array().unwrap();
-        assert_eq!(gates.len(), 1, "{shown}");
-        assert_eq!((&gates[0]["scope"], &gates[0]["reason"]), (&json!("domain:one.example"), &json!("they asked us to wait")));
-        // One that is held is not in the queue; it is said why, and how to let it go.
-        world.admin(&["suppression", "add", "b@one.example", "--server", "dev"]);
-        let held = world.accepted_id(&good_but(json!({"to": ["b@one.example"]}))).await;
-        let shown = world.queue(&["show", &held.to_string()]);
-        let why = shown["why"].as_str().unwrap();
-        assert_eq!((&shown["queued"], &shown["status"]), (&json!(false), &json!("Held")));
-        assert!(why.contains("suppress") && why.contains(&format!("queue retry {held}")), "{why}");
-    }
+async fn a_servers_words_cannot_send_escapes_to_the_terminal(engine: Engine) {
+    let outside = Outside::new();
+    let words = format!("451 4.3.0 later {ESCAPES}");
+    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(&words)));
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
+    world.until_status(id, "SoftFail").await;
+    let shown = queue_text(&world, &["show", &id.to_string()]);
+    assert!(shown.contains("451 4.3.0 later"), "{shown:?}");
+    assert_harmless(&shown);
+    assert_harmless(&queue_text(&world, &["list"]));
+}
 
-    async fn a_send_may_name_its_servers_pool_and_the_shared_one_only(engine: Engine) {
-        let outside = Outside::new();
-        let _peer = outside.site("one.example", Script::new());
-        let world = outside.start(engine, &[]);
-        world.admin(&["pool", "create", "main", "--shared"]);
-        world.admin(&["pool", "add-address", "main", "127.0.1.1", "--helo", "shared.here.example"]);
-        world.admin(&["pool", "create", "own"]);
-        world.admin(&["pool", "add-address", "own", "127.0.1.2", "--helo", "own.here.example"]);
-        world.admin(&["pool", "create", "others"]);
-        world.admin(&["server", "set-pool", "dev", "own"]);
-        for (pool, address) in [("main", "127.0.1.1"), ("own", "127.0.1.2")] {
-            let named = good_but(json!({"to": [format!("{pool}@one.example")], "ip_pool": pool}));
-            let id = world.accepted_id(&named).await;
-            assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], address);
-        }
-        let foreign = good_but(json!({"to": ["c@one.example"], "ip_pool": "others"}));
-        let refused = world.call(SEND, &foreign).await;
-        assert_eq!(refused["data"]["errors"][0]["pointer"], "/ip_pool", "{refused}");
-        let (success, _, error) = world.admin_output(&["pool", "delete", "own"]);
-        assert!(!success && error.contains("is in use"), "{error}");
+async fn queue_show_says_why_a_message_waits(engine: Engine) {
+    let outside = Outside::new();
+    let words = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";
+    let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(words)));
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
+    world.until_status(id, "SoftFail").await;
+    world.queue(&["suspend", "domain:one.example", "--reason", "they asked us to wait"]);
+    world.queue(&["suspend", "domain:two.example", "--reason", "somebody else"]);
+    let shown = world.queue(&["show", &id.to_string()]);
+    let failure = &shown["last_failure"];
+    assert_eq!(
+        (&failure["server_said"], &failure["code"], &failure["mx"]),
+        (&json!(words), &json!(451), &json!("mx.one.example")),
+        "{shown}"
+    );
+    assert!(failure["details"].as_str().is_some_and(|text| !text.is_empty()), "{shown}");
+    let next = shown["next_attempt"].as_str().unwrap();
+    assert!(shown["why"].as_str().unwrap().contains(next), "{shown}");
+    let gates = shown["gates"].as_array().unwrap();
+    assert_eq!(gates.len(), 1, "{shown}");
+    assert_eq!(
+        (&gates[0]["scope"], &gates[0]["reason"]),
+        (&json!("domain:one.example"), &json!("they asked us to wait"))
+    );
+    // One that is held is not in the queue; it is said why, and how to let it go.
+    world.admin(&["suppression", "add", "b@one.example", "--server", "dev"]);
+    let held = world.accepted_id(&good_but(json!({"to": ["b@one.example"]}))).await;
+    let shown = world.queue(&["show", &held.to_string()]);
+    let why = shown["why"].as_str().unwrap();
+    assert_eq!((&shown["queued"], &shown["status"]), (&json!(false), &json!("Held")));
+    assert!(why.contains("suppress") && why.contains(&format!("queue retry {held}")), "{why}");
+}
+
+async fn a_send_may_name_its_servers_pool_and_the_shared_one_only(engine: Engine) {
+    let outside = Outside::new();
+    let _peer = outside.site("one.example", Script::new());
+    let world = outside.start(engine, &[]);
+    world.admin(&["pool", "create", "main", "--shared"]);
+    world.admin(&["pool", "add-address", "main", "127.0.1.1", "--helo", "shared.here.example"]);
+    world.admin(&["pool", "create", "own"]);
+    world.admin(&["pool", "add-address", "own", "127.0.1.2", "--helo", "own.here.example"]);
+    world.admin(&["pool", "create", "others"]);
+    world.admin(&["server", "set-pool", "dev", "own"]);
+    for (pool, address) in [("main", "127.0.1.1"), ("own", "127.0.1.2")] {
+        let named = good_but(json!({"to": [format!("{pool}@one.example")], "ip_pool": pool}));
+        let id = world.accepted_id(&named).await;
+        assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], address);
     }
+    let foreign = good_but(json!({"to": ["c@one.example"], "ip_pool": "others"}));
+    let refused = world.call(SEND, &foreign).await;
+    assert_eq!(refused["data"]["errors"][0]["pointer"], "/ip_pool", "{refused}");
+    let (success, _, error) = world.admin_output(&["pool", "delete", "own"]);
+    assert!(!success && error.contains("is in use"), "{error}");
 }

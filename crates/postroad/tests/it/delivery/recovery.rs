@@ -7,7 +7,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
 
 use super::outside::{Outside, to};
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
 /// Stops the service and leaves a journal as a process has it that was killed right after this reply.
 async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str), source: Option<&str>) {
@@ -42,41 +42,48 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
     journal.answered(key, &answered).unwrap();
 }
 
-both_engines! {
-    async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
-        let outside = Outside::new();
-        let later = Answer::reply("451 4.3.0 later");
-        let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
-        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        world.admin(&["pool", "create", "own"]);
-        world.admin(&["pool", "add-address", "own", "127.0.1.1", "--helo", "out.example"]);
-        world.admin(&["server", "set-pool", "dev", "own"]);
-        world.have_changes_heeded();
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        world.until_status(id, "SoftFail").await;
-        leave_reply(&mut world, id, 1, (550, "5.1.1 no such user"), Some("127.0.1.1")).await;
-        world.restart();
-        let deliveries = world.until_status(id, "HardFail").await;
-        assert_eq!((&deliveries[1]["code"], &deliveries[1]["time"]), (&json!(550), &json!(0.25)), "{deliveries:#?}");
-        let counted = world.admin(&["pool", "list"])[0]["addresses"][0]["bounced_today"].clone();
-        assert_eq!(counted, 1);
-        let again = world.accepted_id(&to("ann@shop.example")).await;
-        let held = world.until_status(again, "Held").await;
-        assert!(held[0]["details"].as_str().unwrap().contains("suppress"), "{held:#?}");
-    }
+both_engines!(
+    a_refusal_found_in_the_journal_suppresses_and_counts,
+    the_age_for_giving_up_goes_on_after_a_kill
+);
 
-    async fn the_age_for_giving_up_goes_on_after_a_kill(engine: Engine) {
-        let outside = Outside::new();
-        let later = Answer::reply("451 4.3.0 later");
-        let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
-        let envs = [("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"), ("POSTROAD_DELIVERY_GIVE_UP_AFTER", "1ms")];
-        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        world.until_status(id, "SoftFail").await;
-        leave_reply(&mut world, id, 1, (451, "4.3.0 later"), None).await;
-        world.restart_with(&envs);
-        let deliveries = world.until_deliveries(id, 2).await;
-        assert_eq!(deliveries[1]["status"], "HardFail", "{deliveries:#?}");
-        assert!(deliveries[1]["details"].as_str().unwrap().contains("given up"), "{deliveries:#?}");
-    }
+async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
+    let outside = Outside::new();
+    let later = Answer::reply("451 4.3.0 later");
+    let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    world.admin(&["pool", "create", "own"]);
+    world.admin(&["pool", "add-address", "own", "127.0.1.1", "--helo", "out.example"]);
+    world.admin(&["server", "set-pool", "dev", "own"]);
+    world.have_changes_heeded();
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    world.until_status(id, "SoftFail").await;
+    leave_reply(&mut world, id, 1, (550, "5.1.1 no such user"), Some("127.0.1.1")).await;
+    world.restart();
+    let deliveries = world.until_status(id, "HardFail").await;
+    assert_eq!(
+        (&deliveries[1]["code"], &deliveries[1]["time"]),
+        (&json!(550), &json!(0.25)),
+        "{deliveries:#?}"
+    );
+    let counted = world.admin(&["pool", "list"])[0]["addresses"][0]["bounced_today"].clone();
+    assert_eq!(counted, 1);
+    let again = world.accepted_id(&to("ann@shop.example")).await;
+    let held = world.until_status(again, "Held").await;
+    assert!(held[0]["details"].as_str().unwrap().contains("suppress"), "{held:#?}");
+}
+
+async fn the_age_for_giving_up_goes_on_after_a_kill(engine: Engine) {
+    let outside = Outside::new();
+    let later = Answer::reply("451 4.3.0 later");
+    let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
+    let envs = [("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"), ("POSTROAD_DELIVERY_GIVE_UP_AFTER", "1ms")];
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    world.until_status(id, "SoftFail").await;
+    leave_reply(&mut world, id, 1, (451, "4.3.0 later"), None).await;
+    world.restart_with(&envs);
+    let deliveries = world.until_deliveries(id, 2).await;
+    assert_eq!(deliveries[1]["status"], "HardFail", "{deliveries:#?}");
+    assert!(deliveries[1]["details"].as_str().unwrap().contains("given up"), "{deliveries:#?}");
 }

@@ -104,35 +104,34 @@ fn domains(outside: &Outside, peer: &SmtpPeer, kind: &str, count: usize) -> Vec<
     (0..count).map(domain).collect()
 }
 
-both_engines! {
-    async fn hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail(engine: Engine) {
-        let outside = Outside::new();
-        let hanging = |name: &str, stage| outside.host(name, Script::new().on(stage, Answer::stall()));
-        let at_recipient = hanging("mx.rcpt.example", Stage::RcptTo);
-        let at_data = hanging("mx.data.example", Stage::Data);
-        let at_end = hanging("mx.end.example", Stage::Message);
-        let healthy = outside.host("mx.healthy.example", Script::new());
-        let mut hanging = domains(&outside, &at_recipient, "rcpt", 40);
-        hanging.extend(domains(&outside, &at_data, "data", 40));
-        hanging.extend(domains(&outside, &at_end, "end", 20));
-        let new = domains(&outside, &healthy, "new", 20);
-        let envs =
-            [("POSTROAD_DELIVERY_CONNECTIONS", "40"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")];
-        let world = outside.start(engine, &envs);
-        let to_all = |domains: &[String]| {
-            let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();
-            good_but(json!({ "to": addresses }))
-        };
-        for domains in hanging.chunks(50) {
-            world.accepted(&to_all(domains)).await;
-        }
-        at_recipient.wait_until(|record| record.connections.len() >= 5).await;
-        let begun = Instant::now();
-        world.accepted(&to_all(&new)).await;
-        // A host has five minutes for RCPT, two for DATA and ten for the end of a message; under pressure it was 30 seconds for the
-        // first two, for 28 hosts at a time.
-        healthy.wait_until(|record| record.messages.len() >= new.len()).await;
-        eprintln!("{engine:?}: all healthy mail after {:?}", begun.elapsed());
-        assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+both_engines!(hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail);
+
+async fn hosts_that_hang_in_the_middle_of_a_message_hold_up_no_healthy_mail(engine: Engine) {
+    let outside = Outside::new();
+    let hanging = |name: &str, stage| outside.host(name, Script::new().on(stage, Answer::stall()));
+    let at_recipient = hanging("mx.rcpt.example", Stage::RcptTo);
+    let at_data = hanging("mx.data.example", Stage::Data);
+    let at_end = hanging("mx.end.example", Stage::Message);
+    let healthy = outside.host("mx.healthy.example", Script::new());
+    let mut hanging = domains(&outside, &at_recipient, "rcpt", 40);
+    hanging.extend(domains(&outside, &at_data, "data", 40));
+    hanging.extend(domains(&outside, &at_end, "end", 20));
+    let new = domains(&outside, &healthy, "new", 20);
+    let envs = [("POSTROAD_DELIVERY_CONNECTIONS", "40"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")];
+    let world = outside.start(engine, &envs);
+    let to_all = |domains: &[String]| {
+        let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();
+        good_but(json!({ "to": addresses }))
+    };
+    for domains in hanging.chunks(50) {
+        world.accepted(&to_all(domains)).await;
     }
+    at_recipient.wait_until(|record| record.connections.len() >= 5).await;
+    let begun = Instant::now();
+    world.accepted(&to_all(&new)).await;
+    // A host has five minutes for RCPT, two for DATA and ten for the end of a message; under pressure it was 30 seconds for the
+    // first two, for 28 hosts at a time.
+    healthy.wait_until(|record| record.messages.len() >= new.len()).await;
+    eprintln!("{engine:?}: all healthy mail after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
 }

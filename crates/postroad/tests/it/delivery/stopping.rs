@@ -21,57 +21,61 @@ use crate::world::{Engine, both_engines, good_but};
 
 const COUNT: usize = 20;
 
-both_engines! {
-    async fn messages_past_their_end_finish_and_the_rest_is_released(engine: Engine) {
-        let outside = Outside::new();
-        let late = Answer::reply("250 2.0.0 taken after all").after(Duration::from_secs(1));
-        let peer = outside.site("slow.example", Script::new().on(Stage::Message, late));
-        let file = providers("[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n");
-        let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-        let mut world = outside.start(engine, &envs);
-        // A site has one connection until it has replied to a message.
-        let first = world.accepted_id(&good_but(json!({ "to": ["first@slow.example"] }))).await;
-        world.until_status(first, "Sent").await;
-        let addresses: Vec<String> = (0..COUNT).map(|number| format!("user-{number}@slow.example")).collect();
-        let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
-        peer.wait_until(|record| record.messages.len() == 3).await;
-        let start = Instant::now();
-        assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
-        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
-        let messages = peer.messages();
-        assert_eq!(messages.len(), 3, "nothing new was begun");
-        assert!(messages.iter().all(postroad_testkit::smtp_peer::ReceivedMessage::is_acknowledged));
-        let finished: Vec<String> = messages.into_iter().map(|message| message.rcpt_to[0].clone()).collect();
+both_engines!(
+    messages_past_their_end_finish_and_the_rest_is_released,
+    a_stop_in_the_middle_of_a_transaction_costs_no_attempt
+);
 
-        peer.set_script(Script::new());
-        world.restart();
-        for address in &addresses {
-            let id = data["messages"][address]["id"].as_i64().unwrap();
-            let deliveries = world.until_status(id, "Sent").await;
-            assert_eq!(deliveries.len(), 1, "no attempt was counted: {deliveries:#?}");
-            let said = deliveries[0]["output"].as_str().unwrap();
-            let is_from_before = said == "250 2.0.0 taken after all";
-            assert_eq!(is_from_before, finished.contains(address), "{address}: {said}");
-        }
-        assert_eq!(peer.messages().len(), COUNT + 1, "each arrived once");
-    }
+async fn messages_past_their_end_finish_and_the_rest_is_released(engine: Engine) {
+    let outside = Outside::new();
+    let late = Answer::reply("250 2.0.0 taken after all").after(Duration::from_secs(1));
+    let peer = outside.site("slow.example", Script::new().on(Stage::Message, late));
+    let file =
+        providers("[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n");
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let mut world = outside.start(engine, &envs);
+    // A site has one connection until it has replied to a message.
+    let first = world.accepted_id(&good_but(json!({ "to": ["first@slow.example"] }))).await;
+    world.until_status(first, "Sent").await;
+    let addresses: Vec<String> = (0..COUNT).map(|number| format!("user-{number}@slow.example")).collect();
+    let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
+    peer.wait_until(|record| record.messages.len() == 3).await;
+    let start = Instant::now();
+    assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    let messages = peer.messages();
+    assert_eq!(messages.len(), 3, "nothing new was begun");
+    assert!(messages.iter().all(postroad_testkit::smtp_peer::ReceivedMessage::is_acknowledged));
+    let finished: Vec<String> = messages.into_iter().map(|message| message.rcpt_to[0].clone()).collect();
 
-    async fn a_stop_in_the_middle_of_a_transaction_costs_no_attempt(engine: Engine) {
-        let outside = Outside::new();
-        let peer = outside.site("tarpit.example", Script::new().on(Stage::RcptTo, Answer::stall()));
-        let mut world = outside.start(engine, &[]);
-        let id = world.accepted_id(&good_but(json!({"to": ["ann@tarpit.example"]}))).await;
-        let is_asking = |line: &String| line.starts_with("RCPT");
-        peer.wait_until(|record| record.connections.iter().any(|c| c.commands.iter().any(is_asking))).await;
-        let start = Instant::now();
-        assert!(world.daemon.terminate().success());
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-        peer.set_script(Script::new());
-        world.restart();
+    peer.set_script(Script::new());
+    world.restart();
+    for address in &addresses {
+        let id = data["messages"][address]["id"].as_i64().unwrap();
         let deliveries = world.until_status(id, "Sent").await;
-        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
-        assert_eq!(peer.messages().len(), 1);
+        assert_eq!(deliveries.len(), 1, "no attempt was counted: {deliveries:#?}");
+        let said = deliveries[0]["output"].as_str().unwrap();
+        let is_from_before = said == "250 2.0.0 taken after all";
+        assert_eq!(is_from_before, finished.contains(address), "{address}: {said}");
     }
+    assert_eq!(peer.messages().len(), COUNT + 1, "each arrived once");
+}
+
+async fn a_stop_in_the_middle_of_a_transaction_costs_no_attempt(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("tarpit.example", Script::new().on(Stage::RcptTo, Answer::stall()));
+    let mut world = outside.start(engine, &[]);
+    let id = world.accepted_id(&good_but(json!({"to": ["ann@tarpit.example"]}))).await;
+    let is_asking = |line: &String| line.starts_with("RCPT");
+    peer.wait_until(|record| record.connections.iter().any(|c| c.commands.iter().any(is_asking))).await;
+    let start = Instant::now();
+    assert!(world.daemon.terminate().success());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    peer.set_script(Script::new());
+    world.restart();
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+    assert_eq!(peer.messages().len(), 1);
 }
 
 /// Takes everything up to the content of a message and then reads no more; the connection, once it is so far.

@@ -10,7 +10,7 @@ use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use super::outside::{Outside, to};
-use crate::world::{SEND, World, both_engines, good_but};
+use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 const SILENT_HOSTS: usize = 1_000;
 const DEAD_DOMAINS: usize = 3_000;
@@ -97,73 +97,79 @@ fn p99(sorted: &[Duration]) -> Duration {
     sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)]
 }
 
-both_engines! {
-    async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
-        let _turn = ONE_AT_A_TIME.lock().await;
-        let outside = Outside::new();
-        let healthy = outside.host("mx.healthy.example", Script::new());
-        let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
-        let site = |domain: &str, peer: &SmtpPeer| {
-            let host = format!("mx.{domain}");
-            let std::net::IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
-            outside.dns.mx(domain, 10, &host).a(&host, address);
-        };
-        let names = |kind: &str, count: usize| (0..count).map(|n| format!("{kind}-{n}.example")).collect();
-        let (silent_domains, dead_domains): (Vec<String>, Vec<String>) =
-            (names("silent", SILENT_HOSTS), names("dead", DEAD_DOMAINS));
-        for domain in &silent_domains {
-            site(domain, &silent);
-        }
-        for domain in &dead_domains {
-            outside.dns.fail(domain, Failure::Silent);
-        }
-        let known: Vec<String> = names("known", KNOWN_DOMAINS);
-        let new: Vec<String> = names("new", HEALTHY);
-        for domain in known.iter().chain(&new) {
-            site(domain, &healthy);
-        }
-        let envs = [
-            ("POSTROAD_WEBHOOKS_PER_SERVER", "2000"),
-            // As in production: what fails is not tried again within the test.
-            ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "60s"),
-        ];
-        let world = outside.start(engine, &envs);
-        let catcher = WebhookCatcher::start();
-        for domain in &known {
-            world.accepted(&to(&format!("first@{domain}"))).await;
-        }
-        healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
-        let memory_before = resident_kb(&world);
+both_engines!(silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail);
 
-        dead_webhooks(&world, &catcher).await;
-        let third_key = add_server(&world, "third");
-        let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
-        let flood_begun = Instant::now();
-        flood(&world, &third_key, &trouble).await;
-        eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
-        let mut begun = HashMap::new();
-        for (number, new) in new.iter().enumerate() {
-            for address in [format!("known-{number}@{}", known[number % KNOWN_DOMAINS]), format!("new-{number}@{new}")] {
-                begun.insert(address.clone(), Instant::now());
-                world.accepted(&to(&address)).await;
-            }
-            tokio::time::sleep(Duration::from_millis(15)).await;
-        }
-        let deadline = Instant::now() + ARRIVAL_MAX;
-        let arrived = || ["known-", "new-"].map(|prefix| latencies(&healthy, &begun, prefix));
-        while arrived().iter().any(|all| all.len() < HEALTHY) && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let [known, new] = arrived();
-        let memory = resident_kb(&world).saturating_sub(memory_before);
-        eprintln!(
-            "{engine:?}: known {} of {HEALTHY}, median {:?}, p99 {:?}; new {} of {HEALTHY}, median {:?}, p99 {:?}; {memory} KB more",
-            known.len(), known.get(known.len() / 2), known.last().map(|_| p99(&known)),
-            new.len(), new.get(new.len() / 2), new.last().map(|_| p99(&new)),
-        );
-        assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
-        assert!(p99(&known) < P99_MAX, "known domains: p99 {:?}", p99(&known));
-        assert!(p99(&new) < P99_MAX, "new domains: p99 {:?}", p99(&new));
-        assert!(memory < MORE_MEMORY_KB_MAX, "{memory} KB more");
+async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let outside = Outside::new();
+    let healthy = outside.host("mx.healthy.example", Script::new());
+    let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
+    let site = |domain: &str, peer: &SmtpPeer| {
+        let host = format!("mx.{domain}");
+        let std::net::IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
+        outside.dns.mx(domain, 10, &host).a(&host, address);
+    };
+    let names = |kind: &str, count: usize| (0..count).map(|n| format!("{kind}-{n}.example")).collect();
+    let (silent_domains, dead_domains): (Vec<String>, Vec<String>) =
+        (names("silent", SILENT_HOSTS), names("dead", DEAD_DOMAINS));
+    for domain in &silent_domains {
+        site(domain, &silent);
     }
+    for domain in &dead_domains {
+        outside.dns.fail(domain, Failure::Silent);
+    }
+    let known: Vec<String> = names("known", KNOWN_DOMAINS);
+    let new: Vec<String> = names("new", HEALTHY);
+    for domain in known.iter().chain(&new) {
+        site(domain, &healthy);
+    }
+    let envs = [
+        ("POSTROAD_WEBHOOKS_PER_SERVER", "2000"),
+        // As in production: what fails is not tried again within the test.
+        ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "60s"),
+    ];
+    let world = outside.start(engine, &envs);
+    let catcher = WebhookCatcher::start();
+    for domain in &known {
+        world.accepted(&to(&format!("first@{domain}"))).await;
+    }
+    healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
+    let memory_before = resident_kb(&world);
+
+    dead_webhooks(&world, &catcher).await;
+    let third_key = add_server(&world, "third");
+    let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
+    let flood_begun = Instant::now();
+    flood(&world, &third_key, &trouble).await;
+    eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
+    let mut begun = HashMap::new();
+    for (number, new) in new.iter().enumerate() {
+        for address in
+            [format!("known-{number}@{}", known[number % KNOWN_DOMAINS]), format!("new-{number}@{new}")]
+        {
+            begun.insert(address.clone(), Instant::now());
+            world.accepted(&to(&address)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(15)).await;
+    }
+    let deadline = Instant::now() + ARRIVAL_MAX;
+    let arrived = || ["known-", "new-"].map(|prefix| latencies(&healthy, &begun, prefix));
+    while arrived().iter().any(|all| all.len() < HEALTHY) && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let [known, new] = arrived();
+    let memory = resident_kb(&world).saturating_sub(memory_before);
+    eprintln!(
+        "{engine:?}: known {} of {HEALTHY}, median {:?}, p99 {:?}; new {} of {HEALTHY}, median {:?}, p99 {:?}; {memory} KB more",
+        known.len(),
+        known.get(known.len() / 2),
+        known.last().map(|_| p99(&known)),
+        new.len(),
+        new.get(new.len() / 2),
+        new.last().map(|_| p99(&new)),
+    );
+    assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
+    assert!(p99(&known) < P99_MAX, "known domains: p99 {:?}", p99(&known));
+    assert!(p99(&new) < P99_MAX, "new domains: p99 {:?}", p99(&new));
+    assert!(memory < MORE_MEMORY_KB_MAX, "{memory} KB more");
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{publish, start};
 use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, customer, done, ready};
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
 async fn names(world: &World, key: Key<'_>, body: &Value) -> Vec<String> {
     let listed = done(world, key, "domains/list", body).await;
@@ -12,108 +12,126 @@ async fn names(world: &World, key: Key<'_>, body: &Value) -> Vec<String> {
     items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
-both_engines! {
-    async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine) {
-        let (world, dns) = start(engine);
-        let acme = customer(&world, "acme").await;
-        let by = (ACCOUNT, acme.key.as_str());
-        let shop = &acme.servers[0];
-        let whole = done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
-        assert_eq!((&whole["owner"], &whole["server"], &whole["account"]), (&json!("account"), &json!(null), &acme.id));
-        let own = done(&world, by, "domains/create", &json!({"name": "shop.example", "server": shop})).await;
-        assert_eq!((&own["owner"], &own["server"]), (&json!("server"), shop));
-        assert_eq!(names(&world, by, &json!({})).await, ["acme.example", "shop.example"]);
-        assert_eq!(names(&world, by, &json!({"server": acme.servers[1]})).await, ["acme.example"]);
-        let of_shop = (SERVER, acme.server_keys[0].as_str());
-        assert_eq!(names(&world, of_shop, &json!({})).await, ["acme.example", "shop.example"]);
+both_engines!(
+    an_account_manages_its_domains_and_those_of_its_servers,
+    the_operator_names_whose_domain_it_is,
+    foreign_keys_see_and_change_no_domain
+);
 
-        publish(&dns, &whole);
-        let verified = done(&world, by, "domains/verify", &json!({"name": "acme.example"})).await;
-        assert_eq!(verified["verified"], true, "{verified:#}");
-        let zone = done(&world, by, "domains/zone", &json!({"name": "shop.example", "server": shop})).await;
-        assert!(zone["zone"].as_str().unwrap().contains("_domainkey.shop.example"), "{zone}");
-        let rotated = done(&world, by, "domains/rotate_dkim", &json!({"name": "acme.example"})).await;
-        assert_eq!(rotated["dkim"][1]["state"], "pending");
-        let reports = done(&world, by, "domains/reports", &json!({"name": "acme.example"})).await;
-        assert_eq!(reports["dmarc"]["reports"], 0);
-        // Whoever names a server sees what it may use, and changes what is its own.
-        let through = json!({"name": "acme.example", "server": shop});
-        assert_eq!(done(&world, by, "domains/get", &through).await["owner"], "account");
-        for action in ["delete", "rotate_dkim"] {
-            assert_eq!(code(&world, by, &format!("domains/{action}"), &through).await, "AccessDenied");
-        }
-        assert_eq!(code(&world, by, "domains/get", &json!({"name": "shop.example"})).await, "DomainNotFound");
-        done(&world, by, "domains/delete", &json!({"name": "shop.example", "server": shop})).await;
-        done(&world, by, "domains/delete", &json!({"name": "acme.example"})).await;
-        assert!(names(&world, by, &json!({})).await.is_empty());
-        // One entry for each change, by the key that made it.
-        let audit = done(&world, by, "account/audit", &json!({"limit": 500})).await;
-        let of_domains: Vec<&str> = audit["items"].as_array().unwrap().iter()
-            .filter_map(|entry| entry["operation"].as_str()).filter(|name| name.starts_with("domains/")).collect();
-        assert_eq!(of_domains.len(), 5, "{of_domains:?}");
+async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine) {
+    let (world, dns) = start(engine);
+    let acme = customer(&world, "acme").await;
+    let by = (ACCOUNT, acme.key.as_str());
+    let shop = &acme.servers[0];
+    let whole = done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
+    assert_eq!(
+        (&whole["owner"], &whole["server"], &whole["account"]),
+        (&json!("account"), &json!(null), &acme.id)
+    );
+    let own = done(&world, by, "domains/create", &json!({"name": "shop.example", "server": shop})).await;
+    assert_eq!((&own["owner"], &own["server"]), (&json!("server"), shop));
+    assert_eq!(names(&world, by, &json!({})).await, ["acme.example", "shop.example"]);
+    assert_eq!(names(&world, by, &json!({"server": acme.servers[1]})).await, ["acme.example"]);
+    let of_shop = (SERVER, acme.server_keys[0].as_str());
+    assert_eq!(names(&world, of_shop, &json!({})).await, ["acme.example", "shop.example"]);
+
+    publish(&dns, &whole);
+    let verified = done(&world, by, "domains/verify", &json!({"name": "acme.example"})).await;
+    assert_eq!(verified["verified"], true, "{verified:#}");
+    let zone = done(&world, by, "domains/zone", &json!({"name": "shop.example", "server": shop})).await;
+    assert!(zone["zone"].as_str().unwrap().contains("_domainkey.shop.example"), "{zone}");
+    let rotated = done(&world, by, "domains/rotate_dkim", &json!({"name": "acme.example"})).await;
+    assert_eq!(rotated["dkim"][1]["state"], "pending");
+    let reports = done(&world, by, "domains/reports", &json!({"name": "acme.example"})).await;
+    assert_eq!(reports["dmarc"]["reports"], 0);
+    // Whoever names a server sees what it may use, and changes what is its own.
+    let through = json!({"name": "acme.example", "server": shop});
+    assert_eq!(done(&world, by, "domains/get", &through).await["owner"], "account");
+    for action in ["delete", "rotate_dkim"] {
+        assert_eq!(code(&world, by, &format!("domains/{action}"), &through).await, "AccessDenied");
     }
+    assert_eq!(code(&world, by, "domains/get", &json!({"name": "shop.example"})).await, "DomainNotFound");
+    done(&world, by, "domains/delete", &json!({"name": "shop.example", "server": shop})).await;
+    done(&world, by, "domains/delete", &json!({"name": "acme.example"})).await;
+    assert!(names(&world, by, &json!({})).await.is_empty());
+    // One entry for each change, by the key that made it.
+    let audit = done(&world, by, "account/audit", &json!({"limit": 500})).await;
+    let of_domains: Vec<&str> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["operation"].as_str())
+        .filter(|name| name.starts_with("domains/"))
+        .collect();
+    assert_eq!(of_domains.len(), 5, "{of_domains:?}");
+}
 
-    async fn the_operator_names_whose_domain_it_is(engine: Engine) {
-        let (world, _dns) = start(engine);
-        let acme = customer(&world, "acme").await;
-        let operator = (OPERATOR, ready(&world, "operator_api_key"));
-        let missing = call(&world, operator, "domains/create", &json!({"name": "acme.example"})).await;
-        assert_eq!(missing["data"]["errors"][0]["pointer"], "/account", "{missing}");
-        let create = json!({"name": "acme.example", "account": acme.id, "idempotency_key": "one"});
-        let made = done(&world, operator, "domains/create", &create).await;
-        let again = call(&world, operator, "domains/create", &create).await;
-        assert_eq!((&again["data"], &again["flags"]["idempotent_replay"]), (&made, &json!(true)));
-        let other = json!({"name": "other.example", "account": acme.id, "idempotency_key": "one"});
-        assert_eq!(code(&world, operator, "domains/create", &other).await, "IdempotencyConflict");
-        let all = names(&world, operator, &json!({})).await;
-        assert!(all.contains(&"acme.example".to_owned()) && all.contains(&"example.test".to_owned()), "{all:?}");
-        assert_eq!(names(&world, operator, &json!({"account": acme.id})).await, ["acme.example"]);
-        done(&world, operator, "domains/delete", &json!({"name": "acme.example", "account": acme.id})).await;
-    }
+async fn the_operator_names_whose_domain_it_is(engine: Engine) {
+    let (world, _dns) = start(engine);
+    let acme = customer(&world, "acme").await;
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let missing = call(&world, operator, "domains/create", &json!({"name": "acme.example"})).await;
+    assert_eq!(missing["data"]["errors"][0]["pointer"], "/account", "{missing}");
+    let create = json!({"name": "acme.example", "account": acme.id, "idempotency_key": "one"});
+    let made = done(&world, operator, "domains/create", &create).await;
+    let again = call(&world, operator, "domains/create", &create).await;
+    assert_eq!((&again["data"], &again["flags"]["idempotent_replay"]), (&made, &json!(true)));
+    let other = json!({"name": "other.example", "account": acme.id, "idempotency_key": "one"});
+    assert_eq!(code(&world, operator, "domains/create", &other).await, "IdempotencyConflict");
+    let all = names(&world, operator, &json!({})).await;
+    assert!(all.contains(&"acme.example".to_owned()) && all.contains(&"example.test".to_owned()), "{all:?}");
+    assert_eq!(names(&world, operator, &json!({"account": acme.id})).await, ["acme.example"]);
+    done(&world, operator, "domains/delete", &json!({"name": "acme.example", "account": acme.id})).await;
+}
 
-    async fn foreign_keys_see_and_change_no_domain(engine: Engine) {
-        let (world, _dns) = start(engine);
-        let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
-        let by = (ACCOUNT, acme.key.as_str());
-        let server = &acme.servers[0];
-        done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
-        done(&world, by, "domains/create", &json!({"name": "shop.example", "server": server})).await;
-        let before = done(&world, by, "domains/list", &json!({})).await;
-        let strangers =
-            [(ACCOUNT, rival.key.as_str()), (SERVER, rival.server_keys[0].as_str()), (SERVER, acme.server_keys[1].as_str())];
-        for key in strangers {
-            for (body, expected) in [
-                (json!({"name": "acme.example", "account": acme.id}), "AccountNotFound"),
-                (json!({"name": "shop.example", "server": server}), "ServerNotFound"),
-            ] {
-                for action in ["create", "get", "verify", "rotate_dkim", "delete", "zone", "reports"] {
-                    let what = format!("domains/{action}");
-                    assert_eq!(code(&world, key, &what, &body).await, expected, "{key:?} {what} {body}");
-                    // As if it did not exist.
-                    let mut unknown = body.clone();
-                    for field in ["account", "server"] {
-                        if unknown.get(field).is_some() {
-                            unknown[field] = json!(999_999);
-                        }
+async fn foreign_keys_see_and_change_no_domain(engine: Engine) {
+    let (world, _dns) = start(engine);
+    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let by = (ACCOUNT, acme.key.as_str());
+    let server = &acme.servers[0];
+    done(&world, by, "domains/create", &json!({"name": "acme.example"})).await;
+    done(&world, by, "domains/create", &json!({"name": "shop.example", "server": server})).await;
+    let before = done(&world, by, "domains/list", &json!({})).await;
+    let strangers = [
+        (ACCOUNT, rival.key.as_str()),
+        (SERVER, rival.server_keys[0].as_str()),
+        (SERVER, acme.server_keys[1].as_str()),
+    ];
+    for key in strangers {
+        for (body, expected) in [
+            (json!({"name": "acme.example", "account": acme.id}), "AccountNotFound"),
+            (json!({"name": "shop.example", "server": server}), "ServerNotFound"),
+        ] {
+            for action in ["create", "get", "verify", "rotate_dkim", "delete", "zone", "reports"] {
+                let what = format!("domains/{action}");
+                assert_eq!(code(&world, key, &what, &body).await, expected, "{key:?} {what} {body}");
+                // As if it did not exist.
+                let mut unknown = body.clone();
+                for field in ["account", "server"] {
+                    if unknown.get(field).is_some() {
+                        unknown[field] = json!(999_999);
                     }
-                    assert_eq!(code(&world, key, &what, &unknown).await, expected, "{key:?} {what} {unknown}");
                 }
-                let mut listed = body.clone();
-                listed.as_object_mut().unwrap().remove("name");
-                assert_eq!(code(&world, key, "domains/list", &listed).await, expected);
+                assert_eq!(code(&world, key, &what, &unknown).await, expected, "{key:?} {what} {unknown}");
             }
+            let mut listed = body.clone();
+            listed.as_object_mut().unwrap().remove("name");
+            assert_eq!(code(&world, key, "domains/list", &listed).await, expected);
         }
-        for name in ["acme.example", "shop.example"] {
-            let body = json!({ "name": name });
-            assert_eq!(code(&world, (ACCOUNT, &rival.key), "domains/get", &body).await, "DomainNotFound");
-        }
-        assert!(names(&world, (ACCOUNT, &rival.key), &json!({})).await.is_empty());
-        assert_eq!(done(&world, by, "domains/list", &json!({})).await, before);
-        let read = json!({"account": acme.id, "name": "look", "scopes": ["read"]});
-        let operator = (OPERATOR, ready(&world, "operator_api_key"));
-        let reader = done(&world, operator, "account_keys/create", &read).await;
-        let reader = (ACCOUNT, reader["api_key"].as_str().unwrap());
-        assert_eq!(names(&world, reader, &json!({})).await.len(), 2);
-        assert_eq!(code(&world, reader, "domains/verify", &json!({"name": "acme.example"})).await, "AccessDenied");
     }
+    for name in ["acme.example", "shop.example"] {
+        let body = json!({ "name": name });
+        assert_eq!(code(&world, (ACCOUNT, &rival.key), "domains/get", &body).await, "DomainNotFound");
+    }
+    assert!(names(&world, (ACCOUNT, &rival.key), &json!({})).await.is_empty());
+    assert_eq!(done(&world, by, "domains/list", &json!({})).await, before);
+    let read = json!({"account": acme.id, "name": "look", "scopes": ["read"]});
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let reader = done(&world, operator, "account_keys/create", &read).await;
+    let reader = (ACCOUNT, reader["api_key"].as_str().unwrap());
+    assert_eq!(names(&world, reader, &json!({})).await.len(), 2);
+    assert_eq!(
+        code(&world, reader, "domains/verify", &json!({"name": "acme.example"})).await,
+        "AccessDenied"
+    );
 }

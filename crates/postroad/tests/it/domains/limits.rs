@@ -7,64 +7,71 @@ use postroad_testkit::dns_server::Failure;
 use serde_json::{Value, json};
 
 use super::start;
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
-both_engines! {
-    async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
-        let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
-        world.domains("create", &json!({"name": "one.example"})).await;
-        let answer = world.call("/api/v1/domains/create", &json!({"name": "two.example"})).await;
-        let message = "The server has 2 domains, the maximum; delete one first";
-        assert_eq!((&answer["data"]["code"], &answer["data"]["message"]), (&json!("TooManyDomains"), &json!(message)));
-        // What exists is said first.
-        assert_eq!(world.refused_domains("create", &json!({"name": "one.example"})).await, "DomainExists");
-        world.domains("delete", &json!({"name": "one.example"})).await;
-        world.domains("create", &json!({"name": "two.example"})).await;
-    }
+both_engines!(
+    a_server_has_no_more_domains_than_the_operator_allows,
+    the_limit_holds_for_calls_at_the_same_moment,
+    an_accounts_checks_leave_room_for_other_accounts
+);
 
-    async fn the_limit_holds_for_calls_at_the_same_moment(engine: Engine) {
-        let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
-        let create = async |number: usize| {
-            world.call("/api/v1/domains/create", &json!({"name": format!("d{number}.example")})).await
-        };
-        let answers: [Value; 4] = tokio::join!(create(0), create(1), create(2), create(3)).into();
-        let made = answers.iter().filter(|answer| answer["status"] == "success").count();
-        assert_eq!(made, 1, "there is room for one beside the domain of `dev`: {answers:#?}");
-        let refused = answers.iter().filter(|answer| answer["data"]["code"] == "TooManyDomains").count();
-        assert_eq!(refused, 3, "{answers:#?}");
-    }
+async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
+    let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
+    world.domains("create", &json!({"name": "one.example"})).await;
+    let answer = world.call("/api/v1/domains/create", &json!({"name": "two.example"})).await;
+    let message = "The server has 2 domains, the maximum; delete one first";
+    assert_eq!(
+        (&answer["data"]["code"], &answer["data"]["message"]),
+        (&json!("TooManyDomains"), &json!(message))
+    );
+    // What exists is said first.
+    assert_eq!(world.refused_domains("create", &json!({"name": "one.example"})).await, "DomainExists");
+    world.domains("delete", &json!({"name": "one.example"})).await;
+    world.domains("create", &json!({"name": "two.example"})).await;
+}
 
-    async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
-        let (world, dns) = start(engine);
-        world.admin(&["account", "create", "other"]);
-        world.admin(&["server", "create", "elsewhere", "--account", "other"]);
-        let made = world.admin(&["key", "create", "--server", "elsewhere"]);
-        let other = made["api_key"].as_str().unwrap();
-        for number in 0..5 {
-            world.domains("create", &json!({"name": format!("d{number}.example")})).await;
-        }
-        let answer = world.call_as(other, "/api/v1/domains/create", &json!({"name": "quick.example"})).await;
-        assert_eq!(answer["status"], "success", "{answer}");
-        silence(&dns);
-        let verify = async |number: usize| {
-            world.call("/api/v1/domains/verify", &json!({"name": format!("d{number}.example")})).await
-        };
-        let crowd = async {
-            // All five at once: one of them has to be told to come back.
-            let answers = tokio::join!(verify(0), verify(1), verify(2), verify(3), verify(4));
-            [answers.0, answers.1, answers.2, answers.3, answers.4]
-        };
-        let elsewhere = async {
-            let begun = Instant::now();
-            let answer = world.call_as(other, "/api/v1/domains/verify", &json!({"name": "quick.example"})).await;
-            (answer, begun.elapsed())
-        };
-        let (crowd, (checked, took)) = tokio::join!(crowd, elsewhere);
-        let busy = crowd.iter().filter(|answer| answer["data"]["code"] == "DomainsBusy").count();
-        assert_eq!(busy, 1, "{crowd:#?}");
-        assert_eq!(checked["status"], "success", "{checked}");
-        assert!(took < Duration::from_secs(5), "{took:?}");
+async fn the_limit_holds_for_calls_at_the_same_moment(engine: Engine) {
+    let world = World::start_with(engine, &[("POSTROAD_DOMAINS_PER_SERVER", "2")]);
+    let create = async |number: usize| {
+        world.call("/api/v1/domains/create", &json!({"name": format!("d{number}.example")})).await
+    };
+    let answers: [Value; 4] = tokio::join!(create(0), create(1), create(2), create(3)).into();
+    let made = answers.iter().filter(|answer| answer["status"] == "success").count();
+    assert_eq!(made, 1, "there is room for one beside the domain of `dev`: {answers:#?}");
+    let refused = answers.iter().filter(|answer| answer["data"]["code"] == "TooManyDomains").count();
+    assert_eq!(refused, 3, "{answers:#?}");
+}
+
+async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
+    let (world, dns) = start(engine);
+    world.admin(&["account", "create", "other"]);
+    world.admin(&["server", "create", "elsewhere", "--account", "other"]);
+    let made = world.admin(&["key", "create", "--server", "elsewhere"]);
+    let other = made["api_key"].as_str().unwrap();
+    for number in 0..5 {
+        world.domains("create", &json!({"name": format!("d{number}.example")})).await;
     }
+    let answer = world.call_as(other, "/api/v1/domains/create", &json!({"name": "quick.example"})).await;
+    assert_eq!(answer["status"], "success", "{answer}");
+    silence(&dns);
+    let verify = async |number: usize| {
+        world.call("/api/v1/domains/verify", &json!({"name": format!("d{number}.example")})).await
+    };
+    let crowd = async {
+        // All five at once: one of them has to be told to come back.
+        let answers = tokio::join!(verify(0), verify(1), verify(2), verify(3), verify(4));
+        [answers.0, answers.1, answers.2, answers.3, answers.4]
+    };
+    let elsewhere = async {
+        let begun = Instant::now();
+        let answer = world.call_as(other, "/api/v1/domains/verify", &json!({"name": "quick.example"})).await;
+        (answer, begun.elapsed())
+    };
+    let (crowd, (checked, took)) = tokio::join!(crowd, elsewhere);
+    let busy = crowd.iter().filter(|answer| answer["data"]["code"] == "DomainsBusy").count();
+    assert_eq!(busy, 1, "{crowd:#?}");
+    assert_eq!(checked["status"], "success", "{checked}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 fn silence(dns: &DnsServer) {

@@ -7,7 +7,7 @@ use postroad_testkit::dns_server::Failure;
 use postroad_testkit::{DnsServer, eventually};
 use serde_json::{Value, json};
 
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
 /// `postroad dev` sends from this machine.
 const OURS: &str = "ip4:127.0.0.1 ip6:::1";
@@ -409,18 +409,19 @@ async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenar
     .await;
 }
 
-both_engines! {
-    async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
-        let dns = DnsServer::start();
-        dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
-        let servers = dns.address().to_string();
-        let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &servers)]);
-        let other = world.domains("create", &json!({"name": "other.example"})).await;
-        let keys = other["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "dkim").unwrap();
-        let other_key = keys["value"].as_str().unwrap();
-        let scenarios = [spf_scenarios(), dkim_scenarios(), dmarc_scenarios()].into_iter().flatten();
-        // An account may make as many at a time.
-        let checks = scenarios.map(|scenario| check(&world, &dns, other_key, scenario));
-        stream::iter(checks).buffer_unordered(4).collect::<Vec<()>>().await;
-    }
+both_engines!(each_scenario_has_its_status_and_its_hint);
+
+async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
+    let dns = DnsServer::start();
+    dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
+    let servers = dns.address().to_string();
+    let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &servers)]);
+    let other = world.domains("create", &json!({"name": "other.example"})).await;
+    let keys =
+        other["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "dkim").unwrap();
+    let other_key = keys["value"].as_str().unwrap();
+    let scenarios = [spf_scenarios(), dkim_scenarios(), dmarc_scenarios()].into_iter().flatten();
+    // An account may make as many at a time.
+    let checks = scenarios.map(|scenario| check(&world, &dns, other_key, scenario));
+    stream::iter(checks).buffer_unordered(4).collect::<Vec<()>>().await;
 }

@@ -4,7 +4,7 @@ use postroad_model::EventKind;
 use serde_json::json;
 
 use super::{mail_back, sent};
-use crate::world::{both_engines, good_but};
+use crate::world::{World, both_engines, good_but};
 
 fn complaint(recipient: &str) -> String {
     format!(
@@ -15,20 +15,20 @@ fn complaint(recipient: &str) -> String {
     )
 }
 
-both_engines! {
-    async fn a_complaint_suppresses_and_the_next_message_is_held(world: World) {
-        let mut world = world;
-        let sent = sent(&world, "angry@example.com").await;
-        for _ in 0..2 {
-            let reply = mail_back(&world, &sent.return_path, &complaint("angry@example.com")).await;
-            assert_eq!(reply, "250 2.0.0 OK");
-        }
-        assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
-        let next = world.accepted_id(&good_but(json!({"to": [sent.recipient]}))).await;
-        let held = world.until_status(next, "Held").await;
-        assert!(held[0]["details"].as_str().unwrap().contains("complaint"), "{held:?}");
-        let events = world.events_at_the_end(sent.id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
-        assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Complained]);
+both_engines!(a_complaint_suppresses_and_the_next_message_is_held);
+
+async fn a_complaint_suppresses_and_the_next_message_is_held(world: World) {
+    let mut world = world;
+    let sent = sent(&world, "angry@example.com").await;
+    for _ in 0..2 {
+        let reply = mail_back(&world, &sent.return_path, &complaint("angry@example.com")).await;
+        assert_eq!(reply, "250 2.0.0 OK");
     }
+    assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
+    let next = world.accepted_id(&good_but(json!({"to": [sent.recipient]}))).await;
+    let held = world.until_status(next, "Held").await;
+    assert!(held[0]["details"].as_str().unwrap().contains("complaint"), "{held:?}");
+    let events = world.events_at_the_end(sent.id).await;
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Complained]);
 }

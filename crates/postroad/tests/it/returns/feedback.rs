@@ -52,81 +52,86 @@ fn without_header(raw: &str, name: &str) -> String {
     lines.collect()
 }
 
-both_engines! {
-    async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
-        let mut messages = Vec::new();
-        for name in ["yahoo", "microsoft", "comcast", "path", "alias"] {
-            messages.push(received(&world, &format!("{name}@example.com")).await);
-        }
-        let host = host(&messages[0]).to_owned();
-        let raw = |at: usize| messages[at].raw.clone();
-        let recipient = |at: usize| messages[at].sent.recipient.clone();
-        let path = &messages[3].sent.return_path;
-        // A receiver that drops the headers it does not know, but notes the envelope.
-        let noted = format!("Return-Path: <{path}>\r\n{}", without_header(&raw(3), "X-Postroad-Id"));
-        for (at, to, text) in [
-            (0, format!("fbl@{host}"), yahoo(&raw(0), &messages[0].sent.return_path, &recipient(0))),
-            (1, format!("fbl@rp.{host}"), microsoft(&raw(1), &recipient(1))),
-            (2, format!("FBL@{host}"), comcast(&raw(2), &recipient(2))),
-            (3, "fbl@rp.customer.example".to_owned(), headers_of(&noted)),
-        ] {
-            assert_eq!(report(&world, &to, &text).await, TAKEN, "{to}\n{text}");
-            assert_eq!(next_status(&world, &recipient(at)).await, "Held", "{text}");
-        }
-        assert_eq!(next_status(&world, &recipient(4)).await, "Sent");
-        assert_eq!(world.expanded(messages[0].sent.id).await["status"]["status"], "Sent");
-    }
+both_engines!(
+    each_receivers_form_suppresses_its_own_recipient_only,
+    forged_complaints_suppress_nobody,
+    what_is_no_complaint_is_refused_at_an_address_for_complaints
+);
 
-    async fn forged_complaints_suppress_nobody(world: World) {
-        let victim = received(&world, "victim@example.com").await;
-        let own = received(&world, "attacker@example.net").await;
-        let fbl = format!("fbl@{}", host(&victim));
-        let address = victim.sent.recipient.as_str();
-        let id = victim.sent.return_path.split('@').next().unwrap();
-        let mut wrong_id = id.to_owned();
-        let last = wrong_id.pop().unwrap();
-        wrong_id.push(if last == 'a' { 'b' } else { 'a' });
-        let unsigned = without_header(&victim.raw, "X-Postroad-Id");
-        let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
-        let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
-        for original in [
-            // Who the message was for and its Message-ID are known to others.
-            unsigned.clone(),
-            format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
-            format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),
-            format!("X-Postroad-Id: {id}x\r\n{unsigned}"),
-            format!("X-Postroad-Id: {}\r\n{unsigned}", "x".repeat(900)),
-            // The identifier counts in the header of the enclosed message, not in what it quotes.
-            format!("{head}\r\n\r\nX-Postroad-Id: {id}\r\n{body}"),
-        ] {
-            assert_eq!(report(&world, &fbl, &yahoo(&original, &wrong_path, address)).await, FOREIGN);
-            assert_eq!(report(&world, &fbl, &microsoft(&original, address)).await, FOREIGN);
-        }
-        let outside = format!("X-Postroad-Id: {id}\r\n{}", microsoft(&unsigned, address));
-        assert_eq!(report(&world, &fbl, &outside).await, FOREIGN);
-        // One who was sent a message can complain about it, and suppresses nobody else by naming others.
-        let named = own.raw.replace("attacker@example.net", address);
-        assert_eq!(report(&world, &fbl, &yahoo(&named, &wrong_path, address)).await, TAKEN);
-        assert_eq!(next_status(&world, address).await, "Sent");
-        assert_eq!(next_status(&world, "attacker@example.net").await, "Held");
+async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
+    let mut messages = Vec::new();
+    for name in ["yahoo", "microsoft", "comcast", "path", "alias"] {
+        messages.push(received(&world, &format!("{name}@example.com")).await);
     }
+    let host = host(&messages[0]).to_owned();
+    let raw = |at: usize| messages[at].raw.clone();
+    let recipient = |at: usize| messages[at].sent.recipient.clone();
+    let path = &messages[3].sent.return_path;
+    // A receiver that drops the headers it does not know, but notes the envelope.
+    let noted = format!("Return-Path: <{path}>\r\n{}", without_header(&raw(3), "X-Postroad-Id"));
+    for (at, to, text) in [
+        (0, format!("fbl@{host}"), yahoo(&raw(0), &messages[0].sent.return_path, &recipient(0))),
+        (1, format!("fbl@rp.{host}"), microsoft(&raw(1), &recipient(1))),
+        (2, format!("FBL@{host}"), comcast(&raw(2), &recipient(2))),
+        (3, "fbl@rp.customer.example".to_owned(), headers_of(&noted)),
+    ] {
+        assert_eq!(report(&world, &to, &text).await, TAKEN, "{to}\n{text}");
+        assert_eq!(next_status(&world, &recipient(at)).await, "Held", "{text}");
+    }
+    assert_eq!(next_status(&world, &recipient(4)).await, "Sent");
+    assert_eq!(world.expanded(messages[0].sent.id).await["status"]["status"], "Sent");
+}
 
-    async fn what_is_no_complaint_is_refused_at_an_address_for_complaints(world: World) {
-        let known = received(&world, "jo@example.com").await;
-        let fbl = format!("fbl@{}", host(&known));
-        let letter = "From: a@b.example\r\nTo: fbl\r\nSubject: Hello\r\n\r\nIs anybody there?\r\n";
-        assert_eq!(report(&world, &fbl, letter).await, "554 5.6.0 There is no report in the message");
-        let not_spam = yahoo(&known.raw, &known.sent.return_path, "jo@example.com").replace("abuse\r\n", "not-spam\r\n");
-        assert_eq!(report(&world, &fbl, &not_spam).await, TAKEN);
-        assert_eq!(next_status(&world, "jo@example.com").await, "Sent");
-        for name in ["postmaster", "abuse", "Abuse"] {
-            let reply = report(&world, &format!("{name}@{}", host(&known)), letter).await;
-            assert!(reply.starts_with("550 5.1.1 Nobody reads mail to this address"), "{reply}");
-        }
-        let complaint = yahoo(&known.raw, &known.sent.return_path, "jo@example.com");
-        assert_eq!(report(&world, &format!("abuse@{}", host(&known)), &complaint).await, TAKEN);
-        assert_eq!(next_status(&world, "jo@example.com").await, "Held");
+async fn forged_complaints_suppress_nobody(world: World) {
+    let victim = received(&world, "victim@example.com").await;
+    let own = received(&world, "attacker@example.net").await;
+    let fbl = format!("fbl@{}", host(&victim));
+    let address = victim.sent.recipient.as_str();
+    let id = victim.sent.return_path.split('@').next().unwrap();
+    let mut wrong_id = id.to_owned();
+    let last = wrong_id.pop().unwrap();
+    wrong_id.push(if last == 'a' { 'b' } else { 'a' });
+    let unsigned = without_header(&victim.raw, "X-Postroad-Id");
+    let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
+    let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
+    for original in [
+        // Who the message was for and its Message-ID are known to others.
+        unsigned.clone(),
+        format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
+        format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),
+        format!("X-Postroad-Id: {id}x\r\n{unsigned}"),
+        format!("X-Postroad-Id: {}\r\n{unsigned}", "x".repeat(900)),
+        // The identifier counts in the header of the enclosed message, not in what it quotes.
+        format!("{head}\r\n\r\nX-Postroad-Id: {id}\r\n{body}"),
+    ] {
+        assert_eq!(report(&world, &fbl, &yahoo(&original, &wrong_path, address)).await, FOREIGN);
+        assert_eq!(report(&world, &fbl, &microsoft(&original, address)).await, FOREIGN);
     }
+    let outside = format!("X-Postroad-Id: {id}\r\n{}", microsoft(&unsigned, address));
+    assert_eq!(report(&world, &fbl, &outside).await, FOREIGN);
+    // One who was sent a message can complain about it, and suppresses nobody else by naming others.
+    let named = own.raw.replace("attacker@example.net", address);
+    assert_eq!(report(&world, &fbl, &yahoo(&named, &wrong_path, address)).await, TAKEN);
+    assert_eq!(next_status(&world, address).await, "Sent");
+    assert_eq!(next_status(&world, "attacker@example.net").await, "Held");
+}
+
+async fn what_is_no_complaint_is_refused_at_an_address_for_complaints(world: World) {
+    let known = received(&world, "jo@example.com").await;
+    let fbl = format!("fbl@{}", host(&known));
+    let letter = "From: a@b.example\r\nTo: fbl\r\nSubject: Hello\r\n\r\nIs anybody there?\r\n";
+    assert_eq!(report(&world, &fbl, letter).await, "554 5.6.0 There is no report in the message");
+    let not_spam =
+        yahoo(&known.raw, &known.sent.return_path, "jo@example.com").replace("abuse\r\n", "not-spam\r\n");
+    assert_eq!(report(&world, &fbl, &not_spam).await, TAKEN);
+    assert_eq!(next_status(&world, "jo@example.com").await, "Sent");
+    for name in ["postmaster", "abuse", "Abuse"] {
+        let reply = report(&world, &format!("{name}@{}", host(&known)), letter).await;
+        assert!(reply.starts_with("550 5.1.1 Nobody reads mail to this address"), "{reply}");
+    }
+    let complaint = yahoo(&known.raw, &known.sent.return_path, "jo@example.com");
+    assert_eq!(report(&world, &format!("abuse@{}", host(&known)), &complaint).await, TAKEN);
+    assert_eq!(next_status(&world, "jo@example.com").await, "Held");
 }
 
 async fn configured_addresses_take_complaints(engine: Engine) {

@@ -34,50 +34,55 @@ fn with_operator(engine: Engine) -> World {
     World::start_with(engine, &[("POSTROAD_FEEDBACK_FORWARD_TO", OPERATOR)])
 }
 
-both_engines! {
-    async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
-        let world = with_operator(engine);
-        assert_eq!(write(&world, "postmaster@postroad.localhost", LETTER).await, "250 2.0.0 OK");
-        let wait = format!("/dev/messages/wait?to={OPERATOR}&timeout=20");
-        assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
-        let (mail_from, raw) = mailbox(&world).await.remove(0);
-        assert_eq!(mail_from, "", "nobody bounces it");
-        assert!(raw.contains("Delivered-To: postmaster@postroad.localhost\r\n"), "{raw}");
-        assert!(raw.contains(LETTER), "{raw}");
+both_engines!(
+    letters_to_the_postmaster_reach_the_operator_once,
+    complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded
+);
 
-        // A mailbox that sends it back ends the loop.
-        let reply = write(&world, "Postmaster@postroad.localhost", &raw).await;
-        assert_eq!(reply, "554 5.4.6 The message is in a mail loop");
-        // Any other address is still none of ours.
-        assert!(write(&world, "webmaster@postroad.localhost", LETTER).await.starts_with("550 5.7.1 "));
-    }
+async fn letters_to_the_postmaster_reach_the_operator_once(engine: Engine) {
+    let world = with_operator(engine);
+    assert_eq!(write(&world, "postmaster@postroad.localhost", LETTER).await, "250 2.0.0 OK");
+    let wait = format!("/dev/messages/wait?to={OPERATOR}&timeout=20");
+    assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
+    let (mail_from, raw) = mailbox(&world).await.remove(0);
+    assert_eq!(mail_from, "", "nobody bounces it");
+    assert!(raw.contains("Delivered-To: postmaster@postroad.localhost\r\n"), "{raw}");
+    assert!(raw.contains(LETTER), "{raw}");
 
-    async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(engine: Engine) {
-        let world = with_operator(engine);
-        let angry = sent(&world, "angry@example.com").await;
-        let caught = world.client.get("/dev/messages/wait?to=angry@example.com&timeout=20").await.unwrap();
-        let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
-        let raw = String::from_utf8(raw.body.to_vec()).unwrap();
-        // A person who encloses the message wants an answer; it is not a complaint of a feedback loop.
-        let enclosed = format!(
-            "From: ann@stranger.example\r\nSubject: What is this?\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n\
+    // A mailbox that sends it back ends the loop.
+    let reply = write(&world, "Postmaster@postroad.localhost", &raw).await;
+    assert_eq!(reply, "554 5.4.6 The message is in a mail loop");
+    // Any other address is still none of ours.
+    assert!(write(&world, "webmaster@postroad.localhost", LETTER).await.starts_with("550 5.7.1 "));
+}
+
+async fn complaints_to_abuse_take_effect_and_letters_about_mail_are_forwarded(engine: Engine) {
+    let world = with_operator(engine);
+    let angry = sent(&world, "angry@example.com").await;
+    let caught = world.client.get("/dev/messages/wait?to=angry@example.com&timeout=20").await.unwrap();
+    let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
+    let raw = String::from_utf8(raw.body.to_vec()).unwrap();
+    // A person who encloses the message wants an answer; it is not a complaint of a feedback loop.
+    let enclosed = format!(
+        "From: ann@stranger.example\r\nSubject: What is this?\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n\
              Please explain.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{raw}\r\n--b--\r\n"
-        );
-        assert_eq!(write(&world, "abuse@postroad.localhost", &enclosed).await, "250 2.0.0 OK");
-        let foreign = yahoo("From: x@else.example\r\n\r\nBuy!\r\n", "x@else.example", "angry@example.com");
-        assert_eq!(write(&world, "abuse@rp.postroad.localhost", &foreign).await, "250 2.0.0 OK");
-        let wait = format!("/dev/messages/wait?to={OPERATOR}&subject=FW: Your order&timeout=20").replace(' ', "%20");
-        assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
-        let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
-        world.until_status(next, "Sent").await;
+    );
+    assert_eq!(write(&world, "abuse@postroad.localhost", &enclosed).await, "250 2.0.0 OK");
+    let foreign = yahoo("From: x@else.example\r\n\r\nBuy!\r\n", "x@else.example", "angry@example.com");
+    assert_eq!(write(&world, "abuse@rp.postroad.localhost", &foreign).await, "250 2.0.0 OK");
+    let wait =
+        format!("/dev/messages/wait?to={OPERATOR}&subject=FW: Your order&timeout=20").replace(' ', "%20");
+    assert_eq!(world.client.get(&wait).await.unwrap().status, 200);
+    let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
+    world.until_status(next, "Sent").await;
 
-        let complaint = yahoo(&raw, &angry.return_path, "angry@example.com");
-        assert_eq!(write(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
-        let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
-        world.until_status(next, "Held").await;
-        let subjects: Vec<usize> = mailbox(&world).await.iter().map(|(_, raw)| raw.matches("Delivered-To: ").count()).collect();
-        assert_eq!(subjects, [1, 1], "the letter and the foreign report");
-    }
+    let complaint = yahoo(&raw, &angry.return_path, "angry@example.com");
+    assert_eq!(write(&world, "abuse@postroad.localhost", &complaint).await, "250 2.0.0 OK");
+    let next = world.accepted_id(&good_but(json!({"to": ["angry@example.com"]}))).await;
+    world.until_status(next, "Held").await;
+    let subjects: Vec<usize> =
+        mailbox(&world).await.iter().map(|(_, raw)| raw.matches("Delivered-To: ").count()).collect();
+    assert_eq!(subjects, [1, 1], "the letter and the foreign report");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 use postroad_testkit::SmtpClient;
 
 use super::{bounce_listener, mail_back, notification, sent};
-use crate::world::both_engines;
+use crate::world::{World, both_engines};
 
 const REFUSED: &str = "550 5.7.1 No mail is taken for this address, and none is relayed";
 
@@ -14,76 +14,76 @@ fn changed(return_path: &str, at: usize) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-both_engines! {
-    async fn one_changed_character_of_the_mac_is_refused(world: World) {
-        let sent = sent(&world, "jo@example.com").await;
-        let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
-        let local_part = sent.return_path.find('@').unwrap();
-        for at in [0, local_part - 16, local_part - 8, local_part - 1] {
-            assert_eq!(mail_back(&world, &changed(&sent.return_path, at), &text).await, REFUSED, "{at}");
-        }
-        assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
-        // Relays change letter case.
-        let shouted = sent.return_path.to_ascii_uppercase();
-        assert_eq!(mail_back(&world, &shouted, &text).await, "250 2.0.0 OK");
-        assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
-    }
+both_engines!(one_changed_character_of_the_mac_is_refused, nothing_is_relayed, there_is_tls_but_no_auth);
 
-    async fn nothing_is_relayed(world: World) {
-        let sent = sent(&world, "jo@example.com").await;
-        let (local_part, domain) = sent.return_path.split_once('@').unwrap();
-        let mut client = SmtpClient::connect(bounce_listener(&world)).await;
-        for tried in [
-            "victim@example.net".to_owned(),
-            format!("victim@{domain}"),
-            format!("victim%example.net@{domain}"),
-            format!("example.net!victim@{domain}"),
-            format!("\"victim@example.net\"@{domain}"),
-            format!("\"{}\"@{domain}", sent.return_path),
-            format!("{local_part}%{domain}@{domain}"),
-            format!("{}@{domain}", sent.return_path.replace('@', "%")),
-            format!("{local_part}+tag@{domain}"),
-            format!("{local_part}@example.net"),
-            format!("{local_part}@{}", domain.strip_prefix("rp.").unwrap()),
-            format!("{local_part}@sub.{domain}"),
-            format!("{local_part}@x{domain}"),
-            format!("{local_part}@[127.0.0.1]"),
-            format!("@{domain}:victim@example.net"),
-            format!("@example.net:{}", sent.return_path),
-            local_part.to_owned(),
-        ] {
-            for from in ["", "shop@example.test", sent.return_path.as_str()] {
-                assert!(client.say(&format!("MAIL FROM:<{from}>")).await.starts_with("250 "));
-                let reply = client.say(&format!("RCPT TO:<{tried}>")).await;
-                assert!(reply.starts_with('5'), "{tried}: {reply}");
-                assert!(client.say("DATA").await.starts_with("554 "), "{tried}");
-                client.say("RSET").await;
-            }
-        }
-        // A name for bounces as customers have it, but not of the domain that this message is from.
-        let foreign = format!("{local_part}@{domain}.example.net");
-        let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
-        let refused = mail_back(&world, &foreign, &text).await;
-        assert!(refused.starts_with("550 "), "{refused}");
-        assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
-        // One good recipient does not carry another in.
-        assert!(client.say("MAIL FROM:<>").await.starts_with("250 "));
-        assert!(client.say(&format!("RCPT TO:<{}>", sent.return_path)).await.starts_with("250 "));
-        assert_eq!(client.say("RCPT TO:<victim@example.net>").await, REFUSED);
+async fn one_changed_character_of_the_mac_is_refused(world: World) {
+    let sent = sent(&world, "jo@example.com").await;
+    let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
+    let local_part = sent.return_path.find('@').unwrap();
+    for at in [0, local_part - 16, local_part - 8, local_part - 1] {
+        assert_eq!(mail_back(&world, &changed(&sent.return_path, at), &text).await, REFUSED, "{at}");
     }
+    assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
+    // Relays change letter case.
+    let shouted = sent.return_path.to_ascii_uppercase();
+    assert_eq!(mail_back(&world, &shouted, &text).await, "250 2.0.0 OK");
+    assert_eq!(world.expanded(sent.id).await["status"]["status"], "Bounced");
+}
 
-    async fn there_is_tls_but_no_auth(world: World) {
-        let sent = sent(&world, "jo@example.com").await;
-        let mut client = SmtpClient::connect(bounce_listener(&world)).await;
-        let greeting = client.say("EHLO mx.example.net").await;
-        assert!(greeting.contains("STARTTLS") && greeting.contains("SIZE 10485760"), "{greeting}");
-        assert!(!greeting.contains("AUTH") && !greeting.contains("DSN"), "{greeting}");
-        assert!(client.say("AUTH PLAIN AGEAYg==").await.starts_with('5'));
-        assert!(client.say("MAIL FROM:<> SIZE=10485761").await.starts_with("552 5.3.4 "));
-        let mut client = SmtpClient::connect_starttls(bounce_listener(&world)).await;
-        assert!(!client.say("EHLO mx.example.net").await.contains("AUTH"));
-        let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
-        assert_eq!(client.deliver("daemon@mx.example.net", &[&sent.return_path], &text).await, "250 2.0.0 OK");
-        world.until_status(sent.id, "Bounced").await;
+async fn nothing_is_relayed(world: World) {
+    let sent = sent(&world, "jo@example.com").await;
+    let (local_part, domain) = sent.return_path.split_once('@').unwrap();
+    let mut client = SmtpClient::connect(bounce_listener(&world)).await;
+    for tried in [
+        "victim@example.net".to_owned(),
+        format!("victim@{domain}"),
+        format!("victim%example.net@{domain}"),
+        format!("example.net!victim@{domain}"),
+        format!("\"victim@example.net\"@{domain}"),
+        format!("\"{}\"@{domain}", sent.return_path),
+        format!("{local_part}%{domain}@{domain}"),
+        format!("{}@{domain}", sent.return_path.replace('@', "%")),
+        format!("{local_part}+tag@{domain}"),
+        format!("{local_part}@example.net"),
+        format!("{local_part}@{}", domain.strip_prefix("rp.").unwrap()),
+        format!("{local_part}@sub.{domain}"),
+        format!("{local_part}@x{domain}"),
+        format!("{local_part}@[127.0.0.1]"),
+        format!("@{domain}:victim@example.net"),
+        format!("@example.net:{}", sent.return_path),
+        local_part.to_owned(),
+    ] {
+        for from in ["", "shop@example.test", sent.return_path.as_str()] {
+            assert!(client.say(&format!("MAIL FROM:<{from}>")).await.starts_with("250 "));
+            let reply = client.say(&format!("RCPT TO:<{tried}>")).await;
+            assert!(reply.starts_with('5'), "{tried}: {reply}");
+            assert!(client.say("DATA").await.starts_with("554 "), "{tried}");
+            client.say("RSET").await;
+        }
     }
+    // A name for bounces as customers have it, but not of the domain that this message is from.
+    let foreign = format!("{local_part}@{domain}.example.net");
+    let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
+    let refused = mail_back(&world, &foreign, &text).await;
+    assert!(refused.starts_with("550 "), "{refused}");
+    assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
+    // One good recipient does not carry another in.
+    assert!(client.say("MAIL FROM:<>").await.starts_with("250 "));
+    assert!(client.say(&format!("RCPT TO:<{}>", sent.return_path)).await.starts_with("250 "));
+    assert_eq!(client.say("RCPT TO:<victim@example.net>").await, REFUSED);
+}
+
+async fn there_is_tls_but_no_auth(world: World) {
+    let sent = sent(&world, "jo@example.com").await;
+    let mut client = SmtpClient::connect(bounce_listener(&world)).await;
+    let greeting = client.say("EHLO mx.example.net").await;
+    assert!(greeting.contains("STARTTLS") && greeting.contains("SIZE 10485760"), "{greeting}");
+    assert!(!greeting.contains("AUTH") && !greeting.contains("DSN"), "{greeting}");
+    assert!(client.say("AUTH PLAIN AGEAYg==").await.starts_with('5'));
+    assert!(client.say("MAIL FROM:<> SIZE=10485761").await.starts_with("552 5.3.4 "));
+    let mut client = SmtpClient::connect_starttls(bounce_listener(&world)).await;
+    assert!(!client.say("EHLO mx.example.net").await.contains("AUTH"));
+    let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
+    assert_eq!(client.deliver("daemon@mx.example.net", &[&sent.return_path], &text).await, "250 2.0.0 OK");
+    world.until_status(sent.id, "Bounced").await;
 }

@@ -65,113 +65,132 @@ async fn address(world: &World, local_part: &str) -> String {
     format!("{local_part}@{}", sent.return_path.split_once('@').unwrap().1)
 }
 
-both_engines! {
-    async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
-        let to = address(&world, "dmarc-reports").await;
-        for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("other.example", 3, 7, 7)] {
-            mail_back(&world, &to, &report(text.as_bytes())).await;
-        }
-        let tls_to = to.replace("dmarc", "tls");
-        assert_eq!(mail_back(&world, &tls_to, &report(tls("example.test").as_bytes())).await, OK);
-        let all = json!({"name": "example.test", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
-        let reports = world.domains("reports", &all).await;
-        let row = |address: &str, messages: u64, dkim_passed: u64, failed: u64| {
-            json!({"address": address, "messages": messages, "dkim_passed": dkim_passed, "spf_passed": 0, "failed": failed})
-        };
-        assert_eq!(
-            reports["dmarc"],
-            json!({
-                "reports": 2, "messages": 17, "passed": 15, "failed": 2, "quarantined": 0, "rejected": 0,
-                "sources": [row("192.0.2.1", 15, 15, 0), row("198.51.100.7", 2, 0, 2)], "sources_left_out": 0,
-            })
-        );
-        assert_eq!(
-            reports["tls"],
-            json!({
-                "reports": 1, "sessions": 104, "successful": 100, "failed": 4, "failures": {"certificate-expired": 4},
-            })
-        );
-        let shown = world.admin(&["domain", "reports", "example.test", "--from", "2025-11-01T00:00:00Z"]);
-        assert_eq!((&shown["dmarc"]["messages"], &shown["tls"]["sessions"]), (&json!(17), &json!(104)));
-        let before = json!({"name": "example.test", "from": "2024-11-01T00:00:00Z", "to": "2025-01-01T00:00:00Z"});
-        assert_eq!(world.domains("reports", &before).await["dmarc"]["reports"], 0);
+both_engines!(
+    a_verified_domains_reports_are_summed_up_for_its_server,
+    a_domain_below_the_policy_gets_its_own_part,
+    reports_are_summed_up_by_domain,
+    a_report_cannot_send_escapes_to_the_terminal,
+    bombs_and_strangers_are_refused
+);
 
-        world.domains("create", &json!({"name": "other.example"})).await;
-        let refused = world.refused_domains("reports", &json!({"name": "other.example"})).await;
-        assert_eq!(refused, "DomainNotVerified", "anybody can add a domain");
-        assert_eq!(world.refused_domains("reports", &json!({"name": "unknown.example"})).await, "DomainNotFound");
-        let wrong = json!({"name": "example.test", "from": "yesterday"});
-        assert_eq!(world.refused_domains("reports", &wrong).await, "ValidationError");
-        let zone = world.domains("zone", &json!({"name": "other.example"})).await;
-        assert!(zone["zone"].as_str().unwrap().contains("._domainkey.other.example. 3600 IN TXT \"v=DKIM1"), "{zone}");
+async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
+    let to = address(&world, "dmarc-reports").await;
+    for text in
+        [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("other.example", 3, 7, 7)]
+    {
+        mail_back(&world, &to, &report(text.as_bytes())).await;
     }
+    let tls_to = to.replace("dmarc", "tls");
+    assert_eq!(mail_back(&world, &tls_to, &report(tls("example.test").as_bytes())).await, OK);
+    let all = json!({"name": "example.test", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
+    let reports = world.domains("reports", &all).await;
+    let row = |address: &str, messages: u64, dkim_passed: u64, failed: u64| json!({"address": address, "messages": messages, "dkim_passed": dkim_passed, "spf_passed": 0, "failed": failed});
+    assert_eq!(
+        reports["dmarc"],
+        json!({
+            "reports": 2, "messages": 17, "passed": 15, "failed": 2, "quarantined": 0, "rejected": 0,
+            "sources": [row("192.0.2.1", 15, 15, 0), row("198.51.100.7", 2, 0, 2)], "sources_left_out": 0,
+        })
+    );
+    assert_eq!(
+        reports["tls"],
+        json!({
+            "reports": 1, "sessions": 104, "successful": 100, "failed": 4, "failures": {"certificate-expired": 4},
+        })
+    );
+    let shown = world.admin(&["domain", "reports", "example.test", "--from", "2025-11-01T00:00:00Z"]);
+    assert_eq!((&shown["dmarc"]["messages"], &shown["tls"]["sessions"]), (&json!(17), &json!(104)));
+    let before =
+        json!({"name": "example.test", "from": "2024-11-01T00:00:00Z", "to": "2025-01-01T00:00:00Z"});
+    assert_eq!(world.domains("reports", &before).await["dmarc"]["reports"], 0);
 
-    // Receivers judge by the policy of the organisational domain and name the domain that the mail came from.
-    async fn a_domain_below_the_policy_gets_its_own_part(world: World) {
-        let to = address(&world, "dmarc-reports").await;
-        world.domains("create", &json!({"name": "news.shop.example"})).await;
-        world.admin(&["domain", "set-verified", "news.shop.example", "--server", "dev"]);
-        let from = |name: &str| format!("</row><identifiers><header_from>{name}</header_from></identifiers></record>");
-        let text = dmarc("shop.example", 1, 10, 2).replacen("</row></record>", &from("News.shop.example"), 1);
-        let text = text.replacen("</row></record>", &from("stranger.example"), 1);
+    world.domains("create", &json!({"name": "other.example"})).await;
+    let refused = world.refused_domains("reports", &json!({"name": "other.example"})).await;
+    assert_eq!(refused, "DomainNotVerified", "anybody can add a domain");
+    assert_eq!(world.refused_domains("reports", &json!({"name": "unknown.example"})).await, "DomainNotFound");
+    let wrong = json!({"name": "example.test", "from": "yesterday"});
+    assert_eq!(world.refused_domains("reports", &wrong).await, "ValidationError");
+    let zone = world.domains("zone", &json!({"name": "other.example"})).await;
+    assert!(
+        zone["zone"].as_str().unwrap().contains("._domainkey.other.example. 3600 IN TXT \"v=DKIM1"),
+        "{zone}"
+    );
+}
+
+// Receivers judge by the policy of the organisational domain and name the domain that the mail came from.
+async fn a_domain_below_the_policy_gets_its_own_part(world: World) {
+    let to = address(&world, "dmarc-reports").await;
+    world.domains("create", &json!({"name": "news.shop.example"})).await;
+    world.admin(&["domain", "set-verified", "news.shop.example", "--server", "dev"]);
+    let from =
+        |name: &str| format!("</row><identifiers><header_from>{name}</header_from></identifiers></record>");
+    let text = dmarc("shop.example", 1, 10, 2).replacen("</row></record>", &from("News.shop.example"), 1);
+    let text = text.replacen("</row></record>", &from("stranger.example"), 1);
+    assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+    let all =
+        json!({"name": "news.shop.example", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
+    let reports = world.domains("reports", &all).await;
+    assert_eq!((&reports["dmarc"]["messages"], &reports["dmarc"]["passed"]), (&json!(10), &json!(10)));
+    // Names below our own host that nobody has are no domains of ours.
+    let own = to.split_once('@').unwrap().1;
+    let made_up = report(tls(&format!("x1.{own}")).as_bytes());
+    assert!(mail_back(&world, &to.replace("dmarc", "tls"), &made_up).await.starts_with("550 5.7.1 "));
+    let known: Vec<String> =
+        world.admin(&["reports"]).as_array().unwrap().iter().map(|sum| sum["domain"].to_string()).collect();
+    assert_eq!(known, ["\"news.shop.example\""]);
+}
+
+async fn reports_are_summed_up_by_domain(world: World) {
+    let to = address(&world, "DMARC-Reports").await;
+    for text in
+        [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)]
+    {
         assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
-        let all = json!({"name": "news.shop.example", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
-        let reports = world.domains("reports", &all).await;
-        assert_eq!((&reports["dmarc"]["messages"], &reports["dmarc"]["passed"]), (&json!(10), &json!(10)));
-        // Names below our own host that nobody has are no domains of ours.
-        let own = to.split_once('@').unwrap().1;
-        let made_up = report(tls(&format!("x1.{own}")).as_bytes());
-        assert!(mail_back(&world, &to.replace("dmarc", "tls"), &made_up).await.starts_with("550 5.7.1 "));
-        let known: Vec<String> =
-            world.admin(&["reports"]).as_array().unwrap().iter().map(|sum| sum["domain"].to_string()).collect();
-        assert_eq!(known, ["\"news.shop.example\""]);
     }
-
-    async fn reports_are_summed_up_by_domain(world: World) {
-        let to = address(&world, "DMARC-Reports").await;
-        for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)] {
-            assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
-        }
-        let own = to.split_once('@').unwrap().1;
-        assert_eq!(mail_back(&world, &to.replace("DMARC", "tls"), &report(tls(own).as_bytes())).await, OK);
-        let sums = world.admin(&["reports"]);
-        let of = |domain: &str| sums.as_array().unwrap().iter().find(|sum| sum["domain"] == domain).unwrap().clone();
-        let sum = of("example.test");
-        assert_eq!((&sum["kind"], &sum["reports"]), (&json!("dmarc"), &json!(2)));
-        assert_eq!((&sum["messages"], &sum["passed"], &sum["failed"]), (&json!(17), &json!(15), &json!(2)));
-        let sum = of(own);
-        assert_eq!((&sum["kind"], &sum["sessions"], &sum["failed"]), (&json!("tls"), &json!(104), &json!(4)));
-        let shown = world.admin(&["reports", "--domain", "Example.test"]);
-        assert_eq!(shown["reports"].as_array().unwrap().len(), 2);
-        assert_eq!(shown["summaries"].as_array().unwrap().len(), 1);
-        let first = shown["reports"].as_array().unwrap().iter().find(|report| report["report_id"] == "1").unwrap();
-        assert_eq!(first["details"]["sources"][0], json!({
+    let own = to.split_once('@').unwrap().1;
+    assert_eq!(mail_back(&world, &to.replace("DMARC", "tls"), &report(tls(own).as_bytes())).await, OK);
+    let sums = world.admin(&["reports"]);
+    let of =
+        |domain: &str| sums.as_array().unwrap().iter().find(|sum| sum["domain"] == domain).unwrap().clone();
+    let sum = of("example.test");
+    assert_eq!((&sum["kind"], &sum["reports"]), (&json!("dmarc"), &json!(2)));
+    assert_eq!((&sum["messages"], &sum["passed"], &sum["failed"]), (&json!(17), &json!(15), &json!(2)));
+    let sum = of(own);
+    assert_eq!((&sum["kind"], &sum["sessions"], &sum["failed"]), (&json!("tls"), &json!(104), &json!(4)));
+    let shown = world.admin(&["reports", "--domain", "Example.test"]);
+    assert_eq!(shown["reports"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["summaries"].as_array().unwrap().len(), 1);
+    let first =
+        shown["reports"].as_array().unwrap().iter().find(|report| report["report_id"] == "1").unwrap();
+    assert_eq!(
+        first["details"]["sources"][0],
+        json!({
             "address": "198.51.100.7", "messages": 2, "dkim_passed": 0, "spf_passed": 0, "failed": 2,
-        }));
-    }
+        })
+    );
+}
 
-    async fn a_report_cannot_send_escapes_to_the_terminal(world: World) {
-        let to = address(&world, "dmarc-reports").await;
-        let organisation = format!("<org_name>isp {ESCAPES}</org_name>");
-        let text = dmarc("example.test", 1, 10, 2).replace("<org_name>isp.example</org_name>", &organisation);
-        assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
-        let shown = admin_text(&world, &["reports", "--domain", "example.test"]);
-        assert!(shown.contains("isp ") && shown.contains(r"\u202e"), "{shown:?}");
-        assert_harmless(&shown);
-    }
+async fn a_report_cannot_send_escapes_to_the_terminal(world: World) {
+    let to = address(&world, "dmarc-reports").await;
+    let organisation = format!("<org_name>isp {ESCAPES}</org_name>");
+    let text = dmarc("example.test", 1, 10, 2).replace("<org_name>isp.example</org_name>", &organisation);
+    assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+    let shown = admin_text(&world, &["reports", "--domain", "example.test"]);
+    assert!(shown.contains("isp ") && shown.contains(r"\u202e"), "{shown:?}");
+    assert_harmless(&shown);
+}
 
-    async fn bombs_and_strangers_are_refused(world: World) {
-        let to = address(&world, "dmarc-reports").await;
-        let bomb = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
-        assert_eq!(mail_back(&world, &to, &report(&bomb)).await, "554 5.6.0 The report cannot be read");
-        let damaged = report(b"<feedback><report_metadata>");
-        assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
-        let letter = "From: a@example.net\r\nSubject: Hello\r\n\r\nBuy this.\r\n";
-        assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 There is no report in the message");
-        let foreign = report(dmarc("example.net", 1, 1, 1).as_bytes());
-        assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
-        assert_eq!(world.admin(&["reports"]), json!([]));
-    }
+async fn bombs_and_strangers_are_refused(world: World) {
+    let to = address(&world, "dmarc-reports").await;
+    let bomb = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
+    assert_eq!(mail_back(&world, &to, &report(&bomb)).await, "554 5.6.0 The report cannot be read");
+    let damaged = report(b"<feedback><report_metadata>");
+    assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
+    let letter = "From: a@example.net\r\nSubject: Hello\r\n\r\nBuy this.\r\n";
+    assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 There is no report in the message");
+    let foreign = report(dmarc("example.net", 1, 1, 1).as_bytes());
+    assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
+    assert_eq!(world.admin(&["reports"]), json!([]));
 }
 
 /// A report within the ratio that unpacks to `bytes`: rows that differ.

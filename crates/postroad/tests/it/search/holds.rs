@@ -35,85 +35,93 @@ pub(super) async fn ended_job(world: &World, id: &Value) -> Value {
     }
 }
 
-both_engines! {
-    async fn held_messages_are_released_and_cancelled_by_id(world: World) {
-        let ids = held(&world, 4, "x").await;
-        let items = found_items(&world, &q("status:held")).await;
-        assert!(items.iter().all(|item| item["held_reason"] == "credential"), "{items:?}");
-        let one = world.call(RELEASE, &json!({"id": ids[0]})).await;
-        assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
-        world.until_status(ids[0], "Sent").await;
-        let again = world.call(RELEASE, &json!({"id": ids[0]})).await;
-        assert_eq!(again["data"]["code"], "MessageNotHeld", "{again}");
-        let many = world.call(CANCEL, &json!({"ids": [ids[1], ids[0], 7, ids[2]]})).await;
-        let results: Vec<&Value> = many["data"]["results"].as_array().unwrap().iter().collect();
-        let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
-        assert_eq!(codes, [&Value::Null, &json!("MessageNotHeld"), &json!("MessageNotFound"), &Value::Null]);
-        assert_eq!(results.iter().map(|result| &result["id"]).collect::<Vec<_>>(), [ids[1], ids[0], 7, ids[2]]);
-        world.until_status(ids[1], "HoldCancelled").await;
-        assert_eq!(found(&world, &q("status:held")).await, [ids[3]]);
-        assert_eq!(world.call(RETRY, &json!({"id": ids[3]})).await["data"]["code"], "MessageNotQueued");
-    }
+both_engines!(
+    held_messages_are_released_and_cancelled_by_id,
+    a_query_releases_everything_it_finds_and_nothing_else,
+    a_job_goes_on_after_a_crash,
+    mistakes_and_foreign_jobs_are_refused
+);
 
-    async fn a_query_releases_everything_it_finds_and_nothing_else(world: World) {
-        let released = held(&world, 5, "yes").await;
-        let kept = held(&world, 2, "no").await;
-        world.call("/api/v1/suppressions/add", &json!({"address": "u0@example.com"})).await;
-        let dry = world.call(RELEASE, &json!({"query": "tag:yes", "dry_run": true})).await;
-        assert_eq!(dry["data"], json!({"job_id": null, "matched": 5, "matched_all": true}), "{dry}");
-        assert_eq!(found(&world, &q("status:held")).await.len(), 7);
-        let started = world.call(RELEASE, &json!({"query": "tag:yes"})).await;
-        assert_eq!(started["data"]["matched"], 5, "{started}");
-        let job = ended_job(&world, &started["data"]["job_id"]).await;
-        assert_eq!((&job["state"], &job["done"], &job["total"], &job["failed"]), (&json!("done"), &json!(5), &json!(5), &json!(1)));
-        assert_eq!(job["errors"][0]["id"], released[0]);
-        assert_eq!(job["errors"][0]["code"], "RecipientSuppressed");
-        for id in &released[1..] {
-            world.until_status(*id, "Sent").await;
-        }
-        assert_eq!(found(&world, &q("status:held")).await, [kept[1], kept[0], released[0]]);
-    }
+async fn held_messages_are_released_and_cancelled_by_id(world: World) {
+    let ids = held(&world, 4, "x").await;
+    let items = found_items(&world, &q("status:held")).await;
+    assert!(items.iter().all(|item| item["held_reason"] == "credential"), "{items:?}");
+    let one = world.call(RELEASE, &json!({"id": ids[0]})).await;
+    assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
+    world.until_status(ids[0], "Sent").await;
+    let again = world.call(RELEASE, &json!({"id": ids[0]})).await;
+    assert_eq!(again["data"]["code"], "MessageNotHeld", "{again}");
+    let many = world.call(CANCEL, &json!({"ids": [ids[1], ids[0], 7, ids[2]]})).await;
+    let results: Vec<&Value> = many["data"]["results"].as_array().unwrap().iter().collect();
+    let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
+    assert_eq!(codes, [&Value::Null, &json!("MessageNotHeld"), &json!("MessageNotFound"), &Value::Null]);
+    assert_eq!(results.iter().map(|result| &result["id"]).collect::<Vec<_>>(), [ids[1], ids[0], 7, ids[2]]);
+    world.until_status(ids[1], "HoldCancelled").await;
+    assert_eq!(found(&world, &q("status:held")).await, [ids[3]]);
+    assert_eq!(world.call(RETRY, &json!({"id": ids[3]})).await["data"]["code"], "MessageNotQueued");
+}
 
-    async fn a_job_goes_on_after_a_crash(world: World) {
-        let mut world = world;
-        held(&world, 30, "crash").await;
-        let started = world.call(CANCEL, &json!({"query": "tag:crash"})).await;
-        world.crash_and_restart();
-        let job = ended_job(&world, &started["data"]["job_id"]).await;
-        assert_eq!(job["state"], "done", "{job}");
-        assert!(found(&world, &q("status:held")).await.is_empty());
-        assert_eq!(found(&world, &q("status:hold_cancelled")).await.len(), 30);
+async fn a_query_releases_everything_it_finds_and_nothing_else(world: World) {
+    let released = held(&world, 5, "yes").await;
+    let kept = held(&world, 2, "no").await;
+    world.call("/api/v1/suppressions/add", &json!({"address": "u0@example.com"})).await;
+    let dry = world.call(RELEASE, &json!({"query": "tag:yes", "dry_run": true})).await;
+    assert_eq!(dry["data"], json!({"job_id": null, "matched": 5, "matched_all": true}), "{dry}");
+    assert_eq!(found(&world, &q("status:held")).await.len(), 7);
+    let started = world.call(RELEASE, &json!({"query": "tag:yes"})).await;
+    assert_eq!(started["data"]["matched"], 5, "{started}");
+    let job = ended_job(&world, &started["data"]["job_id"]).await;
+    assert_eq!(
+        (&job["state"], &job["done"], &job["total"], &job["failed"]),
+        (&json!("done"), &json!(5), &json!(5), &json!(1))
+    );
+    assert_eq!(job["errors"][0]["id"], released[0]);
+    assert_eq!(job["errors"][0]["code"], "RecipientSuppressed");
+    for id in &released[1..] {
+        world.until_status(*id, "Sent").await;
     }
+    assert_eq!(found(&world, &q("status:held")).await, [kept[1], kept[0], released[0]]);
+}
 
-    async fn mistakes_and_foreign_jobs_are_refused(world: World) {
-        let ids = held(&world, 1, "x").await;
-        for (request, pointer) in [
-            (json!({}), "/id"),
-            (json!({"id": ids[0], "query": "x"}), ""),
-            (json!({"ids": []}), "/ids"),
-            (json!({"ids": ["x"]}), "/ids/0"),
-            (json!({"ids": vec![1; 1_001]}), "/ids"),
-            (json!({"id": ids[0], "dry_run": true}), "/dry_run"),
-            (json!({"query": "colour:red"}), "/query"),
-        ] {
-            let answer = world.call(RELEASE, &request).await;
-            assert_eq!(answer["status"], "parameter-error", "{answer}");
-            assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{answer}");
-        }
-        let started = world.call(CANCEL, &json!({"query": "status:sent"})).await;
-        assert_eq!(started["data"]["matched"], 0);
-        world.admin(&["account", "create", "other"]);
-        world.admin(&["server", "create", "other", "--account", "other"]);
-        let made = world.admin(&["key", "create", "--server", "other"]);
-        let key = made["api_key"].as_str().unwrap();
-        let foreign = world.call_as(key, JOB, &json!({"id": started["data"]["job_id"]})).await;
-        assert_eq!(foreign["data"]["code"], "JobNotFound");
-        let foreign = world.call_as(key, RELEASE, &json!({"id": ids[0]})).await;
-        assert_eq!(foreign["data"]["code"], "MessageNotFound");
-        let many = world.call_as(key, CANCEL, &json!({"ids": ids})).await;
-        assert_eq!(many["data"]["results"][0]["error"]["code"], "MessageNotFound");
-        let (_, reader) = world.new_key(&["--scope", "read"]);
-        assert_eq!(world.call_as(&reader, RELEASE, &json!({"id": ids[0]})).await["data"]["code"], "AccessDenied");
-        assert_eq!(found(&world, &q("status:held")).await, ids);
+async fn a_job_goes_on_after_a_crash(world: World) {
+    let mut world = world;
+    held(&world, 30, "crash").await;
+    let started = world.call(CANCEL, &json!({"query": "tag:crash"})).await;
+    world.crash_and_restart();
+    let job = ended_job(&world, &started["data"]["job_id"]).await;
+    assert_eq!(job["state"], "done", "{job}");
+    assert!(found(&world, &q("status:held")).await.is_empty());
+    assert_eq!(found(&world, &q("status:hold_cancelled")).await.len(), 30);
+}
+
+async fn mistakes_and_foreign_jobs_are_refused(world: World) {
+    let ids = held(&world, 1, "x").await;
+    for (request, pointer) in [
+        (json!({}), "/id"),
+        (json!({"id": ids[0], "query": "x"}), ""),
+        (json!({"ids": []}), "/ids"),
+        (json!({"ids": ["x"]}), "/ids/0"),
+        (json!({"ids": vec![1; 1_001]}), "/ids"),
+        (json!({"id": ids[0], "dry_run": true}), "/dry_run"),
+        (json!({"query": "colour:red"}), "/query"),
+    ] {
+        let answer = world.call(RELEASE, &request).await;
+        assert_eq!(answer["status"], "parameter-error", "{answer}");
+        assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{answer}");
     }
+    let started = world.call(CANCEL, &json!({"query": "status:sent"})).await;
+    assert_eq!(started["data"]["matched"], 0);
+    world.admin(&["account", "create", "other"]);
+    world.admin(&["server", "create", "other", "--account", "other"]);
+    let made = world.admin(&["key", "create", "--server", "other"]);
+    let key = made["api_key"].as_str().unwrap();
+    let foreign = world.call_as(key, JOB, &json!({"id": started["data"]["job_id"]})).await;
+    assert_eq!(foreign["data"]["code"], "JobNotFound");
+    let foreign = world.call_as(key, RELEASE, &json!({"id": ids[0]})).await;
+    assert_eq!(foreign["data"]["code"], "MessageNotFound");
+    let many = world.call_as(key, CANCEL, &json!({"ids": ids})).await;
+    assert_eq!(many["data"]["results"][0]["error"]["code"], "MessageNotFound");
+    let (_, reader) = world.new_key(&["--scope", "read"]);
+    assert_eq!(world.call_as(&reader, RELEASE, &json!({"id": ids[0]})).await["data"]["code"], "AccessDenied");
+    assert_eq!(found(&world, &q("status:held")).await, ids);
 }

@@ -6,47 +6,51 @@ use serde_json::{Value, json};
 use super::found;
 use super::holds::ended_job;
 use crate::delivery::outside::Outside;
-use crate::world::{both_engines, good_but};
+use crate::world::{Engine, both_engines, good_but};
 
 const RETRY: &str = "/api/v1/messages/retry";
 
-both_engines! {
-    async fn messages_are_retried_by_id_by_list_and_by_query(engine: Engine) {
-        let outside = Outside::new();
-        let full = Answer::reply("452 4.2.2 The mailbox is full");
-        let peer = outside.site("shop.example", Script::new().first(6, Stage::RcptTo, full));
-        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
-        let mut ids = Vec::new();
-        for number in 0..6 {
-            let tag = if number < 3 { "single" } else { "query" };
-            let body = good_but(json!({"to": [format!("u{number}@shop.example")], "tag": tag}));
-            ids.push(world.accepted_id(&body).await);
-        }
-        for id in &ids {
-            world.until_status(*id, "SoftFail").await;
-        }
-        assert!(peer.messages().is_empty());
-        let one = world.call(RETRY, &json!({"id": ids[0]})).await;
-        assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
-        let deliveries = world.until_status(ids[0], "Sent").await;
-        assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
-        assert_eq!(world.call(RETRY, &json!({"id": ids[0]})).await["data"]["code"], "MessageNotQueued");
+both_engines!(messages_are_retried_by_id_by_list_and_by_query);
 
-        let some = world.call(RETRY, &json!({"ids": [ids[1], 7, ids[2]]})).await;
-        let results = some["data"]["results"].as_array().unwrap_or_else(|| panic!("{some}"));
-        let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
-        assert_eq!(codes, [&Value::Null, &json!("MessageNotFound"), &Value::Null]);
-        world.until_status(ids[1], "Sent").await;
-        world.until_status(ids[2], "Sent").await;
-        assert_eq!(found(&world, &json!({"status": "soft_fail"})).await, [ids[5], ids[4], ids[3]]);
-
-        let started = world.call(RETRY, &json!({"query": "tag:query"})).await;
-        assert_eq!(started["data"]["matched"], 3, "{started}");
-        let job = ended_job(&world, &started["data"]["job_id"]).await;
-        assert_eq!((&job["state"], &job["done"], &job["failed"]), (&json!("done"), &json!(3), &json!(0)), "{job}");
-        for id in &ids[3..] {
-            world.until_status(*id, "Sent").await;
-        }
-        assert_eq!(peer.messages().len(), 6, "each once");
+async fn messages_are_retried_by_id_by_list_and_by_query(engine: Engine) {
+    let outside = Outside::new();
+    let full = Answer::reply("452 4.2.2 The mailbox is full");
+    let peer = outside.site("shop.example", Script::new().first(6, Stage::RcptTo, full));
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        let tag = if number < 3 { "single" } else { "query" };
+        let body = good_but(json!({"to": [format!("u{number}@shop.example")], "tag": tag}));
+        ids.push(world.accepted_id(&body).await);
     }
+    for id in &ids {
+        world.until_status(*id, "SoftFail").await;
+    }
+    assert!(peer.messages().is_empty());
+    let one = world.call(RETRY, &json!({"id": ids[0]})).await;
+    assert_eq!(one["data"], json!({"results": [{"id": ids[0], "status": "done"}]}), "{one}");
+    let deliveries = world.until_status(ids[0], "Sent").await;
+    assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
+    assert_eq!(world.call(RETRY, &json!({"id": ids[0]})).await["data"]["code"], "MessageNotQueued");
+
+    let some = world.call(RETRY, &json!({"ids": [ids[1], 7, ids[2]]})).await;
+    let results = some["data"]["results"].as_array().unwrap_or_else(|| panic!("{some}"));
+    let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
+    assert_eq!(codes, [&Value::Null, &json!("MessageNotFound"), &Value::Null]);
+    world.until_status(ids[1], "Sent").await;
+    world.until_status(ids[2], "Sent").await;
+    assert_eq!(found(&world, &json!({"status": "soft_fail"})).await, [ids[5], ids[4], ids[3]]);
+
+    let started = world.call(RETRY, &json!({"query": "tag:query"})).await;
+    assert_eq!(started["data"]["matched"], 3, "{started}");
+    let job = ended_job(&world, &started["data"]["job_id"]).await;
+    assert_eq!(
+        (&job["state"], &job["done"], &job["failed"]),
+        (&json!("done"), &json!(3), &json!(0)),
+        "{job}"
+    );
+    for id in &ids[3..] {
+        world.until_status(*id, "Sent").await;
+    }
+    assert_eq!(peer.messages().len(), 6, "each once");
 }

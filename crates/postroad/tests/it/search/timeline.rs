@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::delivery::outside::{Outside, to};
 use crate::scheduling::in_millis;
 use crate::tracking::tracked_html;
-use crate::world::{World, both_engines, good, good_but, program};
+use crate::world::{Engine, World, both_engines, good, good_but, program};
 
 const TIMELINE: &str = "/api/v1/messages/timeline";
 
@@ -54,130 +54,147 @@ fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-both_engines! {
-    async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
-        let outside = Outside::new();
-        let certificate = PeerTls::With(TestCertificate::for_names(&["mx.shop.example"]));
-        let later = Answer::reply("451 4.2.0 Come back later");
-        let script = Script::new().with_tls(certificate).first(1, Stage::RcptTo, later);
-        let _peer = outside.site("shop.example", script);
-        let world = outside.start(engine, &[]);
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        world.until_status(id, "Sent").await;
-        let mut items = items(&world, id).await;
-        // A slow machine may add a second wait before an attempt, for DNS or a connection.
-        items.retain(|item| !item["data"]["seconds"].is_number());
-        assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
-        let dns = items[1]["data"]["answer"].as_str().unwrap();
-        assert!(dns.starts_with("MX 10 mx.shop.example; mx.shop.example is 127.0.0."), "{dns}");
-        let first = &items[2]["data"];
-        assert_eq!((&first["status"], &first["code"]), (&json!("SoftFail"), &json!(451)));
-        let said: Vec<&str> = first["transcript"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert!(said.contains(&"S: 451 4.2.0 Come back later"), "{said:#?}");
-        assert!(said.iter().any(|line| line.starts_with("-- connected")), "{said:#?}");
-        assert!(said.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{said:#?}");
-        assert!(items[3]["data"]["until"].as_str().unwrap().ends_with('Z'));
-        assert_eq!(items[5]["data"]["status"], "Sent");
-        assert!(items[5]["data"]["tls"].as_str().unwrap().starts_with("TLSv1.3"), "{}", items[5]);
-        let text = serde_json::to_string(&items).unwrap();
-        assert!(!text.contains("Thank you."), "no content");
-        assert!(items.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
-    }
+both_engines!(
+    a_timeline_tells_of_dns_conversations_and_waits,
+    a_timeline_tells_of_opens_clicks_bounces_and_webhooks,
+    a_waiting_message_says_why_it_waits,
+    the_causes_of_waits_that_are_over_stay_in_the_timeline,
+    trace_finds_messages_by_id_token_and_message_id,
+    a_foreign_timeline_is_an_unknown_one
+);
 
-    async fn a_timeline_tells_of_opens_clicks_bounces_and_webhooks(engine: Engine) {
-        let world = World::start(engine);
-        let hooks = WebhookCatcher::start();
-        let hook = json!({"url": hooks.url("/hook"), "events": ["message.opened", "message.clicked", "message.bounced"]});
-        assert_eq!(world.call("/api/v1/webhooks/create", &hook).await["status"], "success");
-        let html = "<body><a href='https://example.com/first'>1</a></body>";
-        let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", html)).await;
-        let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", html)).await;
-        let bounced = world.accepted_id(&good_but(json!({"to": ["bounce-later@sim.postroad.test"]}))).await;
-        let all = until_kinds(&world, opened, &["accepted", "attempt", "opened", "webhook"]).await;
-        assert_eq!(of_kind(&all, "opened")["text"], "Opened");
-        let webhook = of_kind(&all, "webhook");
-        assert_eq!((&webhook["data"]["event"], &webhook["data"]["status"]), (&json!("message.opened"), &json!(200)));
-        let all = until_kinds(&world, clicked, &["attempt", "clicked", "webhook"]).await;
-        assert_eq!(of_kind(&all, "clicked")["text"], "Clicked: https://example.com/first");
-        let all = until_kinds(&world, bounced, &["attempt", "webhook"]).await;
-        let bounce = all.iter().find(|item| item["data"]["status"] == "Bounced").unwrap_or_else(|| panic!("{all:#?}"));
-        assert_eq!(bounce["data"]["bounce_class"], "bad_mailbox");
-        assert_eq!(of_kind(&all, "webhook")["data"]["event"], "message.bounced");
-        assert!(all.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
-    }
+async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
+    let outside = Outside::new();
+    let certificate = PeerTls::With(TestCertificate::for_names(&["mx.shop.example"]));
+    let later = Answer::reply("451 4.2.0 Come back later");
+    let script = Script::new().with_tls(certificate).first(1, Stage::RcptTo, later);
+    let _peer = outside.site("shop.example", script);
+    let world = outside.start(engine, &[]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    world.until_status(id, "Sent").await;
+    let mut items = items(&world, id).await;
+    // A slow machine may add a second wait before an attempt, for DNS or a connection.
+    items.retain(|item| !item["data"]["seconds"].is_number());
+    assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
+    let dns = items[1]["data"]["answer"].as_str().unwrap();
+    assert!(dns.starts_with("MX 10 mx.shop.example; mx.shop.example is 127.0.0."), "{dns}");
+    let first = &items[2]["data"];
+    assert_eq!((&first["status"], &first["code"]), (&json!("SoftFail"), &json!(451)));
+    let said: Vec<&str> = first["transcript"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(said.contains(&"S: 451 4.2.0 Come back later"), "{said:#?}");
+    assert!(said.iter().any(|line| line.starts_with("-- connected")), "{said:#?}");
+    assert!(said.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{said:#?}");
+    assert!(items[3]["data"]["until"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(items[5]["data"]["status"], "Sent");
+    assert!(items[5]["data"]["tls"].as_str().unwrap().starts_with("TLSv1.3"), "{}", items[5]);
+    let text = serde_json::to_string(&items).unwrap();
+    assert!(!text.contains("Thank you."), "no content");
+    assert!(items.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
+}
 
-    async fn a_waiting_message_says_why_it_waits(engine: Engine) {
-        let outside = Outside::new();
-        let _peer = outside.site("shop.example", Script::new());
-        let world = outside.start(engine, &[]);
-        world.queue(&["suspend", "domain:shop.example", "--reason", "for maintenance"]);
-        let id = world.accepted_id(&to("ann@shop.example")).await;
-        let items = items(&world, id).await;
-        let last = items.last().unwrap();
-        assert_eq!(last["kind"], "waiting");
-        assert!(last["text"].as_str().unwrap().contains("for maintenance"), "{last}");
-        tokio::time::sleep(Duration::from_millis(1_200)).await;
-        world.queue(&["resume", "domain:shop.example"]);
-        world.until_status(id, "Sent").await;
-        let waits = waits(&world, id).await;
-        assert_eq!(waits.len(), 1, "{waits:?}");
-        assert!(waits[0].starts_with("domain:shop.example is suspended by an operator: for maintenance"), "{waits:?}");
-    }
+async fn a_timeline_tells_of_opens_clicks_bounces_and_webhooks(engine: Engine) {
+    let world = World::start(engine);
+    let hooks = WebhookCatcher::start();
+    let hook = json!({"url": hooks.url("/hook"), "events": ["message.opened", "message.clicked", "message.bounced"]});
+    assert_eq!(world.call("/api/v1/webhooks/create", &hook).await["status"], "success");
+    let html = "<body><a href='https://example.com/first'>1</a></body>";
+    let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", html)).await;
+    let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", html)).await;
+    let bounced = world.accepted_id(&good_but(json!({"to": ["bounce-later@sim.postroad.test"]}))).await;
+    let all = until_kinds(&world, opened, &["accepted", "attempt", "opened", "webhook"]).await;
+    assert_eq!(of_kind(&all, "opened")["text"], "Opened");
+    let webhook = of_kind(&all, "webhook");
+    assert_eq!(
+        (&webhook["data"]["event"], &webhook["data"]["status"]),
+        (&json!("message.opened"), &json!(200))
+    );
+    let all = until_kinds(&world, clicked, &["attempt", "clicked", "webhook"]).await;
+    assert_eq!(of_kind(&all, "clicked")["text"], "Clicked: https://example.com/first");
+    let all = until_kinds(&world, bounced, &["attempt", "webhook"]).await;
+    let bounce =
+        all.iter().find(|item| item["data"]["status"] == "Bounced").unwrap_or_else(|| panic!("{all:#?}"));
+    assert_eq!(bounce["data"]["bounce_class"], "bad_mailbox");
+    assert_eq!(of_kind(&all, "webhook")["data"]["event"], "message.bounced");
+    assert!(all.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
+}
 
-    async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) {
-        let outside = Outside::new();
-        let _peer = outside.site("shop.example", Script::new());
-        let world = outside.start(engine, &[]);
-        world.call("/api/v1/server/update", &json!({"send_rate": "30/m"})).await;
-        let mut ids = Vec::new();
-        for name in ["ann", "bob"] {
-            ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
-        }
-        world.until_status(ids[1], "Sent").await;
-        assert_eq!(waits(&world, ids[0]).await, [""; 0]);
-        assert_eq!(waits(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
-        world.admin(&["server", "set-rate", "dev", "none"]);
-        let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
-        let suspended = world.accepted_id(&good_but(times)).await;
-        world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
-        world.admin(&["server", "resume", "dev"]);
-        world.until_status(suspended, "Sent").await;
-        assert_eq!(waits(&world, suspended).await, ["the sending server is suspended: unpaid"]);
-    }
+async fn a_waiting_message_says_why_it_waits(engine: Engine) {
+    let outside = Outside::new();
+    let _peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[]);
+    world.queue(&["suspend", "domain:shop.example", "--reason", "for maintenance"]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    let items = items(&world, id).await;
+    let last = items.last().unwrap();
+    assert_eq!(last["kind"], "waiting");
+    assert!(last["text"].as_str().unwrap().contains("for maintenance"), "{last}");
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    world.queue(&["resume", "domain:shop.example"]);
+    world.until_status(id, "Sent").await;
+    let waits = waits(&world, id).await;
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    assert!(
+        waits[0].starts_with("domain:shop.example is suspended by an operator: for maintenance"),
+        "{waits:?}"
+    );
+}
 
-    async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
-        let world = World::start(engine);
-        let sent = world.accepted(&good()).await;
-        let message = &sent["messages"]["someone@example.com"];
-        let (id, token) = (message["id"].as_i64().unwrap(), message["token"].as_str().unwrap());
-        world.until_status(id, "Sent").await;
-        let by_header = format!("<{}>", sent["message_id"].as_str().unwrap());
-        for given in [id.to_string().as_str(), token, &by_header] {
-            let (is_ok, out, errors) = trace(&world, &[given, "--json"]);
-            assert!(is_ok, "{errors}");
-            let shown: Value = serde_json::from_str(&out).unwrap();
-            assert_eq!(shown[0]["id"], id, "{given}");
-            assert_eq!(kinds(shown[0]["items"].as_array().unwrap()), kinds(&items(&world, id).await));
-        }
-        let (is_ok, out, _) = trace(&world, &[token]);
-        assert!(is_ok && out.starts_with(&format!("message {id} ({token}) to someone@example.com: Sent\n")), "{out}");
-        assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
-        let (is_ok, _, errors) = trace(&world, &["nobody"]);
-        assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
+async fn the_causes_of_waits_that_are_over_stay_in_the_timeline(engine: Engine) {
+    let outside = Outside::new();
+    let _peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[]);
+    world.call("/api/v1/server/update", &json!({"send_rate": "30/m"})).await;
+    let mut ids = Vec::new();
+    for name in ["ann", "bob"] {
+        ids.push(world.accepted_id(&to(&format!("{name}@shop.example"))).await);
     }
+    world.until_status(ids[1], "Sent").await;
+    assert_eq!(waits(&world, ids[0]).await, [""; 0]);
+    assert_eq!(waits(&world, ids[1]).await, ["the server's send rate of 30/m is used up"]);
+    world.admin(&["server", "set-rate", "dev", "none"]);
+    let times = json!({"to": ["cat@shop.example"], "send_at": in_millis(1_000)});
+    let suspended = world.accepted_id(&good_but(times)).await;
+    world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    world.admin(&["server", "resume", "dev"]);
+    world.until_status(suspended, "Sent").await;
+    assert_eq!(waits(&world, suspended).await, ["the sending server is suspended: unpaid"]);
+}
 
-    async fn a_foreign_timeline_is_an_unknown_one(engine: Engine) {
-        let world = World::start(engine);
-        let id = world.accepted_id(&good()).await;
-        world.admin(&["account", "create", "other"]);
-        world.admin(&["server", "create", "other", "--account", "other"]);
-        let made = world.admin(&["key", "create", "--server", "other"]);
-        let key = made["api_key"].as_str().unwrap();
-        let mut foreign = world.call_as(key, TIMELINE, &json!({ "id": id })).await;
-        let unknown = world.call_as(key, TIMELINE, &json!({ "id": id + 1_000_000 })).await;
-        (foreign["time"], foreign["data"]["id"]) = (unknown["time"].clone(), unknown["data"]["id"].clone());
-        assert_eq!(foreign, unknown);
-        assert_eq!(foreign["data"]["code"], "MessageNotFound");
+async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
+    let world = World::start(engine);
+    let sent = world.accepted(&good()).await;
+    let message = &sent["messages"]["someone@example.com"];
+    let (id, token) = (message["id"].as_i64().unwrap(), message["token"].as_str().unwrap());
+    world.until_status(id, "Sent").await;
+    let by_header = format!("<{}>", sent["message_id"].as_str().unwrap());
+    for given in [id.to_string().as_str(), token, &by_header] {
+        let (is_ok, out, errors) = trace(&world, &[given, "--json"]);
+        assert!(is_ok, "{errors}");
+        let shown: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(shown[0]["id"], id, "{given}");
+        assert_eq!(kinds(shown[0]["items"].as_array().unwrap()), kinds(&items(&world, id).await));
     }
+    let (is_ok, out, _) = trace(&world, &[token]);
+    assert!(
+        is_ok && out.starts_with(&format!("message {id} ({token}) to someone@example.com: Sent\n")),
+        "{out}"
+    );
+    assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
+    let (is_ok, _, errors) = trace(&world, &["nobody"]);
+    assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
+}
+
+async fn a_foreign_timeline_is_an_unknown_one(engine: Engine) {
+    let world = World::start(engine);
+    let id = world.accepted_id(&good()).await;
+    world.admin(&["account", "create", "other"]);
+    world.admin(&["server", "create", "other", "--account", "other"]);
+    let made = world.admin(&["key", "create", "--server", "other"]);
+    let key = made["api_key"].as_str().unwrap();
+    let mut foreign = world.call_as(key, TIMELINE, &json!({ "id": id })).await;
+    let unknown = world.call_as(key, TIMELINE, &json!({ "id": id + 1_000_000 })).await;
+    (foreign["time"], foreign["data"]["id"]) = (unknown["time"].clone(), unknown["data"]["id"].clone());
+    assert_eq!(foreign, unknown);
+    assert_eq!(foreign["data"]["code"], "MessageNotFound");
 }

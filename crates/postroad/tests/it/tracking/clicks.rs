@@ -16,44 +16,48 @@ use crate::world::{Engine, World, both_engines, good_but};
 const HTML: &str = "<html><body><p  CLASS=x>Hi</p><a href='https://example.com/a?b=1&amp;c=2'>A</a> \
                     <a href=\"mailto:a@example.com\">M</a></body></html>";
 
-both_engines! {
-    async fn a_click_leads_on_and_both_are_told(world: World) {
-        let mut world = world;
-        let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
-        assert!(got.html.contains("<p  CLASS=x>Hi</p>") && got.html.contains("\"mailto:a@example.com\""), "{}", got.html);
-        let (link, pixel) = (got.paths("/c/").remove(0), got.paths("/o/").remove(0));
-        read_on().await;
-        let reply = look(&world, &link).await;
-        assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/a?b=1&c=2")));
-        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
-        assert_eq!(reply.header("cache-control"), Some("no-store"));
-        assert!(reply.header("x-robots-tag").is_some() && reply.body.is_empty());
-        let reply = look(&world, &pixel).await;
-        assert_eq!((reply.status, reply.header("content-type"), reply.body.len()), (200, Some("image/gif"), 43));
-        look(&world, &link).await;
-        let activity = until_activity(&world, got.id, 1, 2).await;
-        let click = &activity["clicks"][0];
-        assert_eq!((&click["url"], &click["bot"]), (&json!("https://example.com/a?b=1&c=2"), &json!(false)));
-        assert_eq!((&click["ip_address"], &click["user_agent"]), (&json!("127.0.0.1"), &json!(FIREFOX.1)));
-        assert!(click["timestamp"].as_str().unwrap().ends_with('Z'));
-        assert_eq!(activity["loads"][0]["bot"], false);
-        // What was stored is the sender's own.
-        let stored = world.expanded(got.id).await["raw_message"].as_str().unwrap().to_owned();
-        let stored = BASE64_STANDARD.decode(stored).unwrap();
-        assert!(!String::from_utf8_lossy(&stored).contains("/c/"));
-        let events = world.events_at_the_end(got.id).await;
-        let told: Vec<(EventKind, i64, Value)> = events[2..]
-            .iter()
-            .map(|event| (event.kind, event.seq, serde_json::from_str(&event.data).unwrap()))
-            .collect();
-        let (kinds, seqs): (Vec<EventKind>, Vec<i64>) = told.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
-        assert_eq!(kinds, [EventKind::Opened, EventKind::Clicked, EventKind::Clicked]);
-        assert_eq!(seqs, [3, 4, 5]);
-        let firsts: Vec<&Value> = told.iter().map(|(_, _, data)| &data["first"]).collect();
-        assert_eq!(firsts, [true, true, false]);
-        assert_eq!(told[1].2["first_including_bots"], true);
-        assert_eq!(told[1].2["token"].as_str().unwrap().len(), 8);
-    }
+both_engines!(a_click_leads_on_and_both_are_told);
+
+async fn a_click_leads_on_and_both_are_told(world: World) {
+    let mut world = world;
+    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    assert!(
+        got.html.contains("<p  CLASS=x>Hi</p>") && got.html.contains("\"mailto:a@example.com\""),
+        "{}",
+        got.html
+    );
+    let (link, pixel) = (got.paths("/c/").remove(0), got.paths("/o/").remove(0));
+    read_on().await;
+    let reply = look(&world, &link).await;
+    assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/a?b=1&c=2")));
+    assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    assert!(reply.header("x-robots-tag").is_some() && reply.body.is_empty());
+    let reply = look(&world, &pixel).await;
+    assert_eq!((reply.status, reply.header("content-type"), reply.body.len()), (200, Some("image/gif"), 43));
+    look(&world, &link).await;
+    let activity = until_activity(&world, got.id, 1, 2).await;
+    let click = &activity["clicks"][0];
+    assert_eq!((&click["url"], &click["bot"]), (&json!("https://example.com/a?b=1&c=2"), &json!(false)));
+    assert_eq!((&click["ip_address"], &click["user_agent"]), (&json!("127.0.0.1"), &json!(FIREFOX.1)));
+    assert!(click["timestamp"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(activity["loads"][0]["bot"], false);
+    // What was stored is the sender's own.
+    let stored = world.expanded(got.id).await["raw_message"].as_str().unwrap().to_owned();
+    let stored = BASE64_STANDARD.decode(stored).unwrap();
+    assert!(!String::from_utf8_lossy(&stored).contains("/c/"));
+    let events = world.events_at_the_end(got.id).await;
+    let told: Vec<(EventKind, i64, Value)> = events[2..]
+        .iter()
+        .map(|event| (event.kind, event.seq, serde_json::from_str(&event.data).unwrap()))
+        .collect();
+    let (kinds, seqs): (Vec<EventKind>, Vec<i64>) = told.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
+    assert_eq!(kinds, [EventKind::Opened, EventKind::Clicked, EventKind::Clicked]);
+    assert_eq!(seqs, [3, 4, 5]);
+    let firsts: Vec<&Value> = told.iter().map(|(_, _, data)| &data["first"]).collect();
+    assert_eq!(firsts, [true, true, false]);
+    assert_eq!(told[1].2["first_including_bots"], true);
+    assert_eq!(told[1].2["token"].as_str().unwrap().len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,26 +4,26 @@ use postroad_testkit::http::Method;
 use serde_json::json;
 
 use super::{fetch, tracked_html, until_activity};
-use crate::world::{both_engines, good_but};
+use crate::world::{World, both_engines, good_but};
 
 const HTML: &str =
     "<body><a href='https://example.com/first'>1</a><a href='https://example.com/second'>2</a></body>";
 
-both_engines! {
-    async fn simulated_readers_open_and_click(world: World) {
-        let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", HTML)).await;
-        let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", HTML)).await;
-        let silent = world.accepted_id(&tracked_html("delivered@sim.postroad.test", HTML)).await;
-        let loads = until_activity(&world, opened, 1, 0).await;
-        assert_eq!((&loads["loads"][0]["bot"], &loads["clicks"]), (&json!(false), &json!([])));
-        let clicks = until_activity(&world, clicked, 0, 1).await;
-        assert_eq!(clicks["clicks"][0]["url"], "https://example.com/first");
-        assert_eq!(clicks["clicks"][0]["bot"], false);
-        let nothing = until_activity(&world, silent, 0, 0).await;
-        assert_eq!(nothing, json!({"loads": [], "clicks": []}));
-        // Untracked mail has nothing to fetch.
-        let plain = world.accepted_id(&good_but(json!({"to": ["click@sim.postroad.test"]}))).await;
-        world.until_status(plain, "Sent").await;
-        assert_eq!(fetch(&world, Method::GET, "/c/x", &[]).await.status, 404);
-    }
+both_engines!(simulated_readers_open_and_click);
+
+async fn simulated_readers_open_and_click(world: World) {
+    let opened = world.accepted_id(&tracked_html("open+1@sim.postroad.test", HTML)).await;
+    let clicked = world.accepted_id(&tracked_html("click@sim.postroad.test", HTML)).await;
+    let silent = world.accepted_id(&tracked_html("delivered@sim.postroad.test", HTML)).await;
+    let loads = until_activity(&world, opened, 1, 0).await;
+    assert_eq!((&loads["loads"][0]["bot"], &loads["clicks"]), (&json!(false), &json!([])));
+    let clicks = until_activity(&world, clicked, 0, 1).await;
+    assert_eq!(clicks["clicks"][0]["url"], "https://example.com/first");
+    assert_eq!(clicks["clicks"][0]["bot"], false);
+    let nothing = until_activity(&world, silent, 0, 0).await;
+    assert_eq!(nothing, json!({"loads": [], "clicks": []}));
+    // Untracked mail has nothing to fetch.
+    let plain = world.accepted_id(&good_but(json!({"to": ["click@sim.postroad.test"]}))).await;
+    world.until_status(plain, "Sent").await;
+    assert_eq!(fetch(&world, Method::GET, "/c/x", &[]).await.status, 404);
 }

@@ -15,27 +15,41 @@ async fn counted(world: &World, to: &str, track: Value) -> (usize, usize) {
     (got.paths("/o/").len(), got.paths("/c/").len())
 }
 
-both_engines! {
-    async fn message_beats_domain_beats_server(world: World) {
-        assert_eq!(counted(&world, "a@example.net", Value::Null).await, (0, 0));
-        assert_eq!(counted(&world, "b@example.net", json!({"clicks": true})).await, (0, 2));
-        let set = world.admin(&["server", "set-tracking", "dev", "--opens", "on", "--clicks", "on",
-                                "--exclude-host", "*.example.com", "--exclude-host", "static.example.org"]);
-        assert_eq!(set["tracking"], json!({"opens": true, "clicks": true,
-                                           "excluded_hosts": ["*.example.com", "static.example.org"]}));
-        assert_eq!(counted(&world, "c@example.net", Value::Null).await, (1, 1));
-        assert_eq!(counted(&world, "d@example.net", json!({"opens": false})).await, (0, 1));
-        let set = world.admin(&["domain", "set-tracking", "example.test", "--server", "dev", "--clicks", "off"]);
-        assert_eq!(set["tracking"], json!({"opens": null, "clicks": false, "host": null}));
-        assert_eq!(counted(&world, "e@example.net", Value::Null).await, (1, 0));
-        assert_eq!(counted(&world, "f@example.net", json!({"clicks": true})).await, (1, 1));
-        // What is not given stays; what is given as default is the server's.
-        world.admin(&["domain", "set-tracking", "example.test", "--opens", "off", "--clicks", "default"]);
-        assert_eq!(counted(&world, "g@example.net", Value::Null).await, (0, 1));
-        world.admin(&["server", "set-tracking", "dev", "--clicks", "off", "--exclude-host", ""]);
-        assert_eq!(counted(&world, "h@example.net", Value::Null).await, (0, 0));
-        assert_eq!(counted(&world, "i@example.net", json!({"clicks": true})).await, (0, 2));
-    }
+both_engines!(message_beats_domain_beats_server);
+
+async fn message_beats_domain_beats_server(world: World) {
+    assert_eq!(counted(&world, "a@example.net", Value::Null).await, (0, 0));
+    assert_eq!(counted(&world, "b@example.net", json!({"clicks": true})).await, (0, 2));
+    let set = world.admin(&[
+        "server",
+        "set-tracking",
+        "dev",
+        "--opens",
+        "on",
+        "--clicks",
+        "on",
+        "--exclude-host",
+        "*.example.com",
+        "--exclude-host",
+        "static.example.org",
+    ]);
+    assert_eq!(
+        set["tracking"],
+        json!({"opens": true, "clicks": true,
+                                           "excluded_hosts": ["*.example.com", "static.example.org"]})
+    );
+    assert_eq!(counted(&world, "c@example.net", Value::Null).await, (1, 1));
+    assert_eq!(counted(&world, "d@example.net", json!({"opens": false})).await, (0, 1));
+    let set = world.admin(&["domain", "set-tracking", "example.test", "--server", "dev", "--clicks", "off"]);
+    assert_eq!(set["tracking"], json!({"opens": null, "clicks": false, "host": null}));
+    assert_eq!(counted(&world, "e@example.net", Value::Null).await, (1, 0));
+    assert_eq!(counted(&world, "f@example.net", json!({"clicks": true})).await, (1, 1));
+    // What is not given stays; what is given as default is the server's.
+    world.admin(&["domain", "set-tracking", "example.test", "--opens", "off", "--clicks", "default"]);
+    assert_eq!(counted(&world, "g@example.net", Value::Null).await, (0, 1));
+    world.admin(&["server", "set-tracking", "dev", "--clicks", "off", "--exclude-host", ""]);
+    assert_eq!(counted(&world, "h@example.net", Value::Null).await, (0, 0));
+    assert_eq!(counted(&world, "i@example.net", json!({"clicks": true})).await, (0, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

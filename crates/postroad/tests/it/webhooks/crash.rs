@@ -3,41 +3,41 @@
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
-use crate::world::{World, both_engines, good_but};
+use crate::world::{Engine, World, both_engines, good_but};
 
 const PAUSE: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
 
-both_engines! {
-    async fn what_was_not_told_before_a_crash_is_told_after_it(engine: Engine) {
-        let mut world = World::start_with(engine, &[PAUSE]);
-        let catcher = WebhookCatcher::start();
-        catcher.answer("/in", CatcherAnswer::Status(500));
-        let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good_but(json!({ "subject": "Before the crash" }))).await;
-        let before = catcher.wait_for("/in", 1).remove(0);
-        // Its outcome is stored, its next attempt is not made yet.
-        world.until_attempts(&webhook, |attempts| !attempts.is_empty()).await;
-        world.daemon.kill9();
-        let count = catcher.received_at("/in").len();
-        catcher.answer("/in", CatcherAnswer::Status(200));
-        world.restart();
-        let after = catcher.wait_for("/in", count + 1).remove(count);
-        assert_eq!(after.header("webhook-id"), before.header("webhook-id"));
-        assert_eq!(after.body, before.body);
-        assert_eq!(after.json()["data"]["message"]["subject"], "Before the crash");
-    }
+both_engines!(what_was_not_told_before_a_crash_is_told_after_it, a_post_under_way_in_the_crash_is_made_again);
 
-    async fn a_post_under_way_in_the_crash_is_made_again(engine: Engine) {
-        let mut world = World::start(engine);
-        let catcher = WebhookCatcher::start();
-        catcher.answer("/in", CatcherAnswer::Hang);
-        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good_but(json!({}))).await;
-        let before = catcher.wait_for("/in", 1).remove(0);
-        world.daemon.kill9();
-        catcher.answer("/in", CatcherAnswer::Status(200));
-        world.restart();
-        let after = catcher.wait_for("/in", 2).remove(1);
-        assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
-    }
+async fn what_was_not_told_before_a_crash_is_told_after_it(engine: Engine) {
+    let mut world = World::start_with(engine, &[PAUSE]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/in", CatcherAnswer::Status(500));
+    let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good_but(json!({ "subject": "Before the crash" }))).await;
+    let before = catcher.wait_for("/in", 1).remove(0);
+    // Its outcome is stored, its next attempt is not made yet.
+    world.until_attempts(&webhook, |attempts| !attempts.is_empty()).await;
+    world.daemon.kill9();
+    let count = catcher.received_at("/in").len();
+    catcher.answer("/in", CatcherAnswer::Status(200));
+    world.restart();
+    let after = catcher.wait_for("/in", count + 1).remove(count);
+    assert_eq!(after.header("webhook-id"), before.header("webhook-id"));
+    assert_eq!(after.body, before.body);
+    assert_eq!(after.json()["data"]["message"]["subject"], "Before the crash");
+}
+
+async fn a_post_under_way_in_the_crash_is_made_again(engine: Engine) {
+    let mut world = World::start(engine);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/in", CatcherAnswer::Hang);
+    world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good_but(json!({}))).await;
+    let before = catcher.wait_for("/in", 1).remove(0);
+    world.daemon.kill9();
+    catcher.answer("/in", CatcherAnswer::Status(200));
+    world.restart();
+    let after = catcher.wait_for("/in", 2).remove(1);
+    assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
 }

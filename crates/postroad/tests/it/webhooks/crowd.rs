@@ -12,49 +12,53 @@ use crate::world::{Engine, World, both_engines, good, good_but};
 const MESSAGES: usize = 10_000;
 const DEAD: usize = 1_000;
 
-both_engines! {
-    async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engine: Engine) {
-        let world = World::start(engine);
-        let catcher = WebhookCatcher::start();
-        world.new_webhook(&catcher.url("/in"), json!("all")).await;
-        let begun = Instant::now();
-        for batch in 0..MESSAGES / 50 {
-            let to: Vec<String> = (0..50).map(|n| format!("user-{batch}-{n}@example.com")).collect();
-            let answer = world
-                .call_with("/api/v1/send/message", &[("X-Test-Mode", "true")], &good_but(json!({ "to": to })))
-                .await;
-            assert_eq!(answer["status"], "success", "{answer}");
-        }
-        let accepted_in = begun.elapsed();
-        // Accepted and sent, each with its number.
-        let patience = Duration::from_mins(4);
-        let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
-        eprintln!("{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}", posts.len(), begun.elapsed());
-        let mut seqs: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
-        let mut ids = HashSet::new();
-        for post in &posts {
-            let body = post.json();
-            assert_eq!(body["data"]["test"], true);
-            ids.insert(body["id"].as_str().unwrap().to_owned());
-            let message = body["data"]["message"]["id"].as_i64().unwrap();
-            seqs.entry(message).or_default().insert(body["seq"].as_i64().unwrap());
-        }
-        assert_eq!((seqs.len(), ids.len()), (MESSAGES, 2 * MESSAGES));
-        assert!(seqs.values().all(|seqs| *seqs == HashSet::from([1, 2])));
+both_engines!(of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing);
 
-        let mut pulled = HashSet::new();
-        let mut request = json!({ "limit": 500 });
-        loop {
-            let answer = world.call(EVENTS, &request).await;
-            let items = answer["data"]["items"].as_array().unwrap();
-            pulled.extend(items.iter().map(|item: &Value| item["id"].as_str().unwrap().to_owned()));
-            request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
-            if answer["flags"]["pagination"]["has_more"] == false {
-                break;
-            }
-        }
-        assert_eq!(pulled, ids);
+async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engine: Engine) {
+    let world = World::start(engine);
+    let catcher = WebhookCatcher::start();
+    world.new_webhook(&catcher.url("/in"), json!("all")).await;
+    let begun = Instant::now();
+    for batch in 0..MESSAGES / 50 {
+        let to: Vec<String> = (0..50).map(|n| format!("user-{batch}-{n}@example.com")).collect();
+        let answer = world
+            .call_with("/api/v1/send/message", &[("X-Test-Mode", "true")], &good_but(json!({ "to": to })))
+            .await;
+        assert_eq!(answer["status"], "success", "{answer}");
     }
+    let accepted_in = begun.elapsed();
+    // Accepted and sent, each with its number.
+    let patience = Duration::from_mins(4);
+    let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
+    eprintln!(
+        "{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}",
+        posts.len(),
+        begun.elapsed()
+    );
+    let mut seqs: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
+    let mut ids = HashSet::new();
+    for post in &posts {
+        let body = post.json();
+        assert_eq!(body["data"]["test"], true);
+        ids.insert(body["id"].as_str().unwrap().to_owned());
+        let message = body["data"]["message"]["id"].as_i64().unwrap();
+        seqs.entry(message).or_default().insert(body["seq"].as_i64().unwrap());
+    }
+    assert_eq!((seqs.len(), ids.len()), (MESSAGES, 2 * MESSAGES));
+    assert!(seqs.values().all(|seqs| *seqs == HashSet::from([1, 2])));
+
+    let mut pulled = HashSet::new();
+    let mut request = json!({ "limit": 500 });
+    loop {
+        let answer = world.call(EVENTS, &request).await;
+        let items = answer["data"]["items"].as_array().unwrap();
+        pulled.extend(items.iter().map(|item: &Value| item["id"].as_str().unwrap().to_owned()));
+        request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
+        if answer["flags"]["pagination"]["has_more"] == false {
+            break;
+        }
+    }
+    assert_eq!(pulled, ids);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,42 +5,42 @@ use std::time::Duration;
 use postroad_testkit::{Received, WebhookCatcher};
 use serde_json::{Value, json};
 
-use crate::world::{both_engines, good_but};
+use crate::world::{World, both_engines, good_but};
 
-both_engines! {
-    async fn bounces_have_their_mail_limits_their_server_and_tests_their_mark(world: World) {
-        let catcher = WebhookCatcher::start();
-        let made = json!({ "url": catcher.url("/in"), "format": "postal" });
-        let webhook = world.webhooks("create", &made).await;
-        let limit = world.call("/api/v1/server/update", &json!({"hourly_limit": 1})).await;
-        assert_eq!(limit["status"], "success", "{limit}");
-        world.accepted(&good_but(json!({"to": ["bounce-later@sim.postroad.test"]}))).await;
-        world.accepted(&good_but(json!({"to": ["a@example.com", "b@example.com"]}))).await;
-        world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.delivered" })).await;
-        let payload = |posts: &[Received], name: &str| -> Option<Value> {
-            let bodies = posts.iter().map(Received::json);
-            bodies.filter(|body| body["event"] == name).map(|body| body["payload"].clone()).next_back()
-        };
-        let is_complete = |posts: &[Received]| {
-            payload(posts, "MessageBounced").is_some() && payload(posts, "SendLimitExceeded").is_some()
-        };
-        let posts = catcher.wait_until("/in", Duration::from_secs(30), is_complete);
+both_engines!(bounces_have_their_mail_limits_their_server_and_tests_their_mark);
 
-        let bounced = payload(&posts, "MessageBounced").unwrap();
-        let bounce = &bounced["bounce"];
-        let kept = world.expanded(bounce["id"].as_i64().unwrap()).await;
-        let details = &kept["details"];
-        assert_eq!(bounce["token"], kept["token"], "{bounced:#}");
-        assert_eq!((&bounce["to"], &bounce["from"]), (&details["rcpt_to"], &details["mail_from"]));
-        assert_eq!((&bounce["subject"], &bounce["message_id"]), (&details["subject"], &details["message_id"]));
-        assert!(bounce["to"].as_str().unwrap().contains('@') && !bounce["subject"].as_str().unwrap().is_empty());
-        assert!(bounced["test"].is_null(), "{bounced:#}");
+async fn bounces_have_their_mail_limits_their_server_and_tests_their_mark(world: World) {
+    let catcher = WebhookCatcher::start();
+    let made = json!({ "url": catcher.url("/in"), "format": "postal" });
+    let webhook = world.webhooks("create", &made).await;
+    let limit = world.call("/api/v1/server/update", &json!({"hourly_limit": 1})).await;
+    assert_eq!(limit["status"], "success", "{limit}");
+    world.accepted(&good_but(json!({"to": ["bounce-later@sim.postroad.test"]}))).await;
+    world.accepted(&good_but(json!({"to": ["a@example.com", "b@example.com"]}))).await;
+    world.webhooks("test", &json!({ "id": webhook["id"], "type": "message.delivered" })).await;
+    let payload = |posts: &[Received], name: &str| -> Option<Value> {
+        let bodies = posts.iter().map(Received::json);
+        bodies.filter(|body| body["event"] == name).map(|body| body["payload"].clone()).next_back()
+    };
+    let is_complete = |posts: &[Received]| {
+        payload(posts, "MessageBounced").is_some() && payload(posts, "SendLimitExceeded").is_some()
+    };
+    let posts = catcher.wait_until("/in", Duration::from_secs(30), is_complete);
 
-        let exceeded = payload(&posts, "SendLimitExceeded").unwrap();
-        assert_eq!(exceeded["server"]["name"], "dev", "{exceeded:#}");
-        assert_eq!(exceeded["server"]["id"], limit["data"]["id"]);
+    let bounced = payload(&posts, "MessageBounced").unwrap();
+    let bounce = &bounced["bounce"];
+    let kept = world.expanded(bounce["id"].as_i64().unwrap()).await;
+    let details = &kept["details"];
+    assert_eq!(bounce["token"], kept["token"], "{bounced:#}");
+    assert_eq!((&bounce["to"], &bounce["from"]), (&details["rcpt_to"], &details["mail_from"]));
+    assert_eq!((&bounce["subject"], &bounce["message_id"]), (&details["subject"], &details["message_id"]));
+    assert!(bounce["to"].as_str().unwrap().contains('@') && !bounce["subject"].as_str().unwrap().is_empty());
+    assert!(bounced["test"].is_null(), "{bounced:#}");
 
-        let marked = posts.iter().map(Received::json).filter(|body| body["payload"]["test"] == true).count();
-        assert_eq!(marked, 1, "the sample");
-    }
+    let exceeded = payload(&posts, "SendLimitExceeded").unwrap();
+    assert_eq!(exceeded["server"]["name"], "dev", "{exceeded:#}");
+    assert_eq!(exceeded["server"]["id"], limit["data"]["id"]);
+
+    let marked = posts.iter().map(Received::json).filter(|body| body["payload"]["test"] == true).count();
+    assert_eq!(marked, 1, "the sample");
 }

@@ -7,39 +7,39 @@ use postroad_testkit::postgres::Database;
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
-use crate::world::{World, both_engines, good_but};
+use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 60;
 
-both_engines! {
-    async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
-        let mut world = World::start(engine);
-        let catcher = WebhookCatcher::start();
-        catcher.answer_next("/in", [CatcherAnswer::Late(Duration::from_secs(1))]);
-        let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good_but(json!({}))).await;
-        let first = catcher.wait_for("/in", 1).remove(0);
-        assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
-        world.restart();
-        let attempts = world.attempts(&webhook).await;
-        assert_eq!(attempts.iter().map(|attempt| &attempt["status"]).collect::<Vec<_>>(), [200], "{attempts:#?}");
-        world.accepted(&good_but(json!({}))).await;
-        let second = catcher.wait_for("/in", 2).remove(1);
-        assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not told again");
-    }
+both_engines!(a_stop_waits_for_the_post_under_way, what_hangs_at_a_stop_is_told_after_it);
 
-    async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
-        let mut world = World::start(engine);
-        let catcher = WebhookCatcher::start();
-        catcher.answer_next("/in", [CatcherAnswer::Hang]);
-        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good_but(json!({}))).await;
-        let before = catcher.wait_for("/in", 1).remove(0);
-        assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
-        world.restart();
-        let after = catcher.wait_for("/in", 2).remove(1);
-        assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
-    }
+async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
+    let mut world = World::start(engine);
+    let catcher = WebhookCatcher::start();
+    catcher.answer_next("/in", [CatcherAnswer::Late(Duration::from_secs(1))]);
+    let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good_but(json!({}))).await;
+    let first = catcher.wait_for("/in", 1).remove(0);
+    assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+    world.restart();
+    let attempts = world.attempts(&webhook).await;
+    assert_eq!(attempts.iter().map(|attempt| &attempt["status"]).collect::<Vec<_>>(), [200], "{attempts:#?}");
+    world.accepted(&good_but(json!({}))).await;
+    let second = catcher.wait_for("/in", 2).remove(1);
+    assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not told again");
+}
+
+async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
+    let mut world = World::start(engine);
+    let catcher = WebhookCatcher::start();
+    catcher.answer_next("/in", [CatcherAnswer::Hang]);
+    world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good_but(json!({}))).await;
+    let before = catcher.wait_for("/in", 1).remove(0);
+    assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+    world.restart();
+    let after = catcher.wait_for("/in", 2).remove(1);
+    assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
 }
 
 /// The receiver sees every event, none of them twice, whichever node accepted, delivered and told.

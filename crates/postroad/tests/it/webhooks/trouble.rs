@@ -6,111 +6,118 @@ use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
 use super::QUICK;
-use crate::world::{World, both_engines, good};
+use crate::world::{Engine, World, both_engines, good};
 
-both_engines! {
-    async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK]);
-        let catcher = WebhookCatcher::start();
-        catcher.answer_next("/in", [CatcherAnswer::Status(500), CatcherAnswer::Status(429)]);
-        let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+both_engines!(
+    a_failed_post_is_made_again_with_the_same_bytes,
+    who_asks_for_rest_gets_it_for_all_events,
+    what_happens_while_a_post_hangs_is_told_at_once,
+    gone_disables_and_is_told_to_the_others,
+    without_a_success_for_too_long_it_is_disabled,
+    one_that_hangs_pours_or_sends_elsewhere_delays_no_other
+);
+
+async fn a_failed_post_is_made_again_with_the_same_bytes(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer_next("/in", [CatcherAnswer::Status(500), CatcherAnswer::Status(429)]);
+    let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good()).await;
+    let posts = catcher.wait_for("/in", 3);
+    assert!(posts.iter().all(|post| post.body == posts[0].body));
+    assert!(posts.iter().all(|post| post.header("webhook-id") == posts[0].header("webhook-id")));
+    let attempts = world.until_attempts(&webhook, |attempts| attempts.len() == 3).await;
+    assert_eq!((&attempts[2]["status"], &attempts[2]["error_class"]), (&json!(500), &json!("http_status")));
+    assert_eq!((&attempts[0]["number"], &attempts[0]["success"]), (&json!(3), &json!(true)));
+    assert!(attempts[2]["next_attempt_at"].is_string() && attempts[0]["next_attempt_at"].is_null());
+}
+
+async fn who_asks_for_rest_gets_it_for_all_events(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK]);
+    let catcher = WebhookCatcher::start();
+    let asking = vec![("retry-after".to_owned(), "2".to_owned())];
+    catcher.answer_next("/in", [CatcherAnswer::Full(429, asking, Vec::new())]);
+    world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good()).await;
+    catcher.wait_for("/in", 1);
+    world.accepted(&good()).await;
+    let posts = catcher.wait_for("/in", 3);
+    let rest = posts[1].at.saturating_duration_since(posts[0].at);
+    assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
+}
+
+async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK]);
+    let catcher = WebhookCatcher::start();
+    let good_twice = [CatcherAnswer::Status(200), CatcherAnswer::Status(200)];
+    catcher.answer_next("/in", good_twice.into_iter().chain([CatcherAnswer::Hang]));
+    world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    for count in 1..=3 {
         world.accepted(&good()).await;
-        let posts = catcher.wait_for("/in", 3);
-        assert!(posts.iter().all(|post| post.body == posts[0].body));
-        assert!(posts.iter().all(|post| post.header("webhook-id") == posts[0].header("webhook-id")));
-        let attempts = world.until_attempts(&webhook, |attempts| attempts.len() == 3).await;
-        assert_eq!((&attempts[2]["status"], &attempts[2]["error_class"]), (&json!(500), &json!("http_status")));
-        assert_eq!((&attempts[0]["number"], &attempts[0]["success"]), (&json!(3), &json!(true)));
-        assert!(attempts[2]["next_attempt_at"].is_string() && attempts[0]["next_attempt_at"].is_null());
+        catcher.wait_for("/in", count);
     }
+    let begun = Instant::now();
+    world.accepted(&good()).await;
+    let told = catcher.wait_for("/in", 4)[3].at.saturating_duration_since(begun);
+    assert!(told < Duration::from_secs(8), "{told:?}");
+}
 
-    async fn who_asks_for_rest_gets_it_for_all_events(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK]);
-        let catcher = WebhookCatcher::start();
-        let asking = vec![("retry-after".to_owned(), "2".to_owned())];
-        catcher.answer_next("/in", [CatcherAnswer::Full(429, asking, Vec::new())]);
-        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good()).await;
-        catcher.wait_for("/in", 1);
-        world.accepted(&good()).await;
-        let posts = catcher.wait_for("/in", 3);
-        let rest = posts[1].at.saturating_duration_since(posts[0].at);
-        assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
+async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/gone", CatcherAnswer::Status(410));
+    let gone = world.new_webhook(&catcher.url("/gone"), json!(["message.accepted"])).await;
+    world.new_webhook(&catcher.url("/other"), json!(["webhook.disabled"])).await;
+    world.accepted(&good()).await;
+    let told = catcher.wait_for("/other", 1).remove(0).json();
+    assert_eq!(told["type"], "webhook.disabled");
+    assert_eq!(told["data"]["webhook"]["id"], gone["id"]);
+    let now = world.until_webhook(&gone, |now| now["enabled"] == false).await;
+    assert!(now["disabled_reason"].as_str().unwrap().contains("410"), "{now}");
+    world.accepted(&good()).await;
+    // Enabled again it is told what happens from now on.
+    world.webhooks("update", &json!({ "id": gone["id"], "enabled": true })).await;
+    catcher.answer("/gone", CatcherAnswer::Status(200));
+    let third = world.accepted_id(&good()).await;
+    let posts = catcher.wait_for("/gone", 2);
+    assert_eq!(posts[1].json()["data"]["message"]["id"], third);
+}
+
+async fn without_a_success_for_too_long_it_is_disabled(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK, ("POSTROAD_WEBHOOKS_DISABLE_AFTER", "150ms")]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/in", CatcherAnswer::Status(500));
+    let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+    world.accepted(&good()).await;
+    world.until_webhook(&webhook, |now| now["enabled"] == false).await;
+}
+
+async fn one_that_hangs_pours_or_sends_elsewhere_delays_no_other(engine: Engine) {
+    let world = World::start_with(engine, &[QUICK]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/hangs", CatcherAnswer::Hang).answer("/pours", CatcherAnswer::Endless);
+    catcher.answer("/fails", CatcherAnswer::Status(500));
+    catcher.answer("/elsewhere", CatcherAnswer::redirect(&catcher.url("/inside")));
+    let wanted = json!(["message.accepted"]);
+    for path in ["/hangs", "/fails"] {
+        world.new_webhook(&catcher.url(path), wanted.clone()).await;
     }
-
-    async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK]);
-        let catcher = WebhookCatcher::start();
-        let good_twice = [CatcherAnswer::Status(200), CatcherAnswer::Status(200)];
-        catcher.answer_next("/in", good_twice.into_iter().chain([CatcherAnswer::Hang]));
-        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        for count in 1..=3 {
-            world.accepted(&good()).await;
-            catcher.wait_for("/in", count);
-        }
+    let pours = world.new_webhook(&catcher.url("/pours"), wanted.clone()).await;
+    let elsewhere = world.new_webhook(&catcher.url("/elsewhere"), wanted.clone()).await;
+    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    let mut slowest = Duration::ZERO;
+    for count in 1..=20 {
         let begun = Instant::now();
         world.accepted(&good()).await;
-        let told = catcher.wait_for("/in", 4)[3].at.saturating_duration_since(begun);
-        assert!(told < Duration::from_secs(8), "{told:?}");
+        let posts = catcher.wait_for("/lives", count);
+        slowest = slowest.max(posts[count - 1].at.saturating_duration_since(begun));
     }
-
-    async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK]);
-        let catcher = WebhookCatcher::start();
-        catcher.answer("/gone", CatcherAnswer::Status(410));
-        let gone = world.new_webhook(&catcher.url("/gone"), json!(["message.accepted"])).await;
-        world.new_webhook(&catcher.url("/other"), json!(["webhook.disabled"])).await;
-        world.accepted(&good()).await;
-        let told = catcher.wait_for("/other", 1).remove(0).json();
-        assert_eq!(told["type"], "webhook.disabled");
-        assert_eq!(told["data"]["webhook"]["id"], gone["id"]);
-        let now = world.until_webhook(&gone, |now| now["enabled"] == false).await;
-        assert!(now["disabled_reason"].as_str().unwrap().contains("410"), "{now}");
-        world.accepted(&good()).await;
-        // Enabled again it is told what happens from now on.
-        world.webhooks("update", &json!({ "id": gone["id"], "enabled": true })).await;
-        catcher.answer("/gone", CatcherAnswer::Status(200));
-        let third = world.accepted_id(&good()).await;
-        let posts = catcher.wait_for("/gone", 2);
-        assert_eq!(posts[1].json()["data"]["message"]["id"], third);
-    }
-
-    async fn without_a_success_for_too_long_it_is_disabled(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK, ("POSTROAD_WEBHOOKS_DISABLE_AFTER", "150ms")]);
-        let catcher = WebhookCatcher::start();
-        catcher.answer("/in", CatcherAnswer::Status(500));
-        let webhook = world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-        world.accepted(&good()).await;
-        world.until_webhook(&webhook, |now| now["enabled"] == false).await;
-    }
-
-    async fn one_that_hangs_pours_or_sends_elsewhere_delays_no_other(engine: Engine) {
-        let world = World::start_with(engine, &[QUICK]);
-        let catcher = WebhookCatcher::start();
-        catcher.answer("/hangs", CatcherAnswer::Hang).answer("/pours", CatcherAnswer::Endless);
-        catcher.answer("/fails", CatcherAnswer::Status(500));
-        catcher.answer("/elsewhere", CatcherAnswer::redirect(&catcher.url("/inside")));
-        let wanted = json!(["message.accepted"]);
-        for path in ["/hangs", "/fails"] {
-            world.new_webhook(&catcher.url(path), wanted.clone()).await;
-        }
-        let pours = world.new_webhook(&catcher.url("/pours"), wanted.clone()).await;
-        let elsewhere = world.new_webhook(&catcher.url("/elsewhere"), wanted.clone()).await;
-        world.new_webhook(&catcher.url("/lives"), wanted).await;
-        let mut slowest = Duration::ZERO;
-        for count in 1..=20 {
-            let begun = Instant::now();
-            world.accepted(&good()).await;
-            let posts = catcher.wait_for("/lives", count);
-            slowest = slowest.max(posts[count - 1].at.saturating_duration_since(begun));
-        }
-        eprintln!("the living endpoint saw at most {slowest:?} from the call to the post");
-        assert!(slowest < Duration::from_secs(5), "{slowest:?}");
-        let attempts = world.until_attempts(&pours, |attempts| !attempts.is_empty()).await;
-        assert_eq!(attempts[0]["status"], 200);
-        assert_eq!(attempts[0]["answer"].as_str().unwrap().len(), 4_096);
-        let attempts = world.until_attempts(&elsewhere, |attempts| !attempts.is_empty()).await;
-        assert_eq!((&attempts[0]["status"], &attempts[0]["success"]), (&json!(302), &json!(false)));
-        assert!(catcher.received_at("/inside").is_empty(), "redirects are not followed");
-    }
+    eprintln!("the living endpoint saw at most {slowest:?} from the call to the post");
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    let attempts = world.until_attempts(&pours, |attempts| !attempts.is_empty()).await;
+    assert_eq!(attempts[0]["status"], 200);
+    assert_eq!(attempts[0]["answer"].as_str().unwrap().len(), 4_096);
+    let attempts = world.until_attempts(&elsewhere, |attempts| !attempts.is_empty()).await;
+    assert_eq!((&attempts[0]["status"], &attempts[0]["success"]), (&json!(302), &json!(false)));
+    assert!(catcher.received_at("/inside").is_empty(), "redirects are not followed");
 }
