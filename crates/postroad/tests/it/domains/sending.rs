@@ -81,7 +81,7 @@ async fn a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then(en
 }
 
 async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment(
-    engine: crate::world::Engine,
+    engine: Engine,
 ) {
     let (world, dns) = start(engine);
     let catcher = WebhookCatcher::start();
