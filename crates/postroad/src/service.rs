@@ -105,7 +105,7 @@ impl Service {
         let housekeeping = Housekeeping::start(app.clone());
         let counter_task = CounterTask::start(app.clone());
         let index_task = IndexTask::start(app.clone());
-        let job_task = JobTask::start(app.clone());
+        let job_task = JobTask::start(&app);
         let remover = RetentionTask::start(app.clone());
         let domain_checks = DomainCheckTask::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_admin())?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_model::AccountId;
+use postroad_request_shapes::request_shape;
 use postroad_store::{AuditEntry, AuditFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,12 +20,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 8 << 10;
 
 /// Which entries.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"operation": "servers/update"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct AuditIn {
     /// Only of this operation, such as `credentials/create`.
     operation: Option<String>,

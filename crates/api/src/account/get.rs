@@ -1,7 +1,7 @@
 //! account/get: the account of the key.
 
 use postroad_model::AccountId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use crate::account_params::read_account;
 use crate::customers::account_out::AccountOut;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which account.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct OwnAccountIn {
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

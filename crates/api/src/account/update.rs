@@ -1,7 +1,7 @@
 //! account/update: change the own account.
 
 use postroad_model::AccountId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use crate::account_params::{read_account, read_integer, read_required_text};
 use crate::customers::account_out::AccountOut;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// The account's new name.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "acme"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateOwnAccountIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,

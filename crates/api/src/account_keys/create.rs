@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::{AccountId, AccountScope};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_key_out::NewAccountKeyOut;
 use crate::account_params::{read_account, read_networks, read_required_text, read_time};
@@ -16,12 +16,8 @@ use crate::json;
 const SCOPES_MAX: usize = 30;
 
 /// A key to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateAccountKeyIn {
     name: String,
     /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Not more than the asking key has.

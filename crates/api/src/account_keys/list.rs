@@ -1,6 +1,7 @@
 //! account_keys/list: the account keys.
 
 use postroad_model::{AccountId, AccountKeyId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,12 +18,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Which account keys.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListAccountKeysIn {
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

@@ -1,7 +1,7 @@
 //! account_keys/revoke: end a key of the account.
 
 use postroad_model::{AccountId, AccountKeyId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_key_out::AccountKeyOut;
 use crate::account_params::{read_account, read_required_id};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which key.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RevokeAccountKeyIn {
     id: i64,
     /// Id of the account; required with the operator's key.

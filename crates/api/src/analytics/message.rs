@@ -2,6 +2,7 @@
 
 use postroad_app::analytics::MessageFigures;
 use postroad_model::Timestamp;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,12 +15,8 @@ use crate::json;
 use crate::messages::EchoedId;
 
 /// Which message.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct MessageAnalyticsIn {
     id: i64,
 }

@@ -1,7 +1,7 @@
 //! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
@@ -10,20 +10,15 @@ use crate::json::Json;
 const VALUES_MAX: usize = 100;
 
 /// One value, or a list of which any may match; an empty string matches messages without a value.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
 pub(crate) enum FilterIn {
     One(String),
     Any(Vec<String>),
 }
 
 /// Only messages that match all of these.
-#[derive(Debug, ToSchema)]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
+#[request_shape]
 pub(crate) struct FiltersIn {
     /// Domain of the sender.
     domain: Option<FilterIn>,

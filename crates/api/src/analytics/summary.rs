@@ -1,6 +1,7 @@
 //! analytics/summary: counts and rates of a time range.
 
 use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,12 +15,8 @@ use crate::json;
 use crate::time_field::read_time;
 
 /// Time range, and filters on messages.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "tag": "welcome"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct SummaryIn {
     /// Start (RFC 3339); 30 days before `to` if left out.
     from: Option<String>,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use postroad_app::analytics::{
     DIMENSIONS_MAX, Dimension, DimensionValue, Granularity, Series, Timeseries, TimeseriesQuery, Zone,
 };
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,12 +24,8 @@ const POINT_BYTES: usize = 700;
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Time range, step and dimensions.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "granularity": "day", "timezone": "Europe/Berlin", "dimensions": ["tag"]}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TimeseriesIn {
     /// Start (RFC 3339). If left out: an hour before `to` for minutes, a day for hours, 30 days for days, a
     /// year for months.

@@ -1,6 +1,7 @@
 //! analytics/top: the largest values of one dimension.
 
 use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, TopBy, TopQuery};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,12 +19,8 @@ const LIMIT: u64 = 20;
 const LIMIT_MAX: u64 = 500;
 
 /// Time range, dimension and metric.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"dimension": "recipient_domain", "metric": "hard_fail", "limit": 10}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TopIn {
     /// Start (RFC 3339); 30 days before `to` if left out.
     from: Option<String>,

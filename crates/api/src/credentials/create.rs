@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::NewCredentialRequest;
 use postroad_model::{Scope, ServerId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{
@@ -15,12 +15,8 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// A credential to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"server": 12, "name": "web shop", "scope": "send"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateCredentialIn {
     /// Id of the server.
     server: i64,

@@ -1,7 +1,7 @@
 //! credentials/get: one credential.
 
 use postroad_model::CredentialId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::read_required_id;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which credential.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CredentialIdIn {
     id: i64,
 }

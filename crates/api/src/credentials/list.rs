@@ -1,6 +1,7 @@
 //! credentials/list: the credentials.
 
 use postroad_model::{CredentialId, ServerId};
+use postroad_request_shapes::request_shape;
 use postroad_store::CredentialFilter;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,12 +19,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Which credentials.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListCredentialsIn {
     /// Only those of this server, by its id.
     server: Option<i64>,

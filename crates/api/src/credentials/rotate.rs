@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::CredentialId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -17,12 +17,8 @@ use crate::json;
 const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 
 /// Which credential, and how long the old key stays good.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "grace_s": 86400}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RotateCredentialIn {
     id: i64,
     /// Seconds, up to 30 days; a day if left out.

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::CredentialChangeRequest;
 use postroad_model::{Change, CredentialId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::{read_integer, read_networks, read_required_id, read_time};
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Settings to change; omitted ones stay as they are.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "if_version": 1, "allow": ["192.0.2.0/24"]}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateCredentialIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.

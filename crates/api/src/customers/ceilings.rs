@@ -1,6 +1,7 @@
 //! Ceilings of an account in requests and answers.
 
 use postroad_app::accounts::AccountCeilingsRequest;
+use postroad_request_shapes::request_shape;
 use postroad_store::AccountCeilings;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,8 +12,7 @@ use crate::server_settings::{
 };
 
 /// The most that an account may have and send; `"none"` takes a ceiling away, omitted ones stay as they are.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct AccountCeilingsIn {
     /// Messages of all servers together in an hour (UTC); those beyond are held.
     hourly_limit: Option<LimitIn>,

@@ -1,7 +1,7 @@
 //! accounts/create: a new customer.
 
 use postroad_app::accounts::CreationKey;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::{created, read_creation_key, read_required_text};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// An account to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "acme"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateAccountIn {
     /// Unique, and not a number.
     name: String,

@@ -1,7 +1,7 @@
 //! accounts/get: one account.
 
 use postroad_model::AccountId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::read_required_id;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which account.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct AccountIdIn {
     id: i64,
 }

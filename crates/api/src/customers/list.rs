@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_model::AccountId;
+use postroad_request_shapes::request_shape;
 use postroad_store::AccountFilter;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,12 +21,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Which accounts.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListAccountsIn {
     /// Only the account of this name.
     name: Option<String>,

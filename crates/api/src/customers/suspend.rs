@@ -1,7 +1,7 @@
 //! accounts/suspend: stop the calls of one account.
 
 use postroad_model::AccountId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::{read_required_id, read_required_text};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which account, and why.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct SuspendAccountIn {
     id: i64,
     /// Up to 500 characters; kept with the suspension.

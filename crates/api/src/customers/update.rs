@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::CustomerUpdateRequest;
 use postroad_model::AccountId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_out::AccountOut;
 use super::ceilings::{self, AccountCeilingsIn};
@@ -14,12 +14,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// What to change; omitted fields stay as they are.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "name": "acme", "ceilings": {"monthly_limit": 100_000}}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateAccountIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.

@@ -3,7 +3,7 @@
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
 use postroad_model::CountedThing;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_key, read_name, read_owner};
@@ -15,12 +15,8 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// A domain to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateDomainIn {
     name: String,
     /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). One is made if left out.

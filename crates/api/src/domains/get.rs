@@ -2,7 +2,7 @@
 
 use postroad_app::access::Operation;
 use postroad_app::domains::NamedOwner;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_name, read_owner};
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which domain.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct DomainNameIn {
     name: String,
     /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.

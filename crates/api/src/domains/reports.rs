@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use postroad_app::domains::{DmarcTotals, DomainReports, NamedOwner, ReportPeriod, SourceTotals, TlsTotals};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,12 +19,8 @@ use crate::time_field::read_time;
 const ANSWER_BYTES: usize = 128 << 10;
 
 /// Of which domain and time.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "example.com", "from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct DomainReportsIn {
     name: String,
     /// Start (RFC 3339); 30 days before `to` if left out.

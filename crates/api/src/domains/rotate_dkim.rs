@@ -1,7 +1,7 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_key, read_name, read_owner};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Of which domain, and which key.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RotateDkimIn {
     name: String,
     /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). One is made if left out.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use postroad_app::{FeedRequest, FeedStart};
 use postroad_events::body::standard;
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -23,12 +24,8 @@ const EVENT_BYTES: usize = 8 << 10;
 const TYPES_MAX: usize = 100;
 
 /// Filters and waiting time.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"types": ["message.delivered"], "since_cursor": "latest", "wait_s": 30}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListEventsIn {
     /// Event types; all if left out.
     types: Option<Vec<String>>,

@@ -2,7 +2,7 @@
 
 use postroad_app::ip_pools::NewAddress;
 use postroad_model::PoolId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
@@ -14,12 +14,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// An address to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"pool": 2, "address": "192.0.2.1", "helo": "mta1.example.com", "warm_up": true}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct AddAddressIn {
     /// Id of the pool.
     pool: i64,

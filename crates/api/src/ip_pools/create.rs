@@ -1,7 +1,7 @@
 //! ip_pools/create: a new pool.
 
 use postroad_app::ip_pools::NewPoolRequest;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use crate::account_params::{created, read_account, read_creation_key, read_required_text};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// A pool to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "dedicated-1", "account": 3}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreatePoolIn {
     /// Unique, and not a number.
     name: String,

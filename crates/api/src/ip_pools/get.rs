@@ -2,7 +2,7 @@
 
 use postroad_app::access::Operation;
 use postroad_model::PoolId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use crate::account_params::read_required_id;
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which pool.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 2}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct PoolIdIn {
     id: i64,
 }

@@ -1,6 +1,7 @@
 //! ip_pools/list: the pools.
 
 use postroad_model::{AccountId, PoolId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,12 +15,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
 /// Which page.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListPoolsIn {
     /// Id of an account, with the operator's key: those that it sees; all if left out.
     account: Option<i64>,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which address.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "192.0.2.1"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct AddressIn {
     address: String,
 }

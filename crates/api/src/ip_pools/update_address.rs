@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::AddressChange;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
@@ -15,12 +15,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which address, and what changes.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "192.0.2.1", "weight": 10}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateAddressIn {
     address: String,
     /// The name it greets with; its PTR record should say the same.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::WarmUpChange;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
@@ -15,12 +15,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which address, and what happens.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "192.0.2.1", "action": "pause"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct WarmUpIn {
     address: String,
     /// `start` (from the first day), `pause`, `resume` (on the day it was paused), or `end` (the address is warm).

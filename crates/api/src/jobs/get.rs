@@ -1,5 +1,6 @@
 //! jobs/get: the progress of a job.
 
+use postroad_request_shapes::request_shape;
 use postroad_store::{JobProblem, MessageJob};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
 
 /// Which job.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct JobIn {
     /// `job_id` of the call that started it.
     id: i64,

@@ -3,6 +3,7 @@
 
 use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction, StartedJob};
 use postroad_model::MessageId;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,12 +19,8 @@ const IDS_MAX: usize = 1_000;
 const RESULT_BYTES: usize = 512;
 
 /// One of `id`, `ids` and `query`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"query": "status:held to:@example.com", "dry_run": true}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ChangeMessagesIn {
     id: Option<i64>,
     /// Up to 1,000 messages, each with its own result.

@@ -1,6 +1,7 @@
 //! messages/deliveries: every attempt to deliver one message.
 
 use postroad_model::Timestamp;
+use postroad_request_shapes::request_shape;
 use postroad_store::Delivery;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,12 +14,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which message.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct DeliveriesIn {
     id: i64,
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use postroad_app::MessageAction;
 use postroad_model::EmailAddress;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::actions::{self, ChangedMessagesOut, Wanted};
 use crate::endpoint::Call;
@@ -14,12 +14,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One of `address`, `query`, `ids` and `id`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "ann@example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct EraseMessagesIn {
     /// All messages to this address, and the address itself: its suppression becomes a hash. As a job in the background.
     address: Option<String>,

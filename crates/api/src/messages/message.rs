@@ -1,8 +1,8 @@
 //! messages/message: one message with the requested expansions.
 
 use postroad_app::{FoundMessage, view_message};
+use postroad_request_shapes::request_shape;
 use postroad_store::Message;
-use utoipa::ToSchema;
 
 use super::echoed_id::EchoedId;
 use super::expansions::{Expansion, Expansions};
@@ -17,12 +17,8 @@ use crate::json;
 use crate::memory::Share;
 
 /// Message id and expansions.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "_expansions": ["status", "details"]}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct MessageIn {
     id: i64,
     _expansions: Option<ExpansionsIn>,
@@ -30,9 +26,8 @@ pub(crate) struct MessageIn {
 
 /// `true` for all expansions, or a list of `status`, `details`, `inspection`, `plain_body`, `html_body`,
 /// `attachments`, `headers`, `raw_message`, `activity_entries`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
 pub(crate) enum ExpansionsIn {
     All(bool),
     Names(Vec<String>),

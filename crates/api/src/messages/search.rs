@@ -2,6 +2,7 @@
 
 use postroad_app::SearchRequest;
 use postroad_model::{Limits, MessageId, Status, Timestamp};
+use postroad_request_shapes::request_shape;
 use postroad_store::{SearchFilter, SearchItem};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,12 +18,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 const ITEM_BYTES: usize = 4 << 10;
 
 /// Conditions, all of which must hold, and page. Without conditions: all messages.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"q": "to:@gmail.com \"order 1001\" -status:sent", "since": "2026-11-01T00:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct SearchMessagesIn {
     /// Words, quoted texts and pairs: `to:`, `from:`, `subject:`, `tag:`, `status:`, `domain:`, `template:`, `before:`,
     /// `after:`, `has:attachment`. A minus before one excludes it.

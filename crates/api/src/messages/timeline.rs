@@ -2,6 +2,7 @@
 
 use postroad_app::{Timeline, TimelineItem};
 use postroad_model::{Clock as _, SystemClock};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -17,12 +18,8 @@ use crate::json;
 const TIMELINE_BYTES: usize = 512 << 10;
 
 /// Which message.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TimelineIn {
     id: i64,
 }

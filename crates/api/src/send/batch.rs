@@ -3,7 +3,7 @@
 use postroad_app::send::{BatchMode, BatchOutcome, BatchResult, BatchStart, MessageDraft};
 use postroad_app::{FieldProblem, Refusal};
 use postroad_model::Limits;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::SendMessageIn;
 use super::batch_out::{BatchOut, BatchResultOut};
@@ -17,7 +17,7 @@ use crate::idempotency;
 use crate::json::{Json, Object};
 
 /// Messages to send, each with the fields of send/message.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({
     "defaults": {"from": "Shop <shop@example.com>", "subject": "Your order", "tag": "order"},
     "messages": [
@@ -26,10 +26,6 @@ use crate::json::{Json, Object};
     ],
     "mode": "independent"
 }))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct SendBatchIn {
     /// The messages, with the fields of send/message but `idempotency_key`. At most 5,000 recipients together.
     #[schema(min_items = 1, max_items = 500)]

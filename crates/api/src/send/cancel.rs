@@ -1,7 +1,7 @@
 //! send/cancel: stops scheduled messages.
 
+use postroad_request_shapes::request_shape;
 use postroad_store::ScheduleChange;
-use utoipa::ToSchema;
 
 use super::schedule::{self, ScheduleOut, Which};
 use crate::endpoint::Call;
@@ -11,12 +11,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CancelIn {
     id: Option<i64>,
     tag: Option<String>,

@@ -1,16 +1,12 @@
 //! Request of send/message for the OpenAPI document. `message::read` reads it; a test compares the field names
 //! of both.
-#![expect(
-    dead_code,
-    reason = "shapes for the OpenAPI document; the reader checks types by itself to list every problem"
-)]
 
 use std::collections::BTreeMap;
 
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 /// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`, `template`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({
     "to": ["Ann <ann@example.net>"],
     "from": "Shop <shop@example.com>",
@@ -66,7 +62,7 @@ pub(crate) struct SendMessageIn {
 }
 
 /// Addresses, each as `address` or `Name <address>`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
 pub(crate) enum AddressesIn {
     List(Vec<String>),
@@ -75,7 +71,7 @@ pub(crate) enum AddressesIn {
 }
 
 /// File, or an inline image of the HTML body.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 pub(crate) struct AttachmentIn {
     /// File name.
     name: String,
@@ -88,7 +84,7 @@ pub(crate) struct AttachmentIn {
 }
 
 /// Value of a header; a list for a header that occurs several times.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
 pub(crate) enum HeaderValueIn {
     Text(String),
@@ -97,7 +93,7 @@ pub(crate) enum HeaderValueIn {
 }
 
 /// Template, named by `id` or `alias`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 pub(crate) struct TemplateIn {
     id: Option<TemplateIdIn>,
     alias: Option<String>,
@@ -108,7 +104,7 @@ pub(crate) struct TemplateIn {
     locale: Option<String>,
 }
 
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
 pub(crate) enum TemplateIdIn {
     Number(i64),
@@ -116,14 +112,14 @@ pub(crate) enum TemplateIdIn {
 }
 
 /// Overrides the settings of server and domain.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 pub(crate) struct TrackIn {
     opens: Option<bool>,
     clicks: Option<bool>,
 }
 
 /// The List-Unsubscribe header (RFC 2369); `url`, `mailto` or both.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 pub(crate) struct ListUnsubscribeIn {
     #[schema(format = "uri")]
     url: Option<String>,

@@ -2,7 +2,7 @@
 
 use postroad_app::send::RawDraft;
 use postroad_model::Limits;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::SendOut;
 use super::message::texts;
@@ -13,16 +13,12 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 
 /// Message in RFC 2822 form, with its envelope.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({
     "mail_from": "shop@example.com",
     "rcpt_to": ["ann@example.net"],
     "data": "RnJvbTogc2hvcEBleGFtcGxlLmNvbQ0KU3ViamVjdDogSGkNCg0KSGkNCg=="
 }))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct SendRawIn {
     /// Envelope sender, for the record. May be empty only with `bounce`.
     mail_from: String,

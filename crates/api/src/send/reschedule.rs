@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use postroad_request_shapes::request_shape;
 use postroad_store::ScheduleChange;
-use utoipa::ToSchema;
 
 use super::schedule::{self, ScheduleOut, Which};
 use crate::endpoint::Call;
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`, and their new time.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "send_at": "2026-12-01T09:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RescheduleIn {
     id: Option<i64>,
     tag: Option<String>,

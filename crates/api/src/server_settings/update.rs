@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use postroad_app::ServerChangeRequest;
 use postroad_model::Change;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::server_out::ServerOut;
 use crate::endpoint::Call;
@@ -19,12 +19,8 @@ const NO_LIMIT: &str = "none";
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
 /// Settings to change; omitted ones stay as they are.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"hourly_limit": 5000, "tracking": {"opens": true}}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateServerIn {
     name: Option<String>,
     /// `live` or `development`
@@ -37,16 +33,14 @@ pub(crate) struct UpdateServerIn {
     retention: Option<RetentionIn>,
 }
 
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[serde(untagged)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
 pub(crate) enum LimitIn {
     Limit(u32),
     None(String),
 }
 
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct TrackingIn {
     opens: Option<bool>,
     clicks: Option<bool>,
@@ -56,8 +50,7 @@ pub(crate) struct TrackingIn {
 
 /// Days, at most the installation's retention; `"none"` for the installation's own. Data that is still to be
 /// sent, counted or posted to a webhook is kept longer.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct RetentionIn {
     /// Message bodies.
     bodies_days: Option<LimitIn>,

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::NewServerRequest;
 use postroad_model::{CountedThing, ServerMode};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{created, read_account, read_creation_key, read_required_text};
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
 /// A server to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"name": "shop", "mode": "live"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateServerIn {
     /// Unique in the account, and not a number.
     name: String,

@@ -1,7 +1,7 @@
 //! servers/get: one server.
 
 use postroad_model::ServerId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::read_required_id;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which server.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ServerIdIn {
     id: i64,
 }

@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::ServerUpdateRequest;
 use postroad_model::ServerId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -14,12 +14,8 @@ use crate::json;
 use crate::server_settings::{LimitIn, RetentionIn, TrackingIn, read_settings};
 
 /// Settings to change; omitted ones stay as they are.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "if_version": 3, "hourly_limit": 5000}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateAccountServerIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.
@@ -38,8 +34,7 @@ pub(crate) struct UpdateAccountServerIn {
 
 /// The highest values that the server's keys may set. Those of the operator and those of the account are kept apart, and the
 /// lower ones count.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct CeilingsIn {
     /// `development`: only who set this can make the server live. `live`: no ceiling.
     mode: Option<String>,

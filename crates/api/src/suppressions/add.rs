@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use postroad_app::FieldProblem;
 use postroad_app::suppressions::SuppressionRequest;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,12 +17,8 @@ use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
 /// One suppression, or `items` with up to 1,000 of them.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "ann@example.com", "reason": "manual", "details": "asked by phone"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct AddSuppressionIn {
     address: Option<String>,
     /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`
@@ -36,8 +33,7 @@ pub(crate) struct AddSuppressionIn {
     items: Option<Vec<SuppressionItemIn>>,
 }
 
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct SuppressionItemIn {
     address: String,
     reason: Option<String>,

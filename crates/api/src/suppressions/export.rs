@@ -1,5 +1,6 @@
 //! suppressions/export: the suppression list as CSV, page by page.
 
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,12 +16,8 @@ use crate::page::{Pagination, read_cursor, read_limit};
 const LINES_MAX: usize = 1_000;
 
 /// Page size and cursor.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 1000}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ExportSuppressionsIn {
     /// Up to 1,000, which is the default.
     limit: Option<usize>,

@@ -1,6 +1,6 @@
 //! suppressions/get: whether an address is suppressed, and why.
 
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::read_address;
 use super::suppression_out::SuppressionOut;
@@ -11,12 +11,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Address; letter case and the form of its domain do not matter.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "ann@example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct GetSuppressionIn {
     address: String,
 }

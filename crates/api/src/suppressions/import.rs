@@ -1,6 +1,7 @@
 //! suppressions/import: adds a list of suppressions from CSV.
 
 use postroad_app::suppressions::{CsvReader, SuppressionRequest};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,12 +21,8 @@ const PART_LINES: usize = 500;
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
 /// List of addresses.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"csv": "address,reason,expires_at,details\nann@example.com,manual,,asked by phone\n"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ImportSuppressionsIn {
     /// CSV text of up to 10,000 lines and 8 MiB: with a header that names its columns (`address`, `reason`,
     /// `expires_at`, `details`, `origin_message_id`), or the first four of these in this order, or just

@@ -1,6 +1,7 @@
 //! suppressions/list: the server's suppressions, newest first.
 
 use postroad_model::{SuppressionReason, Timestamp};
+use postroad_request_shapes::request_shape;
 use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,12 +15,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Filters and page; all suppressions without filters.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"reason": "complaint", "since": "2026-11-01T00:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListSuppressionsIn {
     /// Only suppressions with this reason.
     reason: Option<String>,

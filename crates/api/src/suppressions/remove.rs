@@ -1,6 +1,7 @@
 //! suppressions/remove: ends the suppression of one address or many.
 
 use postroad_app::FieldProblem;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,20 +13,15 @@ use crate::failure::{Failure, Reason};
 use crate::fields::Findings;
 
 /// One address, or `items` with up to 1,000 of them.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"address": "ann@example.com"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RemoveSuppressionIn {
     address: Option<String>,
     /// Several addresses, each with its own result.
     items: Option<Vec<RemoveItemIn>>,
 }
 
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct RemoveItemIn {
     address: String,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postroad_app::templates::TemplateFields;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::read_fields;
 use super::template_out::{TemplateOut, shown};
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// A template to be.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({
     "alias": "welcome",
     "name": "Welcome mail",
@@ -22,10 +22,6 @@ use crate::json;
     "html_body": "<p>Hello {{ name }}</p>",
     "publish": true
 }))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateTemplateIn {
     /// Letters, digits, dots, dashes and underscores, a letter first; unique on the server.
     alias: Option<String>,
@@ -55,8 +51,7 @@ pub(crate) struct CreateTemplateIn {
 }
 
 /// The texts of one language; what is left out comes from the next more general one.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+#[request_shape]
 pub(crate) struct TemplateTextsIn {
     subject: Option<String>,
     html_body: Option<String>,

@@ -1,5 +1,6 @@
 //! templates/delete: a template and all its versions.
 
+use postroad_request_shapes::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which template, by `id` or `alias`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TemplateNameIn {
     id: Option<i64>,
     alias: Option<String>,

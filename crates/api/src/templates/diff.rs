@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_app::templates::{Model, TextDiff};
+use postroad_request_shapes::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,12 +17,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Of which template, by `id` or `alias`, and which versions.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome", "from": 1, "to": 2}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct DiffTemplateIn {
     id: Option<i64>,
     alias: Option<String>,

@@ -1,7 +1,7 @@
 //! templates/get: a template with one of its versions.
 
 use postroad_app::templates::VersionRequest;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::{read_integer, read_template};
 use super::template_out::{TemplateOut, shown};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which template, by `id` or `alias`, and which version of it.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TemplateVersionIn {
     id: Option<i64>,
     alias: Option<String>,

@@ -1,6 +1,7 @@
 //! templates/list: the templates and layouts of the server, oldest first.
 
 use postroad_model::TemplateId;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,12 +14,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Which page.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListTemplatesIn {
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_app::templates::RenderRequest;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,12 +16,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which template, by `id` or `alias`, and with what.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome", "model": {"name": "Ann"}}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RenderTemplateIn {
     id: Option<i64>,
     alias: Option<String>,

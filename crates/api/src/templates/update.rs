@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use postroad_app::templates::TemplateFields;
+use postroad_request_shapes::request_shape;
 use postroad_store::TemplateRef;
-use utoipa::ToSchema;
 
 use super::create::TemplateTextsIn;
 use super::shared_params::{read_fields, read_template};
@@ -16,12 +16,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Changes. An empty text removes a value.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateTemplateIn {
     id: Option<i64>,
     /// Names the template if there is no `id`.

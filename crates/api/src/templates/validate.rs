@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use postroad_app::templates::{TemplateFields, TemplateProblem};
+use postroad_request_shapes::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,12 +17,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Texts, put over those of a template if `id` or `alias` names one.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ValidateTemplateIn {
     id: Option<i64>,
     alias: Option<String>,

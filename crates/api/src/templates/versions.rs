@@ -1,5 +1,6 @@
 //! templates/versions: the versions of a template that are kept, newest first.
 
+use postroad_request_shapes::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,12 +15,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Of which template, by `id` or `alias`, and which page.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TemplateVersionsIn {
     id: Option<i64>,
     alias: Option<String>,

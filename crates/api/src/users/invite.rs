@@ -2,7 +2,7 @@
 
 use postroad_app::users::InvitationRequest;
 use postroad_model::{CountedThing, UserRole};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::user_out::{InvitedOut, read_role};
 use crate::account_params::{read_account, read_required_text};
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Whom, as what.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"email": "anna@example.com", "role": "member"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct InviteUserIn {
     email: String,
     /// `owner`, `admin`, `member` or `read-only`; `member` if left out.

@@ -1,6 +1,7 @@
 //! users/list: the people of an account.
 
 use postroad_model::{AccountId, UserId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,12 +18,8 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Which ones.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListUsersIn {
     /// Id of the account; with the operator's key, the people of all accounts without it.
     account: Option<i64>,

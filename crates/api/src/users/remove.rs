@@ -1,7 +1,7 @@
 //! users/remove: remove a person.
 
 use postroad_model::UserId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::user_out::UserOut;
 use crate::account_params::read_required_id;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which person.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RemoveUserIn {
     id: i64,
 }

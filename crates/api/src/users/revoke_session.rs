@@ -1,7 +1,7 @@
 //! users/revoke_session: end a session of a person, or all.
 
 use postroad_model::{UserId, UserSessionId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::user_out::EndedSessionsOut;
 use crate::account_params::{read_integer, read_required_id};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which person and session.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "session": 34}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct RevokeUserSessionIn {
     id: i64,
     /// Id of the session; all of the person's if left out.

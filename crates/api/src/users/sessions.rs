@@ -1,6 +1,7 @@
 //! users/sessions: the open sessions of a person.
 
 use postroad_model::UserId;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,12 +14,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which person.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UserSessionsIn {
     id: i64,
 }

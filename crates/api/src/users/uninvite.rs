@@ -1,7 +1,7 @@
 //! users/uninvite: take an invitation back.
 
 use postroad_model::{AccountId, InvitationId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::user_out::UninvitedOut;
 use crate::account_params::{read_account, read_required_id};
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which invitation.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UninviteUserIn {
     id: i64,
     /// Id of the account; required with the operator's key.

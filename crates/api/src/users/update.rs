@@ -2,7 +2,7 @@
 
 use postroad_app::users::PersonChangeRequest;
 use postroad_model::UserId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::user_out::{UserOut, read_role};
 use crate::account_params::{read_integer, read_required_id};
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which person, and what changes.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 12, "role": "admin"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateUserIn {
     id: i64,
     /// Change it only if this is its `version`; else `VersionConflict`.

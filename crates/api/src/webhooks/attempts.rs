@@ -1,6 +1,7 @@
 //! webhooks/attempts: attempts to post to a webhook, newest first.
 
 use postroad_model::{WebhookAttemptId, WebhookId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,12 +15,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Webhook and page.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 7}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct WebhookAttemptsIn {
     id: i64,
     /// Up to 500; 50 if left out.

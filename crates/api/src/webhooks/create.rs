@@ -2,7 +2,7 @@
 
 use postroad_app::{EventFilter, WebhookDraft};
 use postroad_model::CountedThing;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Webhook to create.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"url": "https://example.com/events", "events": ["message.delivered", "message.bounced"]}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct CreateWebhookIn {
     /// http or https, up to 2,048 bytes, without credentials.
     url: String,

@@ -1,7 +1,7 @@
 //! webhooks/get: one webhook.
 
 use postroad_model::WebhookId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::read_id;
 use super::webhook_out::WebhookOut;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Which webhook.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 7}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct WebhookIdIn {
     id: i64,
 }

@@ -1,6 +1,7 @@
 //! webhooks/list: the webhooks of the server, oldest first.
 
 use postroad_model::WebhookId;
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,12 +14,8 @@ use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Page size and cursor.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"limit": 50}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ListWebhooksIn {
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -2,6 +2,7 @@
 
 use postroad_app::ReplayRequest;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
+use postroad_request_shapes::request_shape;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,12 +18,8 @@ use crate::page::{Pagination, read_cursor};
 const EVENTS_MAX: usize = 50_000;
 
 /// Events to post again: `event_id`, or `attempt_id`, or `since` with or without `until`.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 7, "since": "2026-11-15T00:00:00Z", "until": "2026-11-15T06:00:00Z"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct ReplayWebhookIn {
     id: i64,
     /// `id` of an event, such as evt_123.

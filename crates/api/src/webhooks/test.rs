@@ -1,7 +1,7 @@
 //! webhooks/test: posts a sample event now and returns the receiver's answer.
 
 use postroad_model::{EventKind, WebhookId};
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::attempt_out::AttemptOut;
 use super::shared_params::read_id;
@@ -12,12 +12,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Webhook and event type.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 7, "type": "message.bounced"}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct TestWebhookIn {
     id: i64,
     /// Event type; `message.delivered` if left out.

@@ -2,7 +2,7 @@
 
 use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
-use utoipa::ToSchema;
+use postroad_request_shapes::request_shape;
 
 use super::shared_params::{read_id, read_settings};
 use super::webhook_out::WebhookOut;
@@ -13,12 +13,8 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 
 /// Settings to change.
-#[derive(Debug, ToSchema)]
+#[request_shape]
 #[schema(example = json!({"id": 7, "enabled": true}))]
-#[expect(
-    dead_code,
-    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
-)]
 pub(crate) struct UpdateWebhookIn {
     id: i64,
     url: Option<String>,

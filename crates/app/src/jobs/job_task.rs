@@ -32,7 +32,7 @@ pub struct JobTask {
 }
 
 impl JobTask {
-    pub fn start(app: App) -> Self {
+    pub fn start(app: &App) -> Self {
         let remains_due = Arc::new(Notify::new());
         let worker = |part| Worker {
             app: app.clone(),

@@ -37,7 +37,8 @@ pub(crate) struct Router {
 pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    pub(crate) is_permanent: bool,
+    /// The DNS has answered, and no mail can be sent there. Else it may name a host later.
+    pub(crate) is_final: bool,
     /// Nobody was asked: too many look-ups wait for an answer.
     pub(crate) is_busy: bool,
 }
@@ -58,7 +59,7 @@ impl Router {
                     problem: "the simulator is off; `simulator = \"on\"` in [delivery] turns it on"
                         .to_owned(),
                     class: BounceClass::BadDomain,
-                    is_permanent: true,
+                    is_final: true,
                     is_busy: false,
                 }),
             };
@@ -132,7 +133,7 @@ impl Router {
         let plan =
             self.dns.for_server(server).mx_plan(&key.domain).await.map_err(|failure| RouteFailure {
                 problem: failure.to_string(),
-                is_permanent: failure.is_permanent(),
+                is_final: failure.is_permanent(),
                 is_busy: failure == MxFailure::Busy,
                 class: match failure {
                     MxFailure::Temporary(_) | MxFailure::Busy => BounceClass::Dns,
@@ -148,7 +149,7 @@ impl Router {
             return Err(RouteFailure {
                 problem: format!("mail for {} comes back to this host: its MX record names us", key.domain),
                 class: BounceClass::Dns,
-                is_permanent: false,
+                is_final: true,
                 is_busy: false,
             });
         }
@@ -203,7 +204,7 @@ impl Router {
             return Err(RouteFailure {
                 problem: "The TLSA records of the domain's mail servers were not looked up: too many look-ups wait.".to_owned(),
                 class: BounceClass::Dns,
-                is_permanent: false,
+                is_final: false,
                 is_busy: true,
             });
         }

@@ -114,10 +114,10 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let pause = shared.settings.retry.pauses()[0];
             let until = shared.clock.now().plus(pause.min(Duration::from_mins(1)));
             let goes_on = shared.with(|schedule, now| {
-                schedule.unresolved(lane, until, failure.problem.clone(), failure.is_permanent, now)
+                schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
             // No answer of the DNS is no answer about the messages: they wait, and are told if it lasts.
-            if goes_on || !failure.is_permanent {
+            if goes_on || !failure.is_final {
                 return;
             }
             loop {

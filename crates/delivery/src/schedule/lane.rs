@@ -187,13 +187,13 @@ impl Schedule {
         lane_id: usize,
         until: Timestamp,
         reason: String,
-        is_permanent: bool,
+        is_final: bool,
         now: Timestamp,
     ) -> bool {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get_mut(lane_id) else { return true };
         match lane.queue() {
-            Some(before) if !is_permanent => {
+            Some(before) if !is_final => {
                 self.line_up(lane_id, before, until, now);
                 return true;
             }

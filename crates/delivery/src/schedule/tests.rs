@@ -525,7 +525,7 @@ fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
         assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
         assert!(late.block.why.is_ours(), "it is never given up for that");
         let due_at = now.plus(Duration::from_secs(5));
-        let entry = Entry { due_at, tell_at: Some(now.plus(Duration::from_mins(60))), ..late.entry };
+        let entry = Entry { due_at, tell_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
         world.schedule.add(late.lane.domain, false, entry, now);
     }
     world.run(Duration::from_mins(30));

@@ -21,7 +21,7 @@ fn text(seed: u64, bytes: usize) -> Vec<u8> {
 
 async fn accept(fixture: &Fixture, address: &str, text: &[u8]) -> MessageId {
     let mut send = fixture.send(fixture.server, &[address], InitialState::Pending, text);
-    send.info.subject = "Your quarterly statement".to_owned();
+    "Your quarterly statement".clone_into(&mut send.info.subject);
     send.info.metadata.insert("customer".into(), "4711".into());
     fixture.accept(send).await[0]
 }
@@ -69,7 +69,7 @@ async fn no_file_has_a_part_of_an_erased_text() {
 async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     let erased = accept(&fixture, "jane.doe@customer.example", b"x").await;
     accept(&fixture, "bob@example.com", b"x").await;
-    fixture.clock.advance(std::time::Duration::from_secs(60));
+    fixture.clock.advance(std::time::Duration::from_mins(1));
     let indexed = fixture.store.index_next_block(fixture.server, 2).await.expect("the store works");
     assert_eq!(indexed, IndexProgress::Added);
     let tokens = "SELECT count(*) FROM search_postings";

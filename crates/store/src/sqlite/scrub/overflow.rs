@@ -74,9 +74,9 @@ fn walk(
         let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };
         let Some(owner_data) = read_page(connection, owner)? else { continue };
         let unused: u32 = row.get(2)?;
-        let end = data.len().saturating_sub(unused as usize);
+        let unused = data.len().saturating_sub(unused as usize)..data.len();
         let guard = Guard { page: owner, hash: hash_of(&owner_data) };
-        plan.add(number, &data, vec![end..data.len()], Some(guard), needles);
+        plan.add(number, &data, vec![unused], Some(guard), needles);
     }
     Ok(())
 }

@@ -1,33 +1,27 @@
 //! Connection tasks: ask for work, connect, send, settle, again.
 
+mod transaction;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postroad_mail::Signal;
 use postroad_model::{BounceClass, Status, Timestamp};
-use postroad_smtp::{Phase, SendError, Verdict};
-use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, StoreError, Suppression};
+use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
+use self::transaction::answer;
 use super::EngineShared;
 use super::connecting::{Connected, Connecting};
-use super::flight::Flight;
-use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of, signal_of_greeting};
+use crate::attempt::settle::{Settlement, signal_of_greeting};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
-use crate::journal::FlightKey;
-use crate::prepare::{PrepareError, Prepared, Signing, Work};
+use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{Answer, Asking, Entry, Job, Left, Next};
+use crate::schedule::{Asking, Entry, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
-/// others, unless its site is known not to answer and has its share.
-const BUSY_REPLY: Duration = Duration::from_secs(3);
 /// After the store failed to give a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
-/// Before a message is tried again that the store could not give.
-const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 /// The life of one connection task.
 pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
@@ -348,187 +342,6 @@ impl Worker {
         self.unreachable(&job, &work, failure, started_at).await
     }
 
-    async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
-        let shared = Arc::clone(&self.shared);
-        let goes_by_signature = job.route.rules.feedback_by_dkim;
-        let signing = if goes_by_signature { Signing::ForFeedback } else { Signing::Usual };
-        let Prepared { message, dkim } = match shared.preparer.outgoing(&work, signing).await {
-            Ok(prepared) => prepared,
-            Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
-                tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
-                shared.no_longer_in_flight(job.entry.key());
-                self.unused(&job);
-                let key = job.entry.key();
-                // Not at the head of its lane meanwhile: the others need not wait for it.
-                shared.spawn({
-                    let shared = Arc::clone(&shared);
-                    async move {
-                        tokio::select! {
-                            () = tokio::time::sleep(UNREADABLE_PAUSE) => {}
-                            () = shared.stopped() => {}
-                        }
-                        shared.give_back_later(key);
-                    }
-                });
-                return After::GoOn;
-            }
-            Err(error) => {
-                tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
-                let ending = Ending::Broken(error.to_string());
-                let peer = Peer::default();
-                let settlement =
-                    self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
-                shared.settle(settlement).await;
-                return After::GoOn;
-            }
-        };
-        let Some(open) = &self.open else { return After::Leave };
-        let key = FlightKey {
-            server_id: job.entry.server_id,
-            message_id: job.entry.message_id,
-            attempt: job.entry.attempts,
-        };
-        let mut flight = Flight::new(&shared, self.path, key, started_at, &job);
-        if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
-            match self.change_host_for_smtputf8(&job).await {
-                Ok(None) => {}
-                Ok(Some(peer)) => {
-                    let ending = Ending::Utf8NotOffered;
-                    let settlement =
-                        self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
-                    shared.settle(settlement).await;
-                    return After::Leave;
-                }
-                Err(failure) if failure.was_stopped => {
-                    self.give_back(&job).await;
-                    return After::Leave;
-                }
-                Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
-            }
-        }
-        let Some(open) = &mut self.open else { return After::Leave };
-        let usual = shared.settings.busy_greeting_timeout;
-        let busy_reply = if job.is_site_silent { usual } else { BUSY_REPLY.min(usual) };
-        let sent = open.connection.send(message, &mut flight, busy_reply).await;
-        let connection = &mut open.connection;
-        let ending = match sent {
-            Ok(outcome) => {
-                // What the connection's end was, if it has ended.
-                let is_interrupted = outcome.verdict == Verdict::Interrupted;
-                if is_interrupted {
-                    connection.settle_down().await;
-                }
-                let ending = Ending::of(outcome, connection.closed(), connection.tls_problem());
-                match (ending, connection.why_given_up_early()) {
-                    (Some(Ending::Interrupted { phase, problem, class, after_final }), Some(why)) => {
-                        let problem = format!("{problem}; {why}");
-                        Some(Ending::Interrupted { phase, problem, class, after_final })
-                    }
-                    (ending, _) => ending,
-                }
-            }
-            Err(SendError::NotReady | SendError::LimitReached) => {
-                // The connection was gone before the message began.
-                let open = self.open.take();
-                self.put_back(job).await;
-                if let Some(open) = open {
-                    open.connection.quit().await;
-                }
-                return After::GoOn;
-            }
-        };
-        let now = shared.clock.now();
-        match &ending {
-            Some(Ending::Accepted(reply)) => {
-                let reply = (reply, Phase::Final);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
-            }
-            Some(Ending::Refused { reply, phase }) => {
-                let reply = (reply, *phase);
-                flight.answered(reply, &work.rcpt_to, &connection.peer, dkim.as_deref(), now);
-            }
-            _ => {}
-        }
-        let Some(ending) = ending else {
-            if connection.journal_failed() {
-                shared.pause_for_journal();
-            }
-            self.give_back(&job).await;
-            return After::Leave;
-        };
-        let makes_way = connection.why_given_up_early().is_some() && !job.is_site_silent;
-        if makes_way && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
-            // Nothing of it was taken. It waits for a turn among the sites that do not answer, where it has more time.
-            shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
-            self.open = None;
-            drop(flight);
-            self.put_back(job).await;
-            return After::Leave;
-        }
-        let come_again_after = tell_schedule(&shared, self.path, &job, &ending);
-        if waits_again(&ending, open.carried > 0, flight.is_marked) {
-            if flight.is_marked {
-                // It was refused, so nothing of it is left over there.
-                shared.journal.settled([key]);
-            }
-            let open = self.open.take();
-            self.put_back(job).await;
-            if let Some(open) = open {
-                open.connection.quit().await;
-            }
-            return After::GoOn;
-        }
-        open.carried += 1;
-        let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
-        let transcript = connection.describe_message(open.carried - 1);
-        let flight = flight.is_marked.then_some(key);
-        let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = shared.judge(&Attempt { come_again_after, dkim, ..attempt }, ending);
-        shared.settle(settlement).await;
-        if let Some(open) = &mut self.open
-            && !open.connection.settle_down().await
-        {
-            self.open = None;
-        }
-        After::GoOn
-    }
-
-    /// The host that we speak to does not take addresses beyond ASCII: perhaps another of the domain does, and then we speak
-    /// to that one. If none does, it is the old host that refused.
-    async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
-        // One connection at a time: the site's limits count this task once.
-        let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };
-        let peer = old.connection.peer.clone();
-        old.connection.quit().await;
-        let connector = &self.shared.connector;
-        let server = job.entry.server_id;
-        let found = connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx).await?;
-        let Some(connection) = found else { return Ok(Some(peer)) };
-        let rules = Arc::clone(&job.route.rules);
-        self.open = Some(Open { connection, since: self.shared.clock.now(), carried: 0, rules });
-        Ok(None)
-    }
-
-    /// A host that this message needs could not be spoken to.
-    async fn unreachable(
-        &mut self,
-        job: &Job,
-        work: &Work,
-        failure: ConnectFailure,
-        started_at: Timestamp,
-    ) -> After {
-        let ending = Ending::Unreachable {
-            problem: failure.problem,
-            class: failure.class,
-            reply: failure.reply,
-            was_tried: failure.was_tried,
-        };
-        let transcript = failure.transcript;
-        let settlement = self.judge(job, work, &failure.peer, false, started_at, transcript, None, ending);
-        self.shared.settle(settlement).await;
-        After::Leave
-    }
-
     /// We are stopping, and it was not tried.
     async fn give_back(&self, job: &Job) {
         self.shared.no_longer_in_flight(job.entry.key());
@@ -538,56 +351,6 @@ impl Worker {
             self.shared.give_back_later(job.entry.key());
         }
     }
-
-    #[expect(clippy::too_many_arguments, reason = "the facts of an attempt come from all sides here, once")]
-    fn judge(
-        &self,
-        job: &Job,
-        work: &Work,
-        peer: &Peer,
-        is_encrypted: bool,
-        started_at: Timestamp,
-        transcript: String,
-        flight: Option<FlightKey>,
-        ending: Ending,
-    ) -> Settlement {
-        let attempt = self.attempt(job, work, peer, is_encrypted, started_at, transcript, flight);
-        self.shared.judge(&attempt, ending)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "as above")]
-    #[expect(clippy::unused_self, reason = "beside `judge`")]
-    fn attempt<'a>(
-        &self,
-        job: &Job,
-        work: &'a Work,
-        peer: &Peer,
-        is_encrypted: bool,
-        started_at: Timestamp,
-        transcript: String,
-        flight: Option<FlightKey>,
-    ) -> Attempt<'a> {
-        let transcript = match &job.waited {
-            Some(waited) => format!("-- {waited}\n{transcript}"),
-            None => transcript,
-        };
-        Attempt {
-            entry: job.entry.clone(),
-            domain: job.lane.domain.clone(),
-            work: Some(work),
-            peer: peer.clone(),
-            source: job.counted_source(),
-            ip_pool: job.source.pool.clone(),
-            is_encrypted,
-            is_simulated: job.route.kind == RouteKind::Simulator,
-            started_at,
-            ended_at: None,
-            transcript,
-            flight,
-            come_again_after: None,
-            dkim: None,
-        }
-    }
 }
 
 /// A message that needs TLS came over a route that does not demand it: it was not known before it was read.
@@ -595,45 +358,4 @@ fn needs_another_route(job: &Job, work: &Work) -> bool {
     let leaves = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
     let is_demanded = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);
     leaves && work.send.info.options.require_tls && !is_demanded
-}
-
-/// Reports the outcome to the schedule. Returns the receiver's greylisting time, if it was greylisting.
-fn tell_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
-    match ending {
-        Ending::Accepted(_) => shared.with(|schedule, now| {
-            if let Some(first) = job.entry.greylisted_at {
-                schedule.greylisting_over(path, first, now);
-            }
-            schedule.accepted(path, &job.lane, now);
-            None
-        }),
-        Ending::Refused { reply, phase } => {
-            let reason = reply.to_string();
-            let answer = answer(job, signal_of(reply, *phase), &reason);
-            shared.with(|schedule, now| schedule.refused(path, answer, now))
-        }
-        Ending::Interrupted { class: BounceClass::Timeout, .. } => {
-            shared.with(|schedule, now| schedule.note_silence(path, now));
-            None
-        }
-        _ => None,
-    }
-}
-
-fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a str) -> Answer<'a> {
-    let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
-    Answer { lane: &job.lane, server, greylisted_at, signal, reason }
-}
-
-/// The message goes over a new connection: this one has carried enough, or it was used before and is gone now.
-fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> bool {
-    match ending {
-        Ending::Refused { reply, phase } => {
-            let is_early = !matches!(phase, Phase::Body | Phase::Final);
-            let is_stale = was_used && reply.code == 421 && *phase == Phase::MailFrom;
-            is_put_back(signal_of(reply, *phase), is_early, is_stale)
-        }
-        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => was_used && !is_marked,
-        _ => false,
-    }
 }
