@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use postroad_model::{Clock, MessageId, SystemClock};
@@ -78,8 +78,18 @@ pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
 pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
 
+/// `POSTROAD_TEST_PROGRAM` names another build, such as an optimised one, whose speed is to be tested.
 pub(crate) fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_postroad"))
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let other = std::env::var_os("POSTROAD_TEST_PROGRAM");
+        other.map_or_else(|| env!("CARGO_BIN_EXE_postroad").into(), PathBuf::from)
+    });
+    &PROGRAM
+}
+
+/// Whether [`program`] is as fast as what is released.
+pub(crate) fn is_optimised_build() -> bool {
+    std::env::var_os("POSTROAD_TEST_PROGRAM").is_some() || !cfg!(debug_assertions)
 }
 
 pub(crate) struct World {

@@ -17,6 +17,7 @@ mod pools;
 mod queue_admin;
 mod recovery;
 mod refusals;
+mod remembered_limits;
 mod silence;
 mod simulator;
 mod smart_host;

@@ -10,7 +10,7 @@ use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use super::outside::{Outside, to};
-use crate::world::{Engine, SEND, World, both_engines, good_but};
+use crate::world::{Engine, SEND, World, both_engines, good_but, is_optimised_build};
 
 const SILENT_HOSTS: usize = 1_000;
 const DEAD_DOMAINS: usize = 3_000;
@@ -21,9 +21,11 @@ const KNOWN_DOMAINS: usize = 20;
 /// What the service may take more than before the trouble. A debug build needs more than a release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
-/// Before the repair, mail waited for many seconds or for ever. In a release build on an idle machine the p99 of known
-/// domains is about 0.1 s and that of new ones about 1 s; here a debug build shares two cores with other tests.
-const P99_MAX: Duration = Duration::from_secs(6);
+/// For known domains and for new ones. A debug build that shares two cores with other tests has more time.
+fn p99_max() -> [Duration; 2] {
+    if is_optimised_build() { [1, 2].map(Duration::from_secs) } else { [Duration::from_secs(6); 2] }
+}
+
 /// Everything has to arrive, however busy the machine is.
 const ARRIVAL_MAX: Duration = Duration::from_mins(1);
 
@@ -169,7 +171,8 @@ async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(eng
         new.last().map(|_| p99(&new)),
     );
     assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
-    assert!(p99(&known) < P99_MAX, "known domains: p99 {:?}", p99(&known));
-    assert!(p99(&new) < P99_MAX, "new domains: p99 {:?}", p99(&new));
+    let [known_max, new_max] = p99_max();
+    assert!(p99(&known) < known_max, "known domains: p99 {:?}", p99(&known));
+    assert!(p99(&new) < new_max, "new domains: p99 {:?}", p99(&new));
     assert!(memory < MORE_MEMORY_KB_MAX, "{memory} KB more");
 }

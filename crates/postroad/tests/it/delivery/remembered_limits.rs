@@ -1,0 +1,80 @@
+//! A receiver's limits that were found out outlive the process, and hold on other nodes of the installation.
+
+use std::time::Duration;
+
+use postroad_testkit::SmtpPeer;
+use postroad_testkit::hidden_receiver::HiddenLimits;
+use postroad_testkit::postgres::Database;
+use postroad_testkit::smtp_peer::Script;
+use serde_json::json;
+
+use super::limits::until_received;
+use super::outside::Outside;
+use crate::world::{Engine, World, both_engines, good_but};
+
+const MESSAGES: usize = 40;
+
+/// Takes two connections, and says so of a third.
+fn narrow_site(outside: &Outside) -> SmtpPeer {
+    let limits = HiddenLimits {
+        connections_max: Some(2),
+        connections_reply: "421 4.7.0 too many connections".to_owned(),
+        connect_time: Duration::from_millis(20),
+        message_time: Duration::from_millis(100),
+        ..HiddenLimits::default()
+    };
+    outside.site("narrow.example", Script::new().within(limits))
+}
+
+/// Sends so many more messages; how often the site has refused a connection in all.
+async fn refusals_after_sending(world: &World, site: &SmtpPeer, round: usize) -> usize {
+    let recipients: Vec<String> =
+        (0..MESSAGES).map(|number| format!("user-{round}-{number}@narrow.example")).collect();
+    world.accepted(&good_but(json!({ "to": recipients }))).await;
+    until_received(site, MESSAGES * round).await;
+    site.look_at_receiver(|receiver| receiver.refused.len()).unwrap_or_default()
+}
+
+fn learned_about_the_site(world: &World) -> String {
+    let stats = world.queue(&["stats"]);
+    let paths = stats["paths"].as_array().expect("paths in use");
+    let path = paths.iter().find(|path| path["site"].as_str().is_some_and(|site| site.contains("narrow")));
+    path.and_then(|path| path["learned"].as_str()).unwrap_or_default().to_owned()
+}
+
+both_engines!(a_restart_forgets_no_limit);
+
+async fn a_restart_forgets_no_limit(engine: Engine) {
+    let outside = Outside::new();
+    let site = narrow_site(&outside);
+    let mut world = outside.start(engine, &[]);
+    let before = refusals_after_sending(&world, &site, 1).await;
+    assert!(before > 0, "the limit was found");
+
+    world.daemon.terminate();
+    world.restart();
+    let sending = refusals_after_sending(&world, &site, 2);
+    let looking = async {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        learned_about_the_site(&world)
+    };
+    let (after, learned) = tokio::join!(sending, looking);
+    assert_eq!(after, before, "no connection beyond the limit was tried again");
+    assert_eq!(learned, "it seems to take at most 2 connections (it said: too many)");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_node_knows_the_limit() {
+    let outside = Outside::new();
+    let site = narrow_site(&outside);
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let mut first = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "one.mail.example")]);
+    let before = refusals_after_sending(&first, &site, 1).await;
+    assert!(before > 0, "the limit was found");
+    first.daemon.terminate();
+
+    let second = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "two.mail.example")]);
+    let after = refusals_after_sending(&second, &site, 2).await;
+    assert_eq!(after, before, "the other node tried no connection beyond the limit");
+}
