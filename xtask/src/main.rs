@@ -31,7 +31,7 @@ enum Command {
     Tidy,
     /// Run all tests with a private PostgreSQL server
     ///
-    /// Installs PostgreSQL, python3 and curl with apt-get if they are missing, starts a server in a temporary folder,
+    /// Installs PostgreSQL, python3, curl, jq, swaks, node and Chromium with apt-get if they are missing, starts a server in a temporary folder,
     /// runs `cargo test --workspace` with POSTROAD_TEST_POSTGRES set, and removes the server however the run ends.
     /// If POSTROAD_TEST_POSTGRES is set already, that server is used and none is started.
     Test {

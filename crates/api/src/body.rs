@@ -73,7 +73,7 @@ impl Bodies {
         self.read_within(self.bytes_max, tenant.into(), body).await
     }
 
-    /// Likewise, a batch.
+    /// Like `read`, with the limit of send/batch.
     pub(crate) async fn read_batch(
         &self,
         tenant: impl Into<Tenant>,
@@ -82,7 +82,7 @@ impl Bodies {
         self.read_within(self.batch_bytes_max, tenant.into(), body).await
     }
 
-    /// Makes the memory of a large body cover `bytes`: for what is made of it.
+    /// Raises the reservation of a large body to `bytes`, to cover the values parsed from it.
     pub(crate) async fn grow(
         &self,
         tenant: Tenant,
@@ -124,7 +124,9 @@ impl Bodies {
                 return Err(too_slow("Nothing more of the request body arrived for", self.stall_max));
             };
             let Some(frame) = frame else { return Ok(arriving.finish()) };
-            let frame = frame.map_err(|_| FieldProblem::new("", "The request body ended before its time"))?;
+            let frame = frame.map_err(|_| {
+                FieldProblem::new("", "The connection ended before the request body was complete")
+            })?;
             let Ok(data) = frame.into_data() else { continue };
             if arriving.length() + data.len() > bytes_max {
                 return Err(too_large(bytes_max));
@@ -143,7 +145,7 @@ impl Bodies {
         }
         let most = arriving.declared.unwrap_or(bytes_max).max(needed);
         let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(most);
-        // A body announced as large takes nothing from the small ones. One without a length may be small.
+        // A body announced as large takes nothing from the pool of small bodies. One without a length may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
         let tenant = arriving.tenant;

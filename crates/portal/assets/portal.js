@@ -87,7 +87,7 @@
 
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
 
-  // `/` searches, `g` and a letter opens a page of the menu, `?` lists them.
+  // `/` searches, `g` and a letter opens a page of the menu.
   let isGoing = false;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;

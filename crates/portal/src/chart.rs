@@ -1,5 +1,4 @@
-//! Stacked bars as SVG: axes, lines for values, a title on every bar. Colours come from classes, so charts follow light and
-//! dark.
+//! Stacked bars as SVG: axes, lines for values, a title on every bar. Colours come from classes, so charts follow the light or dark theme.
 
 use std::fmt::Write as _;
 
@@ -28,7 +27,7 @@ pub(crate) struct Bar {
     pub(crate) values: Vec<u64>,
 }
 
-/// The chart as SVG. All texts are ours: numbers, times and the names of the parts.
+/// The chart as SVG. Texts are not escaped: callers pass only numbers, times and fixed words.
 pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     let most = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
     let step = step(most);
@@ -90,7 +89,7 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
     svg
 }
 
-/// Distance of the lines: 1, 2 or 5 times a power of ten, for about four of them.
+/// Distance between grid lines: 1, 2 or 5 times a power of ten, for about four of them.
 fn step(most: u64) -> u64 {
     let mut power = 1;
     loop {

@@ -1,7 +1,7 @@
 //! SMTP state machines: bytes in, bytes and events out. The crate opens no socket and reads no clock.
 //!
 //! `client` is a sending session, `server` a receiving one; the owner of the socket drives it (their headers
-//! show the loop). Both have their own parsers instead of smtp-proto. Its reply parser saturates enhanced codes
+//! show the loop). Both have their own parsers instead of the crate smtp-proto, whose reply parser saturates enhanced codes
 //! at 255 (Microsoft sends 5.7.511), strips them from the text that the delivery record quotes, and has no
 //! limit per line; its command parser accepts a bare LF as a line end and skips bare CRs, both of which must be
 //! refused here.

@@ -25,7 +25,7 @@ impl MovedClock {
 }
 
 impl Default for MovedClock {
-    /// Starts at 2026-11-15T00:00:00Z: late enough for the id generator's epoch, the same in every run.
+    /// Starts at 2026-11-15T00:00:00Z: after the id generator's epoch, the same in every run.
     fn default() -> Self {
         Self::at(Timestamp::from_micros(1_794_700_800_000_000))
     }

@@ -19,7 +19,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 8 << 10;
 
-/// Which entries.
+/// Filter and page of the log.
 #[request_shape]
 #[schema(example = json!({"operation": "servers/update"}))]
 pub(crate) struct AuditIn {
@@ -75,7 +75,7 @@ pub(crate) struct AuditOut {
 
 /// Read the audit log
 ///
-/// Every change of the account, its servers, credentials, domains and keys, newest first. There is one entry for each change and none
+/// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates and suppressions, newest first. There is one entry for each change and none
 /// for refused calls.
 #[utoipa::path(
     post,
@@ -98,7 +98,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, F
 
 type AuditQuery = (Option<AccountId>, AuditFilter, Option<i64>, usize);
 
-/// The fields of the request; their names are those of `AuditIn`.
+/// Parses the request; `AuditIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<AuditQuery, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = AuditFilter {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which account.
+/// The account, for operator keys.
 #[request_shape]
 #[schema(example = json!({}))]
 pub(crate) struct OwnAccountIn {
@@ -38,7 +38,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     Success::with_warnings(found.map(AccountOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `OwnAccountIn`.
+/// Parses the request; `OwnAccountIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Option<AccountId>, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let account = read_account(&mut fields, findings);

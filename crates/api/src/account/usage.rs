@@ -11,7 +11,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// Things are counted up to 10,000.
+/// Counts stop at 10,000.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageOut {
     servers: usize,

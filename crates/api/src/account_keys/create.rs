@@ -15,7 +15,7 @@ use crate::json;
 /// More than there are.
 const SCOPES_MAX: usize = 30;
 
-/// A key to be.
+/// Fields of a new key.
 #[request_shape]
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
 pub(crate) struct CreateAccountKeyIn {
@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut
     Success::with_warnings(made.map(NewAccountKeyOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `CreateAccountKeyIn`.
+/// Parses the request; `CreateAccountKeyIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -1,4 +1,4 @@
-//! account_keys/list: the account keys.
+//! account_keys/list: a page of account keys.
 
 use postroad_model::{AccountId, AccountKeyId};
 use postroad_request_shapes::request_shape;
@@ -17,7 +17,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
-/// Which account keys.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListAccountKeysIn {
@@ -56,7 +56,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyListOu
     Ok(Success { data: AccountKeyListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListAccountKeysIn`.
+/// Parses the request; `ListAccountKeysIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

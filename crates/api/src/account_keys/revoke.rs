@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which key.
+/// Id of the key.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RevokeAccountKeyIn {
@@ -39,7 +39,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyOut>, 
     Success::with_warnings(done.map(AccountKeyOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `RevokeAccountKeyIn`.
+/// Parses the request; `RevokeAccountKeyIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::messages::EchoedId;
 
-/// Which message.
+/// Id of the message.
 #[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct MessageAnalyticsIn {
@@ -89,7 +89,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, F
     Success::with_warnings(answer, warnings)
 }
 
-/// The fields of the request; their names are those of `MessageAnalyticsIn`.
+/// Parses the request; `MessageAnalyticsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = EchoedId::read(&mut fields, findings);

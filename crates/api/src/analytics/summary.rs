@@ -45,7 +45,7 @@ pub(crate) struct SummaryOut {
     rates: RatesOut,
 }
 
-/// Sum a range up
+/// Get totals of a time range
 ///
 /// Events count when they happen: an open today counts today, even if the message is a week old. The range is
 /// extended to full quarters of an hour. Test messages and simulator recipients never count.
@@ -69,7 +69,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     Success::with_warnings(answer.map_err(Failure::from), warnings)
 }
 
-/// The fields of the request; their names are those of `SummaryIn`.
+/// Parses the request; `SummaryIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<SummaryQuery, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let from = read_time(&mut fields, "from", findings);

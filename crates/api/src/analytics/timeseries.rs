@@ -105,7 +105,7 @@ pub(crate) struct PointOut {
     figures: FiguresOut,
 }
 
-/// Draw a range
+/// Get a time series
 ///
 /// Contains every step of the range, also those without events; the range is extended to whole steps. Days and
 /// months are those of `timezone`.
@@ -142,7 +142,7 @@ async fn draw(
     Ok((out(drawn, &query.dimensions), memory))
 }
 
-/// The fields of the request; their names are those of `TimeseriesIn`.
+/// Parses the request; `TimeseriesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TimeseriesQuery, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let query = TimeseriesQuery {

@@ -66,7 +66,7 @@ pub(crate) enum ValueOut {
     Number(i64),
 }
 
-/// Find the largest
+/// List the largest values of a dimension
 ///
 /// Lists the values of one dimension with the largest numbers of one metric, such as the recipient domains that
 /// refuse most.
@@ -90,7 +90,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     Success::with_warnings(answer.map_err(Failure::from), warnings)
 }
 
-/// The fields of the request; their names are those of `TopIn`.
+/// Parses the request; `TopIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TopQuery, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let query = TopQuery {

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
-/// A credential to be.
+/// Fields of a new credential.
 #[request_shape]
 #[schema(example = json!({"server": 12, "name": "web shop", "scope": "send"}))]
 pub(crate) struct CreateCredentialIn {
@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
     Ok(created(made, NewCredentialOut::from, warnings))
 }
 
-/// The fields of the request; their names are those of `CreateCredentialIn`.
+/// Parses the request; `CreateCredentialIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequest, Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "credentials/create", false, &object);
@@ -63,7 +63,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let name = read_required_text(&mut fields, "name", findings);
     let scope = fields.text("scope", findings);
     let scope = scope.map_or(Some(Scope::Full), |text| Scope::parse(&text));
-    // That scope comes with networks, by the command line.
+    // Only the command line creates `address` keys, which are bound to networks.
     let scope = scope.filter(|scope| *scope != Scope::Address).unwrap_or_else(|| {
         findings.problem("/scope", "`scope` should be `full`, `send` or `read`");
         Scope::Full

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which credential.
+/// Id of the credential.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct CredentialIdIn {
@@ -37,7 +37,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, 
     Success::with_warnings(found.map(CredentialOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `CredentialIdIn`.
+/// Parses the request; `CredentialIdIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_required_id(&mut fields, "id", findings);

@@ -1,4 +1,4 @@
-//! credentials/list: the credentials.
+//! credentials/list: a page of credentials.
 
 use postroad_model::{CredentialId, ServerId};
 use postroad_request_shapes::request_shape;
@@ -18,7 +18,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
-/// Which credentials.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListCredentialsIn {
@@ -61,7 +61,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialListOu
     Ok(Success { data: CredentialListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListCredentialsIn`.
+/// Parses the request; `ListCredentialsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

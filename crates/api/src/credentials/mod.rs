@@ -1,4 +1,4 @@
-//! credentials/*: API keys and secrets of an account's servers, by the account's keys.
+//! credentials/*: API keys and secrets of an account's servers, managed with account keys.
 
 pub(crate) mod create;
 mod credential_out;

@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
     Success::with_warnings(done.map(NewCredentialOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `RotateCredentialIn`.
+/// Parses the request; `RotateCredentialIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(CredentialId, Duration), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = CredentialId(read_required_id(&mut fields, "id", findings));

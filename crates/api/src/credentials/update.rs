@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, 
     Success::with_warnings(done.map(CredentialOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateCredentialIn`.
+/// Parses the request; `UpdateCredentialIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -23,7 +23,7 @@ pub(crate) struct AccountCeilingsIn {
     /// Highest rate of each server, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
     servers: Option<LimitIn>,
-    /// Of the account and of its servers.
+    /// Domains of the account and of its servers.
     domains: Option<LimitIn>,
     /// Of all servers together.
     webhooks: Option<LimitIn>,
@@ -46,7 +46,7 @@ pub(crate) struct AccountCeilingsOut {
     /// Highest rate of each server.
     send_rate: Option<String>,
     servers: Option<u32>,
-    /// Of the account and of its servers.
+    /// Domains of the account and of its servers.
     domains: Option<u32>,
     /// Of all servers together.
     webhooks: Option<u32>,

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
-/// An account to be.
+/// Fields of a new account.
 #[request_shape]
 #[schema(example = json!({"name": "acme"}))]
 pub(crate) struct CreateAccountIn {
@@ -40,7 +40,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     Ok(created(made, AccountOut::from, warnings))
 }
 
-/// The fields of the request; their names are those of `CreateAccountIn`.
+/// Parses the request; `CreateAccountIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<(String, Option<CreationKey>), Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", false, &object);

@@ -20,7 +20,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
-/// Which accounts.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListAccountsIn {
@@ -63,7 +63,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountListOut>,
     Ok(Success { data: AccountListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListAccountsIn`.
+/// Parses the request; `ListAccountsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

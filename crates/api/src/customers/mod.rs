@@ -1,4 +1,4 @@
-//! accounts/*: customers, by the operator's key.
+//! accounts/*: accounts, managed with operator keys.
 
 pub(crate) mod account_out;
 pub(crate) mod ceilings;

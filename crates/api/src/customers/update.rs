@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateAccountIn`.
+/// Parses the request; `UpdateAccountIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -125,7 +125,7 @@ fn bad(text: &str) -> Problem {
 }
 
 fn unknown(name: &str, known: &str) -> Problem {
-    Problem::BadQuery(format!("There is no parameter `{name}` here; there are {known}"))
+    Problem::BadQuery(format!("Unknown parameter `{name}`; known parameters: {known}"))
 }
 
 #[cfg(test)]

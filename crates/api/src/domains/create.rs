@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
-/// A domain to be.
+/// Fields of a new domain.
 #[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct CreateDomainIn {
@@ -62,7 +62,7 @@ struct Given {
     creation: Option<CreationKey>,
 }
 
-/// The fields of the request; their names are those of `CreateDomainIn`.
+/// Parses the request; `CreateDomainIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<Given, Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", false, &object);

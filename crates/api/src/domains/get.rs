@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which domain.
+/// Id of the domain.
 #[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct DomainNameIn {
@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     Success::with_warnings(found.map(DomainOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `DomainNameIn`.
+/// Parses the request; `DomainNameIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(NamedOwner, String), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);

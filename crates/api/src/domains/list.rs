@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Which page.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListDomainsIn {
@@ -58,7 +58,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, 
     Ok(Success { data: DomainListOut { items }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `ListDomainsIn`.
+/// Parses the request; `ListDomainsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

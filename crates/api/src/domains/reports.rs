@@ -103,7 +103,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainReportsOut
     Ok(Success { memory: memory.into(), ..answer })
 }
 
-/// The fields of the request; their names are those of `DomainReportsIn`.
+/// Parses the request; `DomainReportsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     Success::with_warnings(rotated.map(DomainOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `RotateDkimIn`.
+/// Parses the request; `RotateDkimIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -72,7 +72,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Fail
     Ok(Success { data: EventListOut { items }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `ListEventsIn`.
+/// Parses the request; `ListEventsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let request = FeedRequest {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// An address to be.
+/// Fields of a new address.
 #[request_shape]
 #[schema(example = json!({"pool": 2, "address": "192.0.2.1", "helo": "mta1.example.com", "warm_up": true}))]
 pub(crate) struct AddAddressIn {
@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Success::with_warnings(added.map(PoolOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `AddAddressIn`.
+/// Parses the request; `AddAddressIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<NewAddress, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let pool = PoolId(read_required_id(&mut fields, "pool", findings));

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
-/// A pool to be.
+/// Fields of a new pool.
 #[request_shape]
 #[schema(example = json!({"name": "dedicated-1", "account": 3}))]
 pub(crate) struct CreatePoolIn {
@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Ok(created(made, PoolOut::from, warnings))
 }
 
-/// The fields of the request; their names are those of `CreatePoolIn`.
+/// Parses the request; `CreatePoolIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewPoolRequest, Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "ip_pools/create", false, &object);

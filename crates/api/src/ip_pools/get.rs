@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which pool.
+/// Id of the pool.
 #[request_shape]
 #[schema(example = json!({"id": 2}))]
 pub(crate) struct PoolIdIn {
@@ -38,7 +38,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Success::with_warnings(found.map(PoolOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `PoolIdIn`.
+/// Parses the request; `PoolIdIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<PoolId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_required_id(&mut fields, "id", findings);

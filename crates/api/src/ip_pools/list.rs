@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Which page.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListPoolsIn {
@@ -53,7 +53,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolListOut>, Fa
     Ok(Success { data: PoolListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListPoolsIn`.
+/// Parses the request; `ListPoolsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

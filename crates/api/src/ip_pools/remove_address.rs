@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which address.
+/// Id of the address.
 #[request_shape]
 #[schema(example = json!({"address": "192.0.2.1"}))]
 pub(crate) struct AddressIn {
@@ -38,7 +38,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Success::with_warnings(removed.map(PoolOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `AddressIn`.
+/// Parses the request; `AddressIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<IpAddr, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);

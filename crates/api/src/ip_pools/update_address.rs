@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Success::with_warnings(updated.map(PoolOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateAddressIn`.
+/// Parses the request; `UpdateAddressIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, AddressChange), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);

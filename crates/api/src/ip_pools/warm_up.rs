@@ -42,7 +42,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
     Success::with_warnings(changed.map(PoolOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `WarmUpIn`.
+/// Parses the request; `WarmUpIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, WarmUpChange), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);

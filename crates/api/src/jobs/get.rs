@@ -11,7 +11,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
 
-/// Which job.
+/// Id of the job.
 #[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct JobIn {
@@ -73,7 +73,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<JobOut>, Failure> {
     Success::with_warnings(found, warnings)
 }
 
-/// The fields of the request; their names are those of `JobIn`.
+/// Parses the request; `JobIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = match fields.take("id", findings) {

@@ -129,7 +129,7 @@ impl ChangedMessagesOut {
     }
 }
 
-/// The fields of the request; their names are those of `ChangeMessagesIn`.
+/// Parses the request; `ChangeMessagesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     Ok(read_fields(Fields::of_request(json::parse_object(text)?), findings))
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which message.
+/// Id of the message.
 #[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct DeliveriesIn {
@@ -87,7 +87,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure
     Success::with_warnings(listed.map_err(|error| id.failure(error)), warnings)
 }
 
-/// The fields of the request; their names are those of `DeliveriesIn`.
+/// Parses the request; `DeliveriesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = EchoedId::read(&mut fields, findings);

@@ -62,7 +62,7 @@ pub(crate) enum WantedErasure {
     Messages(Wanted),
 }
 
-/// The fields of the request; their names are those of `EraseMessagesIn`.
+/// Parses the request; `EraseMessagesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WantedErasure, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let Some(address) = fields.text("address", findings).map(Cow::into_owned) else {

@@ -57,7 +57,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     }
 }
 
-/// The fields of the request; their names are those of `MessageIn`.
+/// Parses the request; `MessageIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(EchoedId, Expansions), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = EchoedId::read(&mut fields, findings);

@@ -114,7 +114,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Fai
     Ok(Success { data: SearchMessagesOut { items }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `SearchMessagesIn`.
+/// Parses the request; `SearchMessagesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let request = SearchRequest {

@@ -17,7 +17,7 @@ use crate::json;
 /// Memory that a timeline takes until it is written: transcripts of many attempts.
 const TIMELINE_BYTES: usize = 512 << 10;
 
-/// Which message.
+/// Id of the message.
 #[request_shape]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
 pub(crate) struct TimelineIn {
@@ -80,7 +80,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> 
     Ok(Success { data: TimelineOut { items }, flags: Flags { warnings, ..Flags::default() }, memory })
 }
 
-/// The fields of the request; their names are those of `TimelineIn`.
+/// Parses the request; `TimelineIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = EchoedId::read(&mut fields, findings);

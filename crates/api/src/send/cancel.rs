@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
     schedule::change(&call, which, ScheduleChange::Cancel, warnings).await
 }
 
-/// The fields of the request; their names are those of `CancelIn`.
+/// Parses the request; `CancelIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Which, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let which = Which::read(&mut fields, findings);

@@ -55,7 +55,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> 
     schedule::change(&call, which, ScheduleChange::MoveTo(send_at), warnings).await
 }
 
-/// The fields of the request; their names are those of `RescheduleIn`. A missing time is recorded as a problem.
+/// Parses the request; `RescheduleIn` documents its fields. A missing time is recorded as a problem.
 pub(crate) fn read<'a>(
     text: &'a [u8],
     findings: &mut Findings,

@@ -78,7 +78,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateServerIn`.
+/// Parses the request; `UpdateServerIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = fields.text("name", findings).map(Cow::into_owned);

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
 
-/// A server to be.
+/// Fields of a new server.
 #[request_shape]
 #[schema(example = json!({"name": "shop", "mode": "live"}))]
 pub(crate) struct CreateServerIn {
@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     Ok(created(made, AccountServerOut::from, warnings))
 }
 
-/// The fields of the request; their names are those of `CreateServerIn`.
+/// Parses the request; `CreateServerIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewServerRequest, Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "servers/create", false, &object);

@@ -20,7 +20,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
-/// Which servers.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListServersIn {
@@ -65,7 +65,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<ServerListOut>, 
     Ok(Success { data: ServerListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListServersIn`.
+/// Parses the request; `ListServersIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -40,7 +40,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `SuspendServerIn`.
+/// Parses the request; `SuspendServerIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(i64, String), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_required_id(&mut fields, "id", findings);

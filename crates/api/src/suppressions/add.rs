@@ -112,7 +112,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure>
     Success::with_warnings(done, warnings)
 }
 
-/// The fields of the request; their names are those of `AddSuppressionIn`.
+/// Parses the request; `AddSuppressionIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<SuppressionRequest>, Failure> {
     shared_params::read(text, findings, |fields, findings| SuppressionRequest {
         address: shared_params::read_address(fields, findings),

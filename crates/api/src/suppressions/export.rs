@@ -56,7 +56,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> 
     Ok(Success { data: ExportedOut { csv: page.csv, count: page.count }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `ExportSuppressionsIn`.
+/// Parses the request; `ExportSuppressionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<String>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LINES_MAX, LINES_MAX);

@@ -39,7 +39,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failur
     Success::with_warnings(found, warnings)
 }
 
-/// The fields of the request; their names are those of `GetSuppressionIn`.
+/// Parses the request; `GetSuppressionIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);

@@ -82,7 +82,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failu
     Success::with_warnings(imported, warnings)
 }
 
-/// The fields of the request; their names are those of `ImportSuppressionsIn`.
+/// Parses the request; `ImportSuppressionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let problems = findings.problems.len();

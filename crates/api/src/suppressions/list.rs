@@ -66,7 +66,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Fa
     Ok(Success { data: SuppressionListOut { items }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `ListSuppressionsIn`.
+/// Parses the request; `ListSuppressionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = SuppressionFilter {

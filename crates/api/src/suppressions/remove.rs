@@ -92,7 +92,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failur
     Success::with_warnings(done, warnings)
 }
 
-/// The fields of the request; their names are those of `RemoveSuppressionIn`.
+/// Parses the request; `RemoveSuppressionIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>, Failure> {
     shared_params::read(text, findings, shared_params::read_address)
 }

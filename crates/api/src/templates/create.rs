@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// A template to be.
+/// Fields of a new template.
 #[request_shape]
 #[schema(example = json!({
     "alias": "welcome",
@@ -78,7 +78,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     shown(&call, created, warnings).await
 }
 
-/// The fields of the request; their names are those of `CreateTemplateIn`.
+/// Parses the request; `CreateTemplateIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(TemplateFields, bool), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     if fields.is_absent("name") {

@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Fa
     Success::with_warnings(deleted.map(|id| DeletedTemplateOut { id: id.0, deleted: true }), warnings)
 }
 
-/// The fields of the request; their names are those of `TemplateNameIn`.
+/// Parses the request; `TemplateNameIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TemplateRef, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);

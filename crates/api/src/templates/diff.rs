@@ -100,7 +100,7 @@ impl From<TextDiff> for TextDiffOut {
     }
 }
 
-/// The fields of the request; their names are those of `DiffTemplateIn`.
+/// Parses the request; `DiffTemplateIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);

@@ -40,7 +40,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     shown(&call, found, warnings).await
 }
 
-/// The fields of the request; their names are those of `TemplateVersionIn`.
+/// Parses the request; `TemplateVersionIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<VersionRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);

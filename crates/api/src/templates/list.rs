@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Which page.
+/// Filter and page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListTemplatesIn {
@@ -50,7 +50,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateListOut>, Failu
     Ok(Success { data: TemplateListOut { items }, flags, memory: AnswerMemory::Small })
 }
 
-/// The fields of the request; their names are those of `ListTemplatesIn`.
+/// Parses the request; `ListTemplatesIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<TemplateId>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);

@@ -71,7 +71,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<RenderedTemplateOut>, F
     Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
 }
 
-/// The fields of the request; their names are those of `RenderTemplateIn`.
+/// Parses the request; `RenderTemplateIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<RenderRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let request = RenderRequest {

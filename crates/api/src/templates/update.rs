@@ -69,7 +69,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     shown(&call, changed, warnings).await
 }
 
-/// The fields of the request; their names are those of `UpdateTemplateIn`.
+/// Parses the request; `UpdateTemplateIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

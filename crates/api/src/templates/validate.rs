@@ -104,7 +104,7 @@ impl From<TemplateProblem> for TemplateProblemOut {
     }
 }
 
-/// The fields of the request; their names are those of `ValidateTemplateIn`.
+/// Parses the request; `ValidateTemplateIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -62,7 +62,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>
     Ok(Success { data: TemplateVersionListOut { items }, flags, memory: AnswerMemory::Small })
 }
 
-/// The fields of the request; their names are those of `TemplateVersionsIn`.
+/// Parses the request; `TemplateVersionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);

@@ -17,7 +17,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 /// Memory of one entry in an answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
-/// Which ones.
+/// Page of the list.
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListInvitationsIn {
@@ -56,7 +56,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListInvitationsO
     Ok(Success { data: ListInvitationsOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
-/// The fields of the request; their names are those of `ListInvitationsIn`.
+/// Parses the request; `ListInvitationsIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -51,7 +51,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Fai
     Success::with_warnings(done.map(InvitedOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `InviteUserIn`.
+/// Parses the request; `InviteUserIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<InvitationRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let email = read_required_text(&mut fields, "email", findings);

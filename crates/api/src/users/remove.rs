@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which person.
+/// Id of the person.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct RemoveUserIn {
@@ -37,7 +37,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failur
     Success::with_warnings(done.map(UserOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `RemoveUserIn`.
+/// Parses the request; `RemoveUserIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<UserId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));

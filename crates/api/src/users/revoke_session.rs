@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which person and session.
+/// Ids of the person and the session.
 #[request_shape]
 #[schema(example = json!({"id": 12, "session": 34}))]
 pub(crate) struct RevokeUserSessionIn {
@@ -39,7 +39,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<EndedSessionsOut
     Success::with_warnings(done.map(|ended| EndedSessionsOut { ended }), warnings)
 }
 
-/// The fields of the request; their names are those of `RevokeUserSessionIn`.
+/// Parses the request; `RevokeUserSessionIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, Option<UserSessionId>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));

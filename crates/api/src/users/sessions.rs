@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which person.
+/// Id of the person.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UserSessionsIn {
@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserSessionsOut>
     Success::with_warnings(shown, warnings)
 }
 
-/// The fields of the request; their names are those of `UserSessionsIn`.
+/// Parses the request; `UserSessionsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<UserId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));

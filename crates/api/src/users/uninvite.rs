@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which invitation.
+/// Id of the invitation.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UninviteUserIn {
@@ -39,7 +39,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<UninvitedOut>, F
     Success::with_warnings(done.map(|()| UninvitedOut { id: id.0 }), warnings)
 }
 
-/// The fields of the request; their names are those of `UninviteUserIn`.
+/// Parses the request; `UninviteUserIn` documents its fields.
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,

@@ -45,7 +45,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failur
     Success::with_warnings(done.map(UserOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateUserIn`.
+/// Parses the request; `UpdateUserIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, PersonChangeRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));

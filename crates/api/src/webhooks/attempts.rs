@@ -64,7 +64,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failur
     Ok(Success { data: AttemptListOut { items }, flags, memory })
 }
 
-/// The fields of the request; their names are those of `WebhookAttemptsIn`.
+/// Parses the request; `WebhookAttemptsIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);

@@ -50,7 +50,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     Success::with_warnings(shown, warnings)
 }
 
-/// The fields of the request; their names are those of `CreateWebhookIn`.
+/// Parses the request; `CreateWebhookIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookDraft, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     if fields.is_absent("url") {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which webhook.
+/// Id of the webhook.
 #[request_shape]
 #[schema(example = json!({"id": 7}))]
 pub(crate) struct WebhookIdIn {
@@ -37,7 +37,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     Success::with_warnings(found.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
 }
 
-/// The fields of the request; their names are those of `WebhookIdIn`.
+/// Parses the request; `WebhookIdIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);

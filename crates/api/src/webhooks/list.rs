@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failur
     Ok(Success { data: WebhookListOut { items }, flags, memory: AnswerMemory::Small })
 }
 
-/// The fields of the request; their names are those of `ListWebhooksIn`.
+/// Parses the request; `ListWebhooksIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<WebhookId>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);

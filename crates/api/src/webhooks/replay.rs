@@ -63,7 +63,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> 
     Ok(Success { data: ReplayedOut { events: replayed.events }, flags, memory: AnswerMemory::Small })
 }
 
-/// The fields of the request; their names are those of `ReplayWebhookIn`.
+/// Parses the request; `ReplayWebhookIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let ways = ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();

@@ -48,7 +48,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     Success::with_warnings(attempt.map(AttemptOut::from), warnings)
 }
 
-/// The fields of the request; their names are those of `TestWebhookIn`.
+/// Parses the request; `TestWebhookIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, EventKind), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);

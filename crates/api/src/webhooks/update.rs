@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     Success::with_warnings(changed.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
 }
 
-/// The fields of the request; their names are those of `UpdateWebhookIn`.
+/// Parses the request; `UpdateWebhookIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, WebhookChanges), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);

@@ -9,7 +9,7 @@ use postroad_model::{ServerId, TemplateId};
 
 use super::compiled::CompiledTemplate;
 
-/// Size of all of them together.
+/// Total size of the cached templates.
 const BYTES_MAX: usize = 64 << 20;
 
 type Key = (ServerId, TemplateId, i64);

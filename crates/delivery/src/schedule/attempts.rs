@@ -1,4 +1,4 @@
-//! Attempts to connect, each from the order of its connection task until the site has proved that it answers. A site that
+//! Connection attempts (not delivery attempts), from the start of the connection task until the site has proved that it answers. A site that
 //! is known to answer has done so as soon as the connection takes messages; others with the reply to their first message.
 //! An attempt that waits too long for its host counts as silent. It is broken off if the share of silent sites is used up,
 //! or if its site has such an attempt already.
@@ -17,7 +17,7 @@ const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
 const SESSION_WAIT: Duration = Duration::from_secs(3);
 /// From there until the reply to the first message.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
-/// All waits are so much shorter while other sites wait for their first connection.
+/// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
 /// A site that replied to a message within this time is not silent, whatever one of its hosts does.
 const REPLIED_LATELY: Duration = Duration::from_secs(30);
@@ -26,10 +26,10 @@ const REPLIED_LATELY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Attempt {
     id: u64,
-    /// In which share it is.
+    /// Share of connections that it counts in.
     counted: Option<Counted>,
     dialled_at: Option<Timestamp>,
-    /// When its host has had its time.
+    /// When it becomes overdue.
     overdue_at: Option<Timestamp>,
     /// The connection takes messages, and its site has not replied to one yet.
     is_connected: bool,
@@ -67,7 +67,7 @@ impl Schedule {
         }
     }
 
-    /// A host has said something. It has to say more before its site counts as one that answers.
+    /// Records the greeting. The host has `SESSION_WAIT` more until the connection must take messages.
     pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
@@ -78,7 +78,7 @@ impl Schedule {
         }
     }
 
-    /// Its connection takes messages.
+    /// Records that the connection takes messages.
     pub(super) fn attempt_connected(&mut self, path_id: usize, id: u64, now: Timestamp) {
         if self.health(path_id, now) == Health::Answering {
             return self.attempt_ended(path_id, id, now);
@@ -113,12 +113,12 @@ impl Schedule {
         }
     }
 
-    /// The path's connections that take messages are in no share any more.
+    /// Ends the attempts of connections that take messages, so that they count in no share.
     pub(super) fn end_connected_attempts(&mut self, path_id: usize) {
         self.end_attempts(path_id, |attempt| attempt.is_connected);
     }
 
-    /// Connections that are gone make no attempts any more.
+    /// Ends the oldest attempts beyond the path's number of connections: their connections are gone.
     pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
         let path = &self.paths[path_id];
         let surplus = path.attempts.len().saturating_sub(path.connections as usize);
@@ -178,7 +178,7 @@ impl Schedule {
         self.order_overdue_wake();
     }
 
-    /// Attempts whose time is over by then are overdue.
+    /// How much earlier attempts count as overdue while sites wait for their first connection.
     fn overdue_shift(&self) -> Duration {
         if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
     }

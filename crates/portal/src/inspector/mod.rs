@@ -1,7 +1,7 @@
 //! Request inspector: a URL of the service itself that takes whatever is posted to it, and a page that shows it as it comes
 //! in. For trying webhooks without a receiver of one's own.
 //!
-//! Requests are kept in memory, of this node alone: few, small, for a day.
+//! Keeps the newest 50 requests (1 MiB) of an inspector in this node's memory, for a day.
 
 mod kept;
 mod receive;

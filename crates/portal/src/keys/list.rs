@@ -38,7 +38,7 @@ struct ListPage {
     rows: Vec<Row>,
     next: Option<String>,
     problem: Option<String>,
-    /// Makes a form that is sent twice create one key.
+    /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
     is_first: bool,
 }

@@ -1,4 +1,4 @@
-//! Retries, releases or cancels one message.
+//! Retries, releases, cancels or erases one message.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
@@ -12,7 +12,7 @@ use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Something that is done to a message.
+/// Action of a button: one of `app`'s, or cancelling a scheduled message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Message(MessageAction),

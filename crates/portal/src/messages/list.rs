@@ -95,7 +95,7 @@ impl ListPage {
         format!("/servers/{}/messages{}", self.server, query(&[("tab", self.tab.name()), ("q", &self.q)]))
     }
 
-    /// What is shown, as CSV.
+    /// Link to the CSV export of this search.
     fn export(&self) -> String {
         let status = self.statuses.iter().find(|status| status.is_chosen).map_or("", |status| status.value);
         let pairs = [("tab", self.tab.name()), ("q", &*self.q), ("status", status)];

@@ -51,7 +51,7 @@ pub(crate) enum QueueCommand {
     },
     /// Stop sending, or slow it down, for a part of the queue; messages wait and are not changed
     Suspend {
-        /// everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, provider:NAME, path:SOURCE/SITE
+        /// everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, provider:NAME, path:SOURCE/SITE, source-provider:SOURCE/PROVIDER
         scope: String,
         /// Shown to whoever asks why a message waits
         #[arg(long)]

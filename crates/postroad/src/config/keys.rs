@@ -132,7 +132,7 @@ pub(crate) const KEYS: &[Key] = &[
         path: "smtp.proxy_protocol_from",
         default: "[]",
         doc: "Networks of proxies that begin each SMTP connection with the PROXY protocol (version 1 or 2),\n\
-              like [\"10.0.0.0/8\"]. From them it is required; from everybody else it is not understood.",
+              like [\"10.0.0.0/8\"]. From them it is required; connections from other addresses must not send it.",
         set: |config, given| put(&mut config.smtp.proxy_protocol_from, given.networks()),
     },
     Key {
@@ -197,7 +197,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "dns.dnssec",
         default: r#""off""#,
-        doc: "Whether the name servers' word counts that DNSSEC validated an answer. DANE for SMTP needs it.\n\
+        doc: "Whether to trust the AD bit of the name servers (DNSSEC validated). DANE for SMTP needs it.\n\
               \"loopback\" trusts a validating resolver (such as unbound) on this machine; \"always\" one elsewhere,\n\
               if nobody can forge what it answers.",
         set: |config, given| {
@@ -212,7 +212,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smtp_port",
         default: "25",
-        doc: "The port of the world's mail servers.",
+        doc: "Port of remote mail servers.",
         set: |config, given| put(&mut config.delivery.smtp_port, given.port()),
     },
     Key {
@@ -238,13 +238,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smarthost_username",
         default: r#""""#,
-        doc: "For a smart host that wants one. The password is better given in the environment.",
+        doc: "User name, if the smart host requires authentication. The password is better given in the environment.",
         set: |config, given| put(&mut config.delivery.smarthost_username, given.text()),
     },
     Key {
         path: "delivery.smarthost_password",
         default: r#""""#,
-        doc: "",
+        doc: "Password for the smart host.",
         set: |config, given| put(&mut config.delivery.smarthost_password, given.text()),
     },
     Key {
@@ -288,7 +288,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.give_up_after",
         default: r#""48h""#,
-        doc: "A message that could not be delivered for so long fails.",
+        doc: "Undelivered messages fail after this long.",
         set: |config, given| put(&mut config.delivery.give_up_after, given.duration()),
     },
     Key {
@@ -319,13 +319,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.idle_timeout",
         default: r#""5s""#,
-        doc: "A connection without work is kept for so long.",
+        doc: "Idle connections are closed after this long.",
         set: |config, given| put(&mut config.delivery.idle_timeout, given.duration()),
     },
     Key {
         path: "delivery.connection_lifetime",
         default: r#""5m""#,
-        doc: "A connection is not used for new messages after so long.",
+        doc: "A connection takes no new messages after this long.",
         set: |config, given| put(&mut config.delivery.connection_lifetime, given.duration()),
     },
     Key {
@@ -337,7 +337,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.drain_timeout",
         default: r#""30s""#,
-        doc: "When the service stops, messages that are nearly delivered may finish for so long.",
+        doc: "At shutdown, messages whose last bytes were sent may finish for this long.",
         set: |config, given| put(&mut config.delivery.drain_timeout, given.duration()),
     },
     Key {
@@ -445,7 +445,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "webhooks.disable_after",
         default: r#""5d""#,
-        doc: "A webhook without a success for so long is disabled.",
+        doc: "Webhooks without a success for this long are disabled.",
         set: |config, given| put(&mut config.webhooks.disable_after, given.duration()),
     },
     Key {
@@ -558,8 +558,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.bodies",
         default: r#""30d""#,
-        doc: "How long what is kept; \"forever\" for no end. What is still queued, scheduled or held stays in any case.\n\
-              The text of messages. PostgreSQL removes by whole weeks.",
+        doc: "Retention periods: a duration, or \"forever\"; queued, scheduled and held messages are kept longer.\n\
+              Bodies of messages. PostgreSQL deletes whole weeks.",
         set: |config, given| put(&mut config.retention.bodies, given.kept()),
     },
     Key {
@@ -583,25 +583,25 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.webhook_attempts",
         default: r#""30d""#,
-        doc: "What webhooks answered.",
+        doc: "Webhook attempts and their answers.",
         set: |config, given| put(&mut config.retention.webhook_attempts, given.kept()),
     },
     Key {
         path: "retention.counters",
         default: r#""800d""#,
-        doc: "The numbers of analytics.",
+        doc: "Analytics counters.",
         set: |config, given| put(&mut config.retention.counters, given.kept()),
     },
     Key {
         path: "retention.minute_counters",
         default: r#""7d""#,
-        doc: "The same by the minute.",
+        doc: "Analytics counters by the minute; not longer than counters.",
         set: |config, given| put(&mut config.retention.minute_counters, given.kept()),
     },
     Key {
         path: "retention.check_every",
         default: r#""10m""#,
-        doc: "How often is looked for what is too old. Nothing younger than this is removed.",
+        doc: "How often expired data is removed. Nothing younger than this is removed.",
         set: |config, given| put(&mut config.retention.check_every, given.duration()),
     },
     Key {

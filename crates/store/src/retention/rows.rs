@@ -1,4 +1,4 @@
-//! Remove expired rows of one table and server, few at a time, so that nobody waits for it.
+//! Remove expired rows of one table and server, few at a time, so that sending does not wait.
 
 use super::old_rows::{Cut, OldRows};
 use super::removal::{ROWS_AT_ONCE, Removal, RemovalStage};
@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 impl Store {
-    /// Looking costs the writer nothing, and most of the time there is nothing to remove.
+    /// A reader looks first, because mostly there is nothing to remove and the writer is scarce.
     pub(super) async fn remove_rows_of(
         &self,
         removal: &mut Removal,
@@ -88,7 +88,7 @@ macro_rules! events_of_messages {
 
 fn removal_of(which: OldRows, is_sqlite: bool) -> RowRemoval {
     match which {
-        // On SQLite they have their own way: they are of no server, and some are files.
+        // PostgreSQL only. On SQLite bodies have no server id and some are files (`bodies.rs`).
         OldRows::Bodies => by_key!("bodies", "send_id", "send_id, piece"),
         OldRows::Transcripts => by_key!("delivery_transcripts", "message_id", "message_id, delivery_id"),
         OldRows::Deliveries => by_key!("deliveries", "message_id", "message_id, id"),

@@ -75,7 +75,7 @@ impl Conversation {
         self.finish(line, bytes, Transfer::Chunks(chunks)).await
     }
 
-    /// Recorded before it is answered, because the answer may never be sent.
+    /// Records the message before replying, because the reply may never be sent.
     async fn finish(&mut self, line: &str, bytes: Vec<u8>, transfer: Transfer) -> io::Result<()> {
         let Some(envelope) = self.envelope.as_ref().filter(|envelope| !envelope.rcpt_to.is_empty()) else {
             self.envelope = None;

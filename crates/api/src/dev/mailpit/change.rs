@@ -17,7 +17,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug, Default, Deserialize)]
 struct ChangeIn {
-    /// All messages if there are none.
+    /// Messages to change; empty for all.
     #[serde(rename = "IDs", default)]
     ids: Vec<String>,
     #[serde(rename = "Read", default)]

@@ -23,7 +23,7 @@ struct Term {
     condition: Condition,
 }
 
-/// Texts in lower case.
+/// Condition of a term; its texts are in lower case.
 #[derive(Debug, PartialEq, Eq)]
 enum Condition {
     From(String),
@@ -35,7 +35,7 @@ enum Condition {
     Addressed(String),
     Subject(String),
     MessageId(String),
-    /// Anywhere.
+    /// In subject, addresses or text.
     Text(String),
     IsRead,
     HasAttachment,

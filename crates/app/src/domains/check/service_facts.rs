@@ -13,8 +13,7 @@ use super::spf::{Allowed, allows_all};
 
 #[boxed_futures]
 impl Service {
-    /// Asks the DNS for what the configuration does not say. Trouble with any of it makes the facts unknown: it is no
-    /// reason to judge customers by half of them.
+    /// Asks the DNS for what the configuration does not say. If any look-up fails, all facts are unknown: customers' records must not be judged by incomplete facts.
     pub async fn look_up(dns: &Dns, config: &ServiceConfig) -> Self {
         let answers = look_up_for(dns, |view| drop(Self::read(view, config))).await;
         let view = View::new(&answers);

@@ -8,7 +8,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// Numbers of a run, each handed out once.
+/// Hands out the message numbers of a run, at a fixed rate if one is set.
 #[derive(Debug)]
 pub(crate) struct Pace {
     total: usize,
