@@ -50,6 +50,7 @@ pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
 use journal::Journal;
 use prepare::{OwnDomains, Preparer};
 use providers::Providers;
+use schedule::Shortage;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
 
@@ -130,7 +131,7 @@ impl Delivery {
             None => Providers::built_in(),
         });
         let (stopping, stop) = watch::channel(false);
-        let (is_short, shortage) = watch::channel(false);
+        let (shortage, shortage_seen) = watch::channel(Shortage::None);
         let dns = Dns::new(&DnsSettings {
             nameservers: settings.nameservers.clone(),
             ipv6: settings.ipv6,
@@ -168,7 +169,7 @@ impl Delivery {
             allow_private_destinations: settings.allow_private_destinations,
             host_order: HostOrder::default(),
             stop,
-            is_short: shortage,
+            shortage: shortage_seen,
         };
         let preparer = preparer(&settings, identity, &store, &clock)?;
         let (begins, begin_batcher) = BeginBatcher::new(store.clone());
@@ -184,7 +185,7 @@ impl Delivery {
             preparer,
             journal: Arc::new(journal),
             provider_notes,
-            is_short,
+            shortage,
             begins,
             settlements,
             stopping,

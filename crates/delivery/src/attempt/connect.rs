@@ -21,7 +21,7 @@ use super::reached::Reached;
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
-use crate::schedule::Source;
+use crate::schedule::{Shortage, Source};
 
 /// However many hosts and addresses a domain has: after so many the next attempt goes on with the others.
 const ADDRESSES_TRIED_MAX: usize = 8;
@@ -37,7 +37,7 @@ pub(crate) struct Connector {
     pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are short: hosts have less time to greet then.
-    pub(crate) is_short: watch::Receiver<bool>,
+    pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
 /// Nobody could be spoken to.
@@ -89,8 +89,9 @@ impl Connector {
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
-            // One that was tried says more than one that was not.
-            if new.was_tried || failure.as_ref().is_none_or(|old| !old.was_tried) {
+            // A reply says most, and a host that was tried says more than one that was not.
+            let worth = |failure: &ConnectFailure| (failure.reply.is_some(), failure.was_tried);
+            if failure.as_ref().is_none_or(|old| worth(&new) >= worth(old)) {
                 failure = Some(new);
             }
         };
@@ -107,8 +108,9 @@ impl Connector {
                 }
             };
             for place in (0..addresses.len()).map(|place| (first + place) % addresses.len()) {
-                let has_had_its_time =
-                    || begun.elapsed() >= self.patience.busy_greeting && *self.is_short.borrow();
+                let has_had_its_time = || {
+                    begun.elapsed() >= self.patience.busy_greeting && *self.shortage.borrow() > Shortage::None
+                };
                 if tried == ADDRESSES_TRIED_MAX || (tried > 0 && has_had_its_time()) {
                     self.host_order.stopped_before(&order, host, place);
                     is_cut_short = true;
@@ -249,7 +251,7 @@ impl Connector {
     }
 
     fn signals(&self) -> Signals {
-        Signals { stop: self.stop.clone(), is_short: self.is_short.clone() }
+        Signals { stop: self.stop.clone(), shortage: self.shortage.clone() }
     }
 
     /// As delivery records show it.

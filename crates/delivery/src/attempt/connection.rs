@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::reached::Reached;
 use super::stream::{Stream, shake_hands};
+use crate::schedule::Shortage;
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
@@ -70,6 +71,8 @@ pub(crate) struct Connection {
     opening: Option<Opening>,
     /// For each reply before the end of the message, while connections are short.
     busy_reply: Duration,
+    /// How short they have to be.
+    gives_way_to: Shortage,
     /// Time the host had, and its usual time, if it was given up early because connections are short.
     given_up_early: Option<(Duration, Duration)>,
     /// A message was not finished because its mark could not be written.
@@ -92,15 +95,19 @@ struct Opening {
 pub(crate) struct Signals {
     /// The service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
-    /// Connections are short.
-    pub(crate) is_short: watch::Receiver<bool>,
+    /// Whether connections are short.
+    pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// When a host has had its time and connections are short.
-async fn overdue(busy_deadline: Option<Instant>, is_short: &mut watch::Receiver<bool>) {
+/// When a host has had its time, and connections are as short as it gives way to.
+async fn overdue(
+    busy_deadline: Option<Instant>,
+    gives_way_to: Shortage,
+    shortage: &mut watch::Receiver<Shortage>,
+) {
     if let Some(busy_deadline) = busy_deadline {
         tokio::time::sleep_until(busy_deadline).await;
-        if is_short.wait_for(|is_short| *is_short).await.is_ok() {
+        if shortage.wait_for(|shortage| *shortage >= gives_way_to).await.is_ok() {
             return;
         }
     }
@@ -148,6 +155,7 @@ impl Connection {
             tls_problem: None,
             opening: None,
             busy_reply: patience.busy_greeting,
+            gives_way_to: Shortage::Unproved,
             given_up_early: None,
             journal_failed: false,
             dns_answer: None,
@@ -181,14 +189,15 @@ impl Connection {
     }
 
     /// Sends one message and waits for what becomes of it. `busy_reply` is the time for each reply before its end, while
-    /// connections are short.
+    /// connections are as short as `gives_way_to`.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
         busy_reply: Duration,
+        gives_way_to: Shortage,
     ) -> Result<Outcome, SendError> {
-        self.busy_reply = busy_reply;
+        (self.busy_reply, self.gives_way_to) = (busy_reply, gives_way_to);
         self.session.send(message)?;
         match self.run(marks).await {
             Turn::Outcome(outcome) => Ok(outcome),
@@ -364,6 +373,7 @@ impl Connection {
             Some(opening) => Some(opening.busy_deadline),
             None => busy_time.map(|time| Instant::now() + time),
         };
+        let gives_way_to = if self.opening.is_some() { Shortage::Unproved } else { self.gives_way_to };
         let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
         // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
         let stopping = async {
@@ -375,7 +385,7 @@ impl Connection {
             let written = tokio::select! {
                 biased;
                 written = timeout(deadline, write(stream, &self.out)) => written,
-                () = overdue(busy_deadline, &mut self.signals.is_short) => {
+                () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
                     self.stream = None;
                     self.given_up_early = Some((busy_time, deadline));
                     self.session.connection_ended(EndCause::TimedOut);
@@ -416,7 +426,7 @@ impl Connection {
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = overdue(busy_deadline, &mut self.signals.is_short) => {
+            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
                 self.given_up_early = Some((busy_time, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
@@ -429,10 +439,11 @@ impl Connection {
         let config = Arc::clone(&self.tls_config);
         let deadline = self.patience.deadline(Phase::TlsHandshake);
         let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
+        let gives_way_to = Shortage::Unproved;
         let shaken = tokio::select! {
             shaken = timeout(deadline, shake_hands(stream, config, &self.host)) => shaken,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
-            () = overdue(busy_deadline, &mut self.signals.is_short) => {
+            () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
                 self.tls_problem = Some("the handshake took too long".to_owned());
                 return Err(EndCause::TlsFailed);

@@ -12,8 +12,9 @@ use crate::route::RouteHost;
 
 /// Sites whose turn is remembered. One that is forgotten begins at a random host again.
 const SITES_MAX: usize = 10_000;
-/// After this long the preferred hosts are tried first again.
-const RESUME_FOR: Duration = Duration::from_mins(10);
+/// After this long without a new dead host the preferred hosts are tried first again. Longer than the first pauses of the retry
+/// schedule together with its jitter.
+const RESUME_FOR: Duration = Duration::from_mins(20);
 
 /// Turns of all sites, shared by all connections.
 #[derive(Debug, Default)]
@@ -84,7 +85,7 @@ impl HostOrder {
 
     /// The attempt had to stop before this address: the next one begins with it.
     pub(crate) fn stopped_before(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
-        self.resume_at(attempt, host, address);
+        self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
     /// The attempt was broken off while this address did not answer: the next one begins with the one after it, unless equals
@@ -98,21 +99,24 @@ impl HostOrder {
     ) {
         let hosts = &attempt.hosts;
         let Some(place) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
+        let until = Instant::now() + RESUME_FOR;
         if address + 1 < addresses {
-            self.resume_at(attempt, host, address + 1);
+            self.resume_at(attempt, host, address + 1, until);
         } else if !hosts
             .iter()
             .any(|(other, _)| other.name != host.name && other.preference == host.preference)
             && let Some((next, _)) = hosts.get(place + 1)
         {
-            self.resume_at(attempt, next, 0);
+            self.resume_at(attempt, next, 0, until);
         }
     }
 
     /// A host answered. While preferred hosts are passed over, the next attempt begins with it.
     pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
-        if attempt.is_resumed {
-            self.resume_at(attempt, host, address);
+        let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
+        // Not longer than before: reached again and again, it would never look at the preferred hosts.
+        if let Some(until) = until.filter(|_| attempt.is_resumed) {
+            self.resume_at(attempt, host, address, until);
         }
     }
 
@@ -123,10 +127,8 @@ impl HostOrder {
         }
     }
 
-    fn resume_at(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+    fn resume_at(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize, until: Instant) {
         if let Some(own) = self.sites().get_mut(attempt.site) {
-            // Reached again and again, it would never look at the preferred hosts.
-            let until = own.resume.as_ref().map_or_else(|| Instant::now() + RESUME_FOR, |old| old.until);
             own.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
         }
     }

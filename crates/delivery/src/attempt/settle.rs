@@ -107,11 +107,15 @@ pub(crate) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
     classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
 }
 
-/// Whether a message that was refused just waits again, without a failed attempt: the refusal was about its connection.
-/// `is_early`: before the end of its data. `is_stale`: the connection had carried others, and closes.
-pub(crate) fn is_put_back(signal: Option<Signal>, is_early: bool, is_stale: bool) -> bool {
-    let is_about_connection = matches!(signal, Some(Signal::TooManyConnections | Signal::ConnectionUsedUp));
-    is_early && (is_about_connection || is_stale)
+/// Whether a message that was refused before the end of its data just waits again, without a failed attempt: the refusal
+/// was about its connection. `was_used`: the connection had carried others. A fresh one cannot be used up: a host that says
+/// so refuses the message. `is_closing`: the host closes the connection.
+pub(crate) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
+    match signal {
+        Some(Signal::TooManyConnections) => true,
+        Some(Signal::ConnectionUsedUp) => was_used,
+        _ => was_used && is_closing,
+    }
 }
 
 fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {

@@ -37,7 +37,7 @@ use crate::attempt::settle::Settlement;
 use crate::attempt::{Connector, Router};
 use crate::journal::Journal;
 use crate::prepare::Preparer;
-use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule};
+use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule, Shortage};
 use crate::settings::Settings;
 
 /// Before sending is tried again after the journal could not be written.
@@ -62,7 +62,7 @@ pub(crate) struct EngineShared {
     /// Attempts to connect, by their number, that can be asked to make way.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
     /// Whether sites or servers wait for connections that others hold.
-    is_short: watch::Sender<bool>,
+    shortage: watch::Sender<Shortage>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
     /// Claims to be given back when the store can be reached again.
@@ -89,7 +89,7 @@ pub(crate) struct Parts {
     pub(crate) preparer: Preparer,
     pub(crate) journal: Arc<Journal>,
     pub(crate) provider_notes: ProviderNotes,
-    pub(crate) is_short: watch::Sender<bool>,
+    pub(crate) shortage: watch::Sender<Shortage>,
     pub(crate) begins: mpsc::Sender<begin::Request>,
     pub(crate) settlements: mpsc::Sender<Settlement>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -118,7 +118,7 @@ impl EngineShared {
             in_flight: Mutex::default(),
             wakers: Mutex::default(),
             attempts: Mutex::default(),
-            is_short: parts.is_short,
+            shortage: parts.shortage,
             begins: parts.begins,
             settlements: parts.settlements,
             given_back: Mutex::default(),
@@ -135,14 +135,14 @@ impl EngineShared {
     /// Works on the schedule, then does what it asks for.
     pub(crate) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
-        let (result, actions, expired, wakeup, is_short) = {
+        let (result, actions, expired, wakeup, shortage) = {
             let mut schedule = self.schedule();
             let result = work(&mut schedule, now);
-            let is_short = schedule.is_short_of_connections();
-            (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup(), is_short)
+            let shortage = schedule.shortage();
+            (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup(), shortage)
         };
-        if *self.is_short.borrow() != is_short {
-            self.is_short.send_replace(is_short);
+        if *self.shortage.borrow() != shortage {
+            self.shortage.send_replace(shortage);
         }
         for action in actions {
             self.perform(action);

@@ -53,12 +53,13 @@ impl ConnectionEstimate {
             self.pause_last = (self.pause_last * 2).clamp(PAUSE, PAUSE_MAX);
             self.pause.close_until(now.plus(self.pause_last));
             self.most = Some(1);
+            self.try_after = TRY_AFTER;
             self.try_at = Some(now.plus(TRY_AFTER));
             return;
         }
         let is_again = self.most.is_some_and(|most| open >= most) && self.try_at.is_some_and(|at| at <= now);
         if is_again {
-            self.try_after = (self.try_after * 2).min(TRY_AFTER_MAX);
+            self.try_after = (self.try_after * 2).clamp(TRY_AFTER, TRY_AFTER_MAX);
         } else if self.most.is_none_or(|most| open < most) {
             self.try_after = TRY_AFTER;
         }

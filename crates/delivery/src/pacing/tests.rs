@@ -110,6 +110,17 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
 }
 
 #[test]
+fn a_receiver_of_one_connection_is_asked_for_a_second_one_ever_more_rarely() {
+    let mut estimate = ConnectionEstimate::default();
+    estimate.refused(0, at(0.0));
+    estimate.taken(1, at(5.0));
+    estimate.refused(1, at(10.0));
+    assert_eq!((estimate.limit(at(29.0)), estimate.limit(at(30.0))), (Some(1), Some(2)));
+    estimate.refused(1, at(30.0));
+    assert_eq!((estimate.limit(at(69.0)), estimate.limit(at(70.0))), (Some(1), Some(2)));
+}
+
+#[test]
 fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() {
     let mut standstill = Standstill::default();
     assert!(!standstill.refused(3, WORDS, at(0.0)));

@@ -12,7 +12,8 @@ use crate::pacing::Evidence;
 
 /// Refusals in a row before a domain stands still.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence before a whole site stands still: so many domains of several senders, or so many domains of one.
+/// Evidence before a whole site stands still: so many domains of several senders, or so many domains of one if nobody else
+/// has mail for the site.
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
@@ -38,7 +39,7 @@ pub(crate) struct Answer<'a> {
 
 impl Schedule {
     /// A message was accepted: more connections may be tried, and what was kept back goes on.
-    pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, now: Timestamp) {
+    pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, server: ServerId, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.ramp = path.ramp.saturating_add(1).min(1_000);
         let (queue, link_id, source) = (path.queue, path.link, path.source);
@@ -64,7 +65,7 @@ impl Schedule {
             pace.refusing_sites.clear();
             pace.refusing_domains.clear();
         }
-        self.clear_trouble(lane, now);
+        self.clear_trouble(lane, server, now);
         if provider_stood {
             self.pump_provider(&route.provider, now);
         } else if stood || was_held {
@@ -110,7 +111,7 @@ impl Schedule {
                 }
                 link.rate.passed(now);
                 link.standstill.accepted();
-                self.clear_trouble(answer.lane, now);
+                self.clear_trouble(answer.lane, answer.server, now);
             }
         }
         self.pump_link(link_id, now);
@@ -184,14 +185,18 @@ impl Schedule {
         if let Some(lane) = self.lane_ids.get(answer.lane) {
             let trouble = &mut self.lanes[*lane].trouble;
             self.troubled_lanes += usize::from(trouble.is_clear());
-            trouble.refused(DOMAIN_REFUSALS, answer.reason, now);
+            trouble.refused(answer.server, DOMAIN_REFUSALS, answer.reason, now);
         }
         let link = &mut self.links[self.paths[path_id].link];
         let domains = &mut link.refusing_domains;
         domains.add(hash_of(&answer.lane.domain), answer.server, now);
         let by_several = domains.servers() >= SITE_SERVERS && domains.parts() >= SITE_DOMAINS;
-        let by_one =
-            answer.signal == Some(Signal::Reputation) && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER;
+        let by_one = answer.signal == Some(Signal::Reputation)
+            && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER
+            && !link.paths.iter().any(|path| {
+                let queue = &self.queues[self.paths[*path].queue];
+                queue.waiting.waiting() > queue.waiting.waiting_of(answer.server)
+            });
         if (by_several || by_one || link.standstill.is_standing())
             && link.standstill.refused(1, answer.reason, now)
         {
@@ -231,14 +236,16 @@ impl Schedule {
         }
     }
 
-    fn clear_trouble(&mut self, key: &LaneKey, now: Timestamp) {
+    fn clear_trouble(&mut self, key: &LaneKey, server: ServerId, now: Timestamp) {
         if self.troubled_lanes == 0 {
             return;
         }
         let Some(lane_id) = self.lane_ids.get(key).copied() else { return };
         let trouble = &mut self.lanes[lane_id].trouble;
-        self.troubled_lanes -= usize::from(!trouble.is_clear());
-        if trouble.accepted() {
+        let was_clear = trouble.is_clear();
+        let stood = trouble.accepted(server);
+        self.troubled_lanes -= usize::from(!was_clear && trouble.is_clear());
+        if stood {
             self.wake_lane(lane_id, now);
         }
     }

@@ -132,7 +132,7 @@ impl World {
     /// A connection has sent its message and asks for the next.
     fn send_one(&mut self) -> i64 {
         let (path, job) = self.busy.remove(0);
-        self.schedule.accepted(path, &job.lane, self.now);
+        self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
         match self.schedule.next(path, Asking::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
             Next::Wait => self.schedule.closed(path, Left::Waiting, true, self.now),
@@ -376,7 +376,7 @@ fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
         world.schedule.unpark();
     }
     for (path, job) in waiting {
-        world.schedule.accepted(path, &job.lane, world.now);
+        world.schedule.accepted(path, &job.lane, job.entry.server_id, world.now);
         world.schedule.closed(path, Left::Working, true, world.now);
     }
     while !world.busy.is_empty() {

@@ -171,14 +171,27 @@ impl ConnectionShares {
     }
 }
 
+/// Who waits for connections that others hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Shortage {
+    #[default]
+    None,
+    /// Sites that do not answer, or have not yet: their share is used up.
+    Unproved,
+    /// Any site: the node has no connection left.
+    Full,
+}
+
 impl Schedule {
-    /// Whether sites or servers wait for connections that others hold.
-    pub(crate) fn is_short_of_connections(&self) -> bool {
+    pub(crate) fn shortage(&self) -> Shortage {
         let shares = &self.connection_shares;
-        let is_full = self.connections >= self.connections_max;
-        !shares.silent_line.is_empty()
-            || !shares.new_line.is_empty()
-            || (is_full && !shares.general_line.is_empty())
+        if self.connections >= self.connections_max && !shares.general_line.is_empty() {
+            Shortage::Full
+        } else if !shares.silent_line.is_empty() || !shares.new_line.is_empty() {
+            Shortage::Unproved
+        } else {
+            Shortage::None
+        }
     }
 
     pub(super) fn health(&self, path_id: usize, now: Timestamp) -> Health {

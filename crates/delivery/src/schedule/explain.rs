@@ -104,7 +104,7 @@ impl Schedule {
             return "It waits in the store to be taken up, which happens within seconds.".to_owned();
         };
         let lane = &self.lanes[*lane_id];
-        if let Some(block) = self.gates.block(&lane.scopes, now) {
+        if let Some(block) = self.gates.block(&lane.scopes, now).or_else(|| lane.trouble_block(server, now)) {
             return format!("It waits because {block}.");
         }
         let queue = match &lane.route {

@@ -7,6 +7,9 @@ use postroad_model::{ServerId, Timestamp};
 
 use super::{CountedSource, Line, Schedule};
 
+/// Until the addresses of a site are asked for again.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
 impl Schedule {
     /// The size turned out to be large.
     pub(crate) fn charge(&mut self, path_id: usize, server: ServerId, bytes: u64) {
@@ -22,6 +25,25 @@ impl Schedule {
         link.open += u32::from(is_first);
         link.connection_limit.taken(link.open, now);
         self.attempt_connected(path_id, attempt, now);
+    }
+
+    /// No host of the site could be spoken to, and none replied. If other connections are open, the site seems to take no more
+    /// than those: whether so. `was_connected`: this task had one of them.
+    pub(crate) fn is_one_too_many(&mut self, path_id: usize, was_connected: bool, now: Timestamp) -> bool {
+        let path = &self.paths[path_id];
+        let link = &mut self.links[path.link];
+        let others = link.open.saturating_sub(u32::from(was_connected));
+        if others == 0 || self.queues[path.queue].route.is_exempt {
+            return false;
+        }
+        link.connection_limit.refused(others, now);
+        link.evidence_at = Some(now);
+        true
+    }
+
+    /// Nobody was asked for the site's addresses: too many look-ups of others wait.
+    pub(crate) fn lookups_are_busy(&mut self, path_id: usize, reason: String, now: Timestamp) {
+        self.paths[path_id].back_off.pause(now, BUSY_PAUSE, reason);
     }
 
     /// No host of the site could be spoken to: nothing more from here for a while.

@@ -39,7 +39,7 @@ impl Schedule {
         entry: &Entry,
         now: Timestamp,
     ) -> Option<usize> {
-        if self.lanes[lane].trouble.is_standing() {
+        if self.lanes[lane].trouble.is_standing(entry.server_id) {
             return None;
         }
         let source = entry.source.filter(|source| *source != self.paths[path_id].source)?;
@@ -68,7 +68,7 @@ impl Schedule {
     pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
         let queue = self.paths[path_id].queue;
         while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
-            if !self.lanes[lane].trouble.is_standing() {
+            if !self.lanes[lane].trouble.is_standing(entry.server_id) {
                 self.paths[path_id].took_kept = true;
                 return Some((lane, entry));
             }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::block::{Block, Why};
+use super::domain_trouble::DomainTrouble;
 use super::entry::{Entry, LaneKey};
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
 use super::waited::SeenBlock;
 use super::{Lines, Queue, Schedule, Wake};
-use crate::pacing::Standstill;
 use crate::route::Route;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Lane {
     /// Site queues and servers whose ring it was taken out of.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
     /// The domain refuses our mail by a policy of its own.
-    pub(super) trouble: Standstill,
+    pub(super) trouble: DomainTrouble,
     pub(super) last_block: Option<SeenBlock>,
 }
 
@@ -68,14 +68,14 @@ impl Lane {
         }
     }
 
-    /// The domain's refusal of all our mail.
+    /// The domain's refusal of our mail.
     pub(super) fn trouble_cause(&self, now: Timestamp) -> Why {
         let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason().to_owned());
         Why::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
     }
 
-    pub(super) fn trouble_block(&self, now: Timestamp) -> Option<Block> {
-        let until = self.trouble.blocked_until(now)?;
+    pub(super) fn trouble_block(&self, server: ServerId, now: Timestamp) -> Option<Block> {
+        let until = self.trouble.blocked_until(server, now)?;
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
     }
 
@@ -104,7 +104,7 @@ impl Schedule {
             unrouted: VecDeque::new(),
             entries: 0,
             parked_in: HashSet::new(),
-            trouble: Standstill::default(),
+            trouble: DomainTrouble::default(),
             last_block: None,
         });
         self.lane_ids.insert(key, id);

@@ -48,15 +48,17 @@ impl Schedule {
             let is_meant = |lane: usize, entry: &Entry| {
                 let is_blocked = of_site.is_some()
                     || of_servers.contains_key(&entry.server_id)
-                    || lanes[lane].trouble.is_standing();
+                    || lanes[lane].trouble.is_standing(entry.server_id);
                 is_blocked && entry.is_late(now)
             };
             let taken = self.queues[queue].waiting.take_if(limit - late.len(), is_meant);
             for (lane_id, entry) in taken {
                 let lane = &mut self.lanes[lane_id];
                 lane.entries -= 1;
-                let of_domain =
-                    || Block { until: lane.trouble.blocked_until(now), why: lane.trouble_cause(now) };
+                let of_domain = || Block {
+                    until: lane.trouble.blocked_until(entry.server_id, now),
+                    why: lane.trouble_cause(now),
+                };
                 let of_server = of_servers.get(&entry.server_id);
                 let block = of_site.as_ref().or(of_server).cloned().unwrap_or_else(of_domain);
                 late.push(Late { lane: lane.key.clone(), entry, block });
@@ -104,12 +106,12 @@ impl Schedule {
                 | Why::Standstill { .. }
                 | Why::TooFast { .. }
                 | Why::ProviderRate { .. }
+                | Why::Connections { .. }
                 | Why::WarmUp { .. } => true,
                 Why::Paused(_)
                 | Why::Gate(_)
                 | Why::ServerSuspended { .. }
                 | Why::ServerRate { .. }
-                | Why::Connections { .. }
                 | Why::Dns { .. }
                 | Why::NoAnswer { .. } => false,
             };

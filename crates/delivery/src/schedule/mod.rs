@@ -13,6 +13,7 @@ mod clock_back;
 mod connection_share_tests;
 mod connection_shares;
 mod credit;
+mod domain_trouble;
 mod entry;
 mod explain;
 mod feedback;
@@ -48,6 +49,7 @@ use slab::Slab;
 
 pub(crate) use answers::Answer;
 pub(crate) use block::{Block, PauseCause};
+pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;

@@ -29,6 +29,14 @@ impl BackOff {
         self.reason = reason;
     }
 
+    /// A pause that counts no failure.
+    pub(super) fn pause(&mut self, now: Timestamp, pause: Duration, reason: String) {
+        if self.blocked_until(now).is_none() {
+            self.until = Some(now.plus(pause));
+            self.reason = reason;
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

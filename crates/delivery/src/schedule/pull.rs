@@ -14,7 +14,7 @@ use super::lane::Lane;
 use super::server_gate::ServerGate;
 use super::site_queue::Admission;
 use super::waited::SeenBlock;
-use super::{Action, CountedSource, Schedule, Source, Wake};
+use super::{Action, CountedSource, Health, Schedule, Source, Wake};
 use crate::route::Route;
 
 /// A connection with nothing to do for longer than this is closed rather than kept.
@@ -51,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) source: Arc<Source>,
     /// Its site has not answered lately.
     pub(crate) is_site_silent: bool,
+    /// Its site has answered lately.
+    pub(crate) is_site_answering: bool,
     /// How long it waited for this, and why, if that is worth a line.
     pub(crate) waited: Option<Box<str>>,
 }
@@ -228,6 +230,7 @@ impl Schedule {
                 route: Arc::clone(&self.queues[queue_id].route),
                 source,
                 is_site_silent: self.is_silent(path_id),
+                is_site_answering: self.health(path_id, now) == Health::Answering,
                 waited,
             });
         }
@@ -279,7 +282,7 @@ impl Schedule {
             self.gates.pass(&server_gate.scope, now);
             server_gate.pass(now);
         }
-        self.lanes[lane].trouble.take(now);
+        self.lanes[lane].trouble.take(server, now);
     }
 
     /// One message leaves by this path.
@@ -346,7 +349,8 @@ impl Admission for SendAdmission<'_> {
             return true;
         }
         let state = &mut self.lanes[lane];
-        let block = self.gates.block(&state.scopes, self.now).or_else(|| state.trouble_block(self.now));
+        let block =
+            self.gates.block(&state.scopes, self.now).or_else(|| state.trouble_block(server, self.now));
         let Some(Block { until, why }) = block else { return true };
         state.last_block = Some(SeenBlock::new(why, self.now));
         state.parked_in.insert((self.queue, server));

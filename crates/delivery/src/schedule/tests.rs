@@ -189,7 +189,7 @@ impl World {
             Event::Ask(id, asking) => self.ask(id, asking),
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
-                self.schedule.accepted(path, &lane, self.now);
+                self.schedule.accepted(path, &lane, ServerId(1), self.now);
                 self.schedule.settled(&source, true);
                 self.ask(id, Asking::Again);
             }
@@ -569,7 +569,7 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason: "slow down" };
         if accepts_between && at == 2 {
-            world.schedule.accepted(paths[0], &lanes[0], now);
+            world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
         world.schedule.refused(paths[at], answer, now);
     }

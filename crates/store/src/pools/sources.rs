@@ -154,25 +154,29 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
         )
         .await?;
     let mut sources = rows.iter().map(read_source).collect::<Result<Vec<_>, StoreError>>()?;
-    let today = sql
+    let today = day_of(now);
+    let days = sql
         .query(
             "SELECT source_id, provider, sent, bounced, complained, sent - sent_before, bounced - bounced_before,
-                    complained - complained_before
-             FROM source_days WHERE day = $1 ORDER BY source_id, provider",
-            &[day_of(now).into()],
+                    complained - complained_before, day
+             FROM source_days WHERE day IN ($1, $2) ORDER BY source_id, provider",
+            &[today.into(), (today - 1).into()],
         )
         .await?;
-    for row in &today {
+    for row in &days {
         let id = SourceId(row.int(0)?);
         if let Some(source) = sources.iter_mut().find(|source| source.id == id) {
             let (counts, to_judge) = (read_counts(row, 2)?, read_counts(row, 5)?);
-            source.sent_today += counts.sent;
-            source.bounced_today += counts.bounced;
-            source.complained_today += counts.complained;
+            // Bounces and complaints come hours after their messages, often on the next day.
             source.to_judge.sent += to_judge.sent;
             source.to_judge.bounced += to_judge.bounced;
             source.to_judge.complained += to_judge.complained;
-            source.today_by_provider.push((row.text(1)?, counts));
+            if row.int(8)? == today {
+                source.sent_today += counts.sent;
+                source.bounced_today += counts.bounced;
+                source.complained_today += counts.complained;
+                source.today_by_provider.push((row.text(1)?, counts));
+            }
         }
     }
     Ok(sources)

@@ -111,12 +111,12 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
     judge_from_now(sql, id, now).await
 }
 
-/// Counts of today so far do not pause the warm-up again.
+/// Counts so far do not pause the warm-up again; those of yesterday would be judged, too.
 async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute(
         "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
-         WHERE source_id = $1 AND day = $2",
-        &[id.0.into(), day_of(now).into()],
+         WHERE source_id = $1 AND day >= $2",
+        &[id.0.into(), (day_of(now) - 1).into()],
     )
     .await?;
     Ok(())

@@ -8,6 +8,8 @@ pub struct HiddenLimits {
     /// Concurrent connections from one source address.
     pub connections_max: Option<u32>,
     pub connections_reply: String,
+    /// Where a connection beyond them hears of it: at its banner, or at its first MAIL.
+    pub connections_refused_at: RefusedAt,
     pub rate: Option<RateLimit>,
     /// Rate from each time after the start on.
     pub rate_steps: Vec<(Duration, f64)>,
@@ -79,6 +81,7 @@ impl Default for HiddenLimits {
         Self {
             connections_max: None,
             connections_reply: "421 4.7.0 Too many connections from your address".to_owned(),
+            connections_refused_at: RefusedAt::Banner,
             rate: None,
             rate_steps: Vec::new(),
             messages_per_connection: None,

@@ -69,8 +69,8 @@ impl HiddenReceiver {
         if let Some(block) = self.block(now, RefusedAt::Banner) {
             return Err(self.refuse(RefusedAt::Banner, block, now));
         }
-        let of_source = self.open.values().filter(|(other, _)| *other == source).count();
-        if self.limits.connections_max.is_some_and(|most| of_source >= most as usize) {
+        let is_refused_here = self.limits.connections_refused_at == RefusedAt::Banner;
+        if is_refused_here && self.is_beyond_connections(source, self.connections_made + 1) {
             let reply = self.limits.connections_reply.clone();
             return Err(self.refuse(RefusedAt::Banner, reply, now));
         }
@@ -110,7 +110,10 @@ impl HiddenReceiver {
             let reply = "421 4.4.2 connection lost".to_owned();
             return Err(Refusal { at, reply, closes: true });
         };
-        if let Some(reply) = self.objection(at, source, carried, offered, now) {
+        let is_refused_here = self.limits.connections_refused_at == at;
+        let too_many = (is_refused_here && self.is_beyond_connections(source, connection))
+            .then(|| self.limits.connections_reply.clone());
+        if let Some(reply) = too_many.or_else(|| self.objection(at, source, carried, offered, now)) {
             let refusal = self.refuse(at, reply, now);
             if refusal.closes {
                 self.open.remove(&connection);
@@ -129,6 +132,13 @@ impl HiddenReceiver {
             self.accepted.push((offered.id, now));
         }
         Ok(())
+    }
+
+    /// Whether as many connections of this source as are allowed were opened before this one.
+    fn is_beyond_connections(&self, source: i64, connection: u64) -> bool {
+        let before =
+            self.open.iter().filter(|(id, (other, _))| **id < connection && *other == source).count();
+        self.limits.connections_max.is_some_and(|most| before >= most as usize)
     }
 
     fn objection(

@@ -328,7 +328,15 @@ impl Worker {
             return After::Leave;
         }
         if failure.was_dns_busy {
-            self.shared.with(|schedule, now| schedule.connect_failed(self.path, failure.problem, now));
+            self.shared.with(|schedule, now| schedule.lookups_are_busy(self.path, failure.problem, now));
+            self.put_back(job).await;
+            return After::Leave;
+        }
+        let was_connected = self.was_connected.load(Ordering::Relaxed);
+        let is_unanswered = failure.was_tried && failure.reply.is_none();
+        let is_one_too_many = is_unanswered
+            && self.shared.with(|schedule, now| schedule.is_one_too_many(self.path, was_connected, now));
+        if is_one_too_many {
             self.put_back(job).await;
             return After::Leave;
         }

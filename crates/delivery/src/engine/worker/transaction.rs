@@ -16,7 +16,7 @@ use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
 use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
-use crate::schedule::{Answer, Job};
+use crate::schedule::{Answer, Job, Shortage};
 
 /// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
 /// others, unless its site is known not to answer and has its share.
@@ -72,7 +72,9 @@ impl Worker {
         let Some(open) = &mut self.open else { return After::Leave };
         let usual = shared.settings.busy_greeting_timeout;
         let busy_reply = if job.is_site_silent { usual } else { BUSY_REPLY.min(usual) };
-        let sent = open.connection.send(message, &mut flight, busy_reply).await;
+        // A site that answers is not hurried for those that do not.
+        let gives_way_to = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
+        let sent = open.connection.send(message, &mut flight, busy_reply, gives_way_to).await;
         let connection = &mut open.connection;
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,
@@ -115,7 +117,7 @@ impl Worker {
             return After::Leave;
         }
         let come_again_after = tell_schedule(&shared, self.path, &job, &ending);
-        if waits_again(&ending, open.carried > 0, flight.is_marked) {
+        if let Some(after) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so nothing of it is left over there.
                 shared.journal.settled([key]);
@@ -125,7 +127,7 @@ impl Worker {
             if let Some(open) = open {
                 open.connection.quit().await;
             }
-            return After::GoOn;
+            return after;
         }
         open.carried += 1;
         let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
@@ -267,7 +269,7 @@ fn tell_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &En
             if let Some(first) = job.entry.greylisted_at {
                 schedule.greylisting_over(path, first, now);
             }
-            schedule.accepted(path, &job.lane, now);
+            schedule.accepted(path, &job.lane, job.entry.server_id, now);
             None
         }),
         Ending::Refused { reply, phase } => {
@@ -288,15 +290,20 @@ pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a str) 
     Answer { lane: &job.lane, server, greylisted_at, signal, reason }
 }
 
-/// The message goes over a new connection: this one has carried enough, or it was used before and is gone now.
-fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> bool {
+/// Next step if the message goes over another connection: this one has carried enough, or it was used before and is gone now,
+/// or it is one too many, and then this task ends.
+fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<After> {
     match ending {
-        Ending::Refused { reply, phase } => {
-            let is_early = !matches!(phase, Phase::Body | Phase::Final);
-            let is_stale = was_used && reply.code == 421 && *phase == Phase::MailFrom;
-            is_put_back(signal_of(reply, *phase), is_early, is_stale)
+        Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {
+            let signal = signal_of(reply, *phase);
+            let is_closing = reply.code == 421 && *phase == Phase::MailFrom;
+            let is_too_many = signal == Some(Signal::TooManyConnections);
+            let after = if is_too_many { After::Leave } else { After::GoOn };
+            is_put_back(signal, was_used, is_closing).then_some(after)
         }
-        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => was_used && !is_marked,
-        _ => false,
+        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
+            (was_used && !is_marked).then_some(After::GoOn)
+        }
+        _ => None,
     }
 }

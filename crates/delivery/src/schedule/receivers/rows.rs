@@ -131,9 +131,10 @@ pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
 }
 
 /// So many connections at once, and "too many connections" beyond.
-pub(super) fn connection_limit(most: u32, seed: u64) -> Measured {
+pub(super) fn connection_limit(most: u32, refused_at: RefusedAt, seed: u64) -> Measured {
     let limits = HiddenLimits {
         connections_max: Some(most),
+        connections_refused_at: refused_at,
         message_time: Duration::from_millis(300),
         ..limits(seed)
     };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use postroad_testkit::hidden_receiver::RefusedAt;
+
 use super::rows::{self, Measured};
 
 /// `cargo xtask bench pacing` sets it; the tests take a few.
@@ -29,10 +31,16 @@ fn all(length: u64) -> Vec<Row> {
     }
     let wanted = Measured { share: Some(90.0), refused: Some(3.0), ..Measured::default() };
     all.push(row("30 a minute", wanted, move |seed| rows::rate_limit(30.0, length, seed)));
-    for most in [2, 3] {
+    for most in [1, 2, 3] {
         let wanted = Measured { share: Some(95.0), unoffered: Some(0.0), ..Measured::default() };
-        all.push(row(format!("{most} connections"), wanted, move |seed| rows::connection_limit(most, seed)));
+        all.push(row(format!("{most} connections"), wanted, move |seed| {
+            rows::connection_limit(most, RefusedAt::Banner, seed)
+        }));
     }
+    let wanted = Measured { share: Some(90.0), unoffered: Some(0.0), ..Measured::default() };
+    all.push(row("2 connections, refused at MAIL", wanted, |seed| {
+        rows::connection_limit(2, RefusedAt::MailFrom, seed)
+    }));
     let wanted = Measured { share: Some(85.0), ..Measured::default() };
     all.push(row("limit rises x 4", wanted, |seed| rows::step(300.0, 1_200.0, seed)));
     let wanted = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };

@@ -338,12 +338,15 @@ impl World {
             if let Some(first) = job.entry.greylisted_at {
                 self.schedule.greylisting_over(path, first, self.now);
             }
-            self.schedule.accepted(path, &job.lane, self.now);
+            self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
             self.schedule.settled(&job.counted_source().unwrap(), true);
             return self.ask(id, Asking::Again);
         };
-        self.refused(id, job, &refusal);
-        self.ask(id, Asking::Again);
+        if self.refused(id, job, &refusal) {
+            self.close(id, Left::Working);
+        } else {
+            self.ask(id, Asking::Again);
+        }
     }
 
     /// `source` is the address that the next attempt keeps.
@@ -456,7 +459,8 @@ impl World {
         self.close(id, Left::Working);
     }
 
-    fn refused(&mut self, id: usize, job: Job, refusal: &Refusal) {
+    /// Whether the connection task ends.
+    fn refused(&mut self, id: usize, job: Job, refusal: &Refusal) -> bool {
         let task = self.tasks.get_mut(&id).unwrap();
         if refusal.closes {
             task.connection = None;
@@ -469,14 +473,13 @@ impl World {
         let answer = Answer { lane: &job.lane, server, greylisted_at, signal: verdict.signal, reason };
         let come_again_after = self.schedule.refused(path, answer, self.now);
         let is_early = refusal.at != RefusedAt::EndOfData;
-        if is_put_back(
-            verdict.signal,
-            is_early,
-            carried > 0 && refusal.closes && refusal.at == RefusedAt::MailFrom,
-        ) {
+        let is_closing = refusal.closes && refusal.at == RefusedAt::MailFrom;
+        if is_early && is_put_back(verdict.signal, carried > 0, is_closing) {
             self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
-        } else if verdict.permanent {
+            return verdict.signal == Some(Signal::TooManyConnections);
+        }
+        if verdict.permanent {
             self.messages[job.entry.message_id.0 as usize].failed = true;
             self.schedule.settled(&job.counted_source().unwrap(), false);
         } else {
@@ -486,6 +489,7 @@ impl World {
             let source = Some(job.source.id).filter(|_| keeps_source(reply.code(), verdict.signal));
             self.soft_fail(job, true, source, come_again_after);
         }
+        false
     }
 }
 

@@ -83,6 +83,17 @@ fn receivers() -> Vec<Receiver> {
                 ..quick()
             },
         ),
+        receiver(
+            "late-connections.example",
+            40,
+            HiddenLimits {
+                connections_max: Some(2),
+                connections_reply: "421 4.7.0 too many connections".to_owned(),
+                connections_refused_at: RefusedAt::MailFrom,
+                message_time: Duration::from_millis(100),
+                ..quick()
+            },
+        ),
         receiver("used-up.example", 40, HiddenLimits { messages_per_connection: Some(7), ..quick() }),
         Receiver {
             delays: 1..=1,

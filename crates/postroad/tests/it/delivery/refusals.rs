@@ -41,6 +41,20 @@ async fn a_421_at_the_banner_fails_no_message() {
     assert_eq!(deliveries[0]["remote_ip"], peer.address().ip().to_string());
 }
 
+/// A host that calls fresh connections used up refuses the message; it does not make us connect without end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fresh_connection_that_is_called_used_up_counts_as_an_attempt() {
+    let outside = Outside::new();
+    let goodbye = Answer::reply("421 4.7.0 Too many messages per connection").then_close();
+    let peer = outside.site("stubborn.example", Script::new().first(2, Stage::MailFrom, goodbye));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@stubborn.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    let codes: Vec<_> = deliveries.iter().map(|delivery| delivery["code"].clone()).collect();
+    assert_eq!(codes, [json!(421), json!(421), json!(250)]);
+    assert_eq!(peer.connections().len(), 3);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_421_in_the_middle_of_a_transaction_is_retried_on_a_new_connection() {
     let outside = Outside::new();

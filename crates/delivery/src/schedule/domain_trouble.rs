@@ -1,0 +1,104 @@
+//! A recipient's domain that refuses our mail by a policy of its own. While it has refused the mail of one server only, the
+//! mail of the others goes on.
+
+use std::time::Duration;
+
+use postroad_model::{ServerId, Timestamp};
+
+use crate::pacing::Standstill;
+
+#[derive(Debug, Default)]
+pub(super) struct DomainTrouble {
+    standstill: Standstill,
+    /// The only server that was refused; `None` if there are several.
+    only: Option<ServerId>,
+}
+
+impl DomainTrouble {
+    /// A message of this server was refused; so many in a row are needed before anything stops.
+    pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &str, now: Timestamp) {
+        if self.standstill.is_clear() {
+            self.only = Some(server);
+        } else if self.only != Some(server) {
+            self.only = None;
+        }
+        self.standstill.refused(needed, reason, now);
+    }
+
+    /// A message of this server was taken: whether its mail stood still until now.
+    pub(super) fn accepted(&mut self, server: ServerId) -> bool {
+        self.concerns(server) && self.standstill.accepted()
+    }
+
+    pub(super) fn concerns(&self, server: ServerId) -> bool {
+        self.only.is_none_or(|only| only == server)
+    }
+
+    pub(super) fn is_standing(&self, server: ServerId) -> bool {
+        self.concerns(server) && self.standstill.is_standing()
+    }
+
+    /// Nothing is remembered of it.
+    pub(super) fn is_clear(&self) -> bool {
+        self.standstill.is_clear()
+    }
+
+    pub(super) fn blocked_until(&self, server: ServerId, now: Timestamp) -> Option<Timestamp> {
+        self.standstill.blocked_until(now).filter(|_| self.concerns(server))
+    }
+
+    /// A message of this server goes out.
+    pub(super) fn take(&mut self, server: ServerId, now: Timestamp) {
+        if self.concerns(server) {
+            self.standstill.take(now);
+        }
+    }
+
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.standstill.since()
+    }
+
+    /// The receiver's words.
+    pub(super) fn reason(&self) -> &str {
+        self.standstill.reason()
+    }
+
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        self.standstill.shift_back(by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "550 5.7.1 rejected by policy";
+
+    #[test]
+    fn one_server_that_is_refused_stops_itself_only_and_a_second_one_all() {
+        let (spammer, other, third) = (ServerId(1), ServerId(2), ServerId(3));
+        let now = Timestamp::from_micros(1_794_711_600_000_000);
+        let mut trouble = DomainTrouble::default();
+        for _ in 0..3 {
+            assert!(!trouble.accepted(other), "mail of others is taken in between");
+            trouble.refused(spammer, 3, WORDS, now);
+        }
+        assert!(trouble.is_standing(spammer) && !trouble.is_standing(other));
+        assert_eq!(trouble.blocked_until(other, now), None);
+        assert!(!trouble.accepted(other) && trouble.is_standing(spammer), "it does not help the refused one");
+
+        trouble.refused(other, 3, WORDS, now);
+        assert!(trouble.is_standing(third));
+        assert!(trouble.accepted(third) && trouble.is_clear());
+    }
+
+    #[test]
+    fn a_server_whose_mail_is_taken_again_goes_on() {
+        let (server, now) = (ServerId(1), Timestamp::from_micros(1_794_711_600_000_000));
+        let mut trouble = DomainTrouble::default();
+        for _ in 0..3 {
+            trouble.refused(server, 3, WORDS, now);
+        }
+        assert!(trouble.accepted(server) && trouble.is_clear() && !trouble.is_standing(server));
+    }
+}
