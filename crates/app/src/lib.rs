@@ -42,6 +42,7 @@ mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
+use postroad_mail::MessageIdKey;
 use postroad_model::{
     AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, UserSessionId,
 };
@@ -182,6 +183,8 @@ struct Inner {
     /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
     /// Addresses that sent invalid keys.
+    /// MAC of Message-IDs, once the installation's secret is known; until then they are random.
+    message_id_key: OnceLock<MessageIdKey>,
     bad_keys: bad_keys::BadKeys,
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
@@ -263,6 +266,7 @@ impl App {
                 used: housekeeping::Used::default(),
                 used_account_keys: housekeeping::Used::default(),
                 retention,
+                message_id_key: OnceLock::new(),
                 webhooks_per_server,
                 warm_up_days,
                 feedback,
