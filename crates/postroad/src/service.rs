@@ -384,6 +384,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         retention: config.retention.clone(),
         webhooks_per_server: config.webhooks.per_server,
         domains_per_server: config.domains.per_server,
+        domain_checks: config.domains.checks,
         warm_up_days: config.delivery.warm_up().days(),
         feedback: config.feedback.clone(),
         sealing_key,
