@@ -66,9 +66,7 @@ async fn records_lead_to_the_name_that_the_operator_sets(engine: Engine) {
     assert!(!success && error.contains("not a name"), "{error}");
 }
 
-async fn what_a_command_without_a_running_server_changes_is_told_by_the_next_one(
-    engine: Engine,
-) {
+async fn what_a_command_without_a_running_server_changes_is_told_by_the_next_one(engine: Engine) {
     let (mut world, dns) = start(engine);
     let created = world.domains("create", &json!({"name": "shop.example"})).await;
     publish(&dns, &created);

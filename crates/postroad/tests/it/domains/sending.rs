@@ -80,9 +80,7 @@ async fn a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then(en
     assert!(refused.starts_with("550 "), "{refused}");
 }
 
-async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment(
-    engine: Engine,
-) {
+async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment(engine: Engine) {
     let (world, dns) = start(engine);
     let catcher = WebhookCatcher::start();
     world.webhooks("create", &json!({"url": catcher.url("/in"), "format": "postal"})).await;
