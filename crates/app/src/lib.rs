@@ -42,6 +42,7 @@ mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
+use postroad_mail::MessageIdKey;
 use postroad_model::{
     AccountKeyId, Clock, CredentialId, DomainName, EmailAddress, Limits, ServerId, UserSessionId,
 };
@@ -103,6 +104,8 @@ pub struct Settings {
     pub webhooks_per_server: usize,
     /// Domains of one server, and of one account beside those of its servers.
     pub domains_per_server: usize,
+    /// How often domains are checked.
+    pub domain_checks: domains::CheckIntervals,
     /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
     pub feedback: FeedbackSettings,
@@ -133,6 +136,7 @@ impl Settings {
             retention: Retention::default(),
             webhooks_per_server: WEBHOOKS_PER_SERVER,
             domains_per_server: DOMAINS_PER_SERVER,
+            domain_checks: domains::CheckIntervals::default(),
             warm_up_days: WARM_UP_DAYS,
             feedback: FeedbackSettings::default(),
             sealing_key: SealingKey::generate(),
@@ -175,8 +179,12 @@ struct Inner {
     checker: OnceLock<domains::DomainChecker>,
     /// Limits on the number of domains and the work for them.
     domain_limits: domains::DomainLimits,
+    /// How often domains are checked.
+    check_intervals: domains::CheckIntervals,
     /// Base URL of tracking links, once the listeners are known.
     tracking_base: OnceLock<String>,
+    /// MAC of Message-IDs, once the installation's secret is known; until then they are random.
+    message_id_key: OnceLock<MessageIdKey>,
     /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,
     /// Cache of networks that credentials are bound to.
@@ -234,6 +242,7 @@ impl App {
             retention,
             webhooks_per_server,
             domains_per_server,
+            domain_checks,
             warm_up_days,
             feedback,
             sealing_key,
@@ -255,7 +264,9 @@ impl App {
                 verified: ttl_cache::TtlCache::default(),
                 checker: OnceLock::new(),
                 domain_limits: domains::DomainLimits::new(domains_per_server),
+                check_intervals: domain_checks,
                 tracking_base: OnceLock::new(),
+                message_id_key: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),

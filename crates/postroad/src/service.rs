@@ -338,9 +338,10 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
     }
 }
 
-/// Secrets of return paths and of the installation's DKIM signature.
+/// Secrets of return paths and of the installation's DKIM signature. Message-IDs get their MAC from now on.
 async fn own_identity(app: &App) -> anyhow::Result<Identity> {
     let installation = app.installation().await?;
+    app.set_message_id_key(&installation.return_path_secret);
     let dkim = Signer::rsa(&installation.dkim_selector, app.host().clone(), &installation.dkim_private_pkcs8)
         .context("the installation's DKIM key is not usable")?;
     Ok(Identity { return_path_secret: installation.return_path_secret, dkim })
@@ -383,6 +384,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         retention: config.retention.clone(),
         webhooks_per_server: config.webhooks.per_server,
         domains_per_server: config.domains.per_server,
+        domain_checks: config.domains.checks,
         warm_up_days: config.delivery.warm_up().days(),
         feedback: config.feedback.clone(),
         sealing_key,

@@ -8,7 +8,6 @@ use postroad_store::{AuditSubject, Domain, DomainKey, KeyState, StoreError};
 
 use super::check::RecordCheck;
 use super::create::parse_name;
-use super::schedule::FIRST_CHECK_AFTER;
 use super::view::DomainView;
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
@@ -62,7 +61,7 @@ impl App {
             return Err(taken());
         }
         let key = dkim_keys::resolve(&self.inner.domain_limits, &domain.name, key).await?;
-        let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
+        let next_check_at = self.inner.clock.now().plus(self.inner.check_intervals.shortest);
         let store = self.recording(by, Operation::DomainsRotateDkim, AuditSubject::Domain(domain.id));
         let rotated = store.rotate_domain_key(domain.id, key, next_check_at).await;
         rotated.map_err(|error| match error {

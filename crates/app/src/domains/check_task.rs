@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::App;
 
-/// How late a check may begin.
+/// How late a check may begin, unless checks are less than this apart.
 const EVERY: Duration = Duration::from_secs(5);
 /// Checks at the same time: they mostly wait for strangers' name servers.
 const AT_ONCE_MAX: usize = 20;
@@ -27,12 +27,13 @@ impl DomainCheckTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             let mut running = Running::default();
+            let pause = EVERY.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
                 // A check that ends makes room for another one.
                 tokio::select! {
                     () = running.one_ends(), if !running.checks.is_empty() => {}
-                    () = tokio::time::sleep(EVERY) => {}
+                    () = tokio::time::sleep(pause) => {}
                 }
             }
         });

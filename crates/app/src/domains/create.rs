@@ -8,7 +8,6 @@ use postroad_store::{AuditSubject, DomainOwner, KeyAlgorithm, NewDomain, StoreEr
 use tokio::time::timeout;
 
 use super::check::{ExpectedRecords, Purpose, check};
-use super::schedule::FIRST_CHECK_AFTER;
 use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
@@ -90,7 +89,7 @@ impl App {
             keys.push(dkim_keys::make(limits, KeyAlgorithm::Ed25519).await?);
         }
         let records = if is_verified { Vec::new() } else { self.first_look(owner, &name).await };
-        let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
+        let next_check_at = self.inner.clock.now().plus(self.inner.check_intervals.shortest);
         Ok(NewDomain {
             owner,
             name,

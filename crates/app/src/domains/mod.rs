@@ -24,5 +24,6 @@ pub use owners::NamedOwner;
 pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
 pub use run_check::DomainChecker;
+pub use schedule::CheckIntervals;
 pub use share::SharedDomain;
 pub use view::{DomainView, RecordView};

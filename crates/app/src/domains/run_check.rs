@@ -1,19 +1,20 @@
 //! Checking a domain: look up, judge, record.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainId, Timestamp, WebhookUrl};
+use postroad_model::{DomainId, DomainKeyId, Timestamp, WebhookUrl};
 use postroad_net::dns::Dns;
 use postroad_net::guarded_http::{GuardedHttp, PostFailure};
-use postroad_store::{Domain, DomainCheck, KeyAlgorithm, KeyState, StoreError};
+use postroad_store::{Domain, DomainCheck, DomainKey, KeyAlgorithm, KeyState, StoreError};
 use serde_json::json;
 
 use super::DomainRefusal;
 use super::check::{ExpectedRecords, Purpose, RecordCheck, RecordStatus, Verdict, check};
 use super::facts::KnownFacts;
-use super::schedule::next_check_at;
+use super::schedule::{CheckIntervals, Findings, next_check_at};
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
 
@@ -45,10 +46,18 @@ impl DomainChecker {
         Self { tracking_port, ..self }
     }
 
+    /// Base URL of links on a customer's tracking host.
+    pub(crate) fn tracking_base(&self, host: &str) -> String {
+        match self.tracking_port {
+            HTTPS_PORT => format!("https://{host}"),
+            port => format!("https://{host}:{port}"),
+        }
+    }
+
     /// Whether the host answers over HTTPS with a certificate that is good for its name. `None` if that cannot be said.
     async fn answers(&self, host: &str) -> Option<bool> {
         let http = self.http.as_ref()?;
-        let url = WebhookUrl::parse(&format!("https://{host}:{}/", self.tracking_port)).ok()?;
+        let url = WebhookUrl::parse(&format!("{}/", self.tracking_base(host))).ok()?;
         match http.reach(&url).await {
             Ok(status) => Some(status < 500),
             // Trouble of the DNS is no verdict.
@@ -69,7 +78,7 @@ impl App {
         let _ = self.inner.checker.set(checker);
     }
 
-    pub(super) fn checker(&self) -> Option<&DomainChecker> {
+    pub(crate) fn checker(&self) -> Option<&DomainChecker> {
         self.inner.checker.get()
     }
 
@@ -105,7 +114,8 @@ impl App {
             Some(true) => checker.answers(&format!("track.{}", domain.name)).await,
             other => other,
         };
-        let outcome = outcome(&domain, checks, host, begun_at, self.inner.clock.now());
+        let (intervals, now) = (self.inner.check_intervals, self.inner.clock.now());
+        let outcome = outcome(&domain, checks, host, intervals, begun_at..now);
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
             self.inner.verified.clear();
@@ -132,8 +142,8 @@ fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
     track_host: Option<bool>,
-    begun_at: Timestamp,
-    now: Timestamp,
+    intervals: CheckIntervals,
+    Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
     let status_of = |checks: &[RecordCheck], name: &str| {
         checks
@@ -157,11 +167,16 @@ fn outcome(
         Verdict::Failing => Some(false),
         Verdict::Unknown => None,
     };
-    let key_verdict = |key: &postroad_store::DomainKey| {
+    let key_verdict = |key: &DomainKey| {
         let status = status_of(&checks, &record_name_of(domain, key))?;
         verdict(status).map(|is_good| (key.id, is_good))
     };
-    let keys = domain.keys.iter().filter_map(key_verdict).collect();
+    let keys: Vec<(DomainKeyId, bool)> = domain.keys.iter().filter_map(key_verdict).collect();
+    let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
+    let waiting_key = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
+    let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
+    // The certificate of a new host for links may come a little later.
+    let is_complete = are_verified && track_host != Some(false);
     let told: Vec<_> = checks
         .iter()
         .map(|check| {
@@ -183,6 +198,7 @@ fn outcome(
         .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
         .map(|(_, name)| name.fails_since.unwrap_or(now))
         .max();
+    let findings = Findings { is_good, is_complete, waiting_key, failing_name };
     DomainCheck {
         id: domain.id,
         begun_at,
@@ -193,7 +209,7 @@ fn outcome(
         has_return_path,
         has_track_alias,
         has_track_host: track_host,
-        next_check_at: next_check_at(domain, is_good, failing_name, now, &mut rand::rng()),
+        next_check_at: next_check_at(domain, findings, intervals, now, &mut rand::rng()),
     }
 }
 

@@ -4,33 +4,59 @@
 use std::time::Duration;
 
 use postroad_model::Timestamp;
-use postroad_store::{Domain, KeyState};
+use postroad_store::Domain;
 use rand::Rng;
 
-/// Whoever adds a domain needs a moment to publish its records.
-pub(super) const FIRST_CHECK_AFTER: Duration = Duration::from_mins(1);
-const EVERY_MIN: Duration = Duration::from_mins(1);
-const EVERY_MAX: Duration = Duration::from_hours(6);
+/// Bounds of the pauses between checks that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckIntervals {
+    /// Also the time before the first check: whoever adds a domain needs a moment to publish its records.
+    pub shortest: Duration,
+    /// For domains where nothing is expected to change.
+    pub longest: Duration,
+}
+
+impl Default for CheckIntervals {
+    fn default() -> Self {
+        Self { shortest: Duration::from_mins(1), longest: Duration::from_hours(6) }
+    }
+}
+
 /// A domain that fails is looked at again in time for the end of its grace.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
-/// The next check after one that ends `now`. `is_good` of `None`: the DNS gave no verdict. `failing_name`: since when a name
-/// that is in use is wrong.
+/// Result of a check, as far as it decides on the next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Findings {
+    /// `None`: the DNS gave no verdict.
+    pub(super) is_good: Option<bool>,
+    /// Whether all records are verified, also those that are not required, and the host for links can be used.
+    pub(super) is_complete: bool,
+    /// Since when the newest key waits whose record is still not there.
+    pub(super) waiting_key: Option<Timestamp>,
+    /// Since when a name that is in use is wrong.
+    pub(super) failing_name: Option<Timestamp>,
+}
+
+/// The next check after one that ends `now`.
 pub(super) fn next_check_at(
     domain: &Domain,
-    is_good: Option<bool>,
-    failing_name: Option<Timestamp>,
+    findings: Findings,
+    intervals: CheckIntervals,
     now: Timestamp,
     rng: &mut impl Rng,
 ) -> Timestamp {
-    let waiting_key =
-        domain.keys.iter().filter(|key| key.state == KeyState::Pending).map(|key| key.created_at).max();
+    let Findings { is_good, is_complete, waiting_key, failing_name } = findings;
     let waits_since = match (is_good, domain.failing_since) {
+        // Some add the records that are not required a little later.
+        (Some(true), _) if !is_complete => waiting_key.max(failing_name).or(Some(domain.created_at)),
         (Some(true), _) => waiting_key.max(failing_name),
         (Some(false), None) if domain.good_since.is_some() => Some(now),
         (_, failing_since) => failing_since.max(waiting_key).or(Some(domain.created_at)),
     };
-    let every = waits_since.map_or(EVERY_MAX, |since| (now.since(since) / 4).clamp(EVERY_MIN, EVERY_MAX));
+    let every = waits_since.map_or(intervals.longest, |since| {
+        (now.since(since) / 4).min(intervals.longest).max(intervals.shortest)
+    });
     // Jitter spreads domains that were added or failed together.
     let next = now.plus(every.mul_f64(rng.random_range(0.9..1.1)));
     match domain.failing_since.map(|since| since.plus(FAILING_MAX)) {
@@ -77,51 +103,51 @@ mod tests {
         }
     }
 
-    fn minutes(domain: &Domain, is_good: Option<bool>, now: u64) -> f64 {
-        let next = next_check_at(domain, is_good, None, at(now), &mut StdRng::seed_from_u64(7));
-        next.since(at(now)).as_secs_f64() / 60.0
+    fn next(domain: &Domain, findings: Findings, now: Timestamp) -> Timestamp {
+        next_check_at(domain, findings, CheckIntervals::default(), now, &mut StdRng::seed_from_u64(7))
     }
+
+    fn minutes(domain: &Domain, findings: Findings, now: u64) -> f64 {
+        next(domain, findings, at(now)).since(at(now)).as_secs_f64() / 60.0
+    }
+
+    const GOOD: Findings =
+        Findings { is_good: Some(true), is_complete: true, waiting_key: None, failing_name: None };
+    const BAD: Findings = Findings { is_good: Some(false), is_complete: false, ..GOOD };
 
     #[test]
     fn a_new_domain_is_asked_for_less_and_less_often() {
         let new = domain();
         let mut before = 0.0;
         for (age, expected) in [(1, 1.0), (60, 15.0), (600, 150.0), (3_000, 360.0), (100_000, 360.0)] {
-            let pause = minutes(&new, Some(false), age);
+            let pause = minutes(&new, BAD, age);
             assert!((expected * 0.9..=expected * 1.1).contains(&pause), "{age}: {pause}");
             assert!(pause >= before * 0.8);
             before = pause;
         }
-        assert!(minutes(&new, None, 60) < 20.0, "trouble of the DNS is no reason to wait longer");
+        let trouble = Findings { is_good: None, ..BAD };
+        assert!(minutes(&new, trouble, 60) < 20.0, "trouble of the DNS is no reason to wait longer");
     }
 
     #[test]
-    fn a_good_domain_is_asked_for_every_six_hours_unless_a_key_waits() {
-        let mut good = Domain { good_since: Some(at(10)), ..domain() };
-        assert!((320.0..=400.0).contains(&minutes(&good, Some(true), 5_000)));
-        good.keys = vec![postroad_store::DomainKey {
-            id: postroad_model::DomainKeyId(1),
-            selector: "s".to_owned(),
-            algorithm: postroad_store::KeyAlgorithm::Rsa,
-            public_spki: Vec::new(),
-            state: KeyState::Pending,
-            state_since: at(4_990),
-            fails_since: None,
-            created_at: at(4_990),
-        }];
-        assert!(minutes(&good, Some(true), 5_000) < 5.0);
-        good.keys.clear();
-        let next =
-            next_check_at(&good, Some(true), Some(at(4_990)), at(5_000), &mut StdRng::seed_from_u64(7));
-        assert!(next < at(5_005), "a name in use that fails is looked at soon");
+    fn a_good_domain_is_asked_for_every_six_hours_unless_something_is_missing() {
+        let good = Domain { good_since: Some(at(10)), ..domain() };
+        assert!((320.0..=400.0).contains(&minutes(&good, GOOD, 60)));
+        let waiting_key = Findings { waiting_key: Some(at(4_990)), ..GOOD };
+        assert!(minutes(&good, waiting_key, 5_000) < 5.0);
+        let failing_name = Findings { failing_name: Some(at(4_990)), ..GOOD };
+        assert!(minutes(&good, failing_name, 5_000) < 5.0, "a name in use that fails is looked at soon");
+        let without_aliases = Findings { is_complete: false, ..GOOD };
+        assert!(minutes(&good, without_aliases, 60) < 20.0, "they may be added soon");
+        assert!((320.0..=400.0).contains(&minutes(&good, without_aliases, 5_000)));
     }
 
     #[test]
     fn a_failing_domain_is_asked_for_soon_and_at_the_end_of_its_grace() {
         let good = Domain { good_since: Some(at(10)), ..domain() };
-        assert!(minutes(&good, Some(false), 100_000) < 1.2, "it has just begun to fail");
+        assert!(minutes(&good, BAD, 100_000) < 1.2, "it has just begun to fail");
         let failing = Domain { failing_since: Some(at(0)), ..domain() };
-        assert!((minutes(&failing, Some(false), 72 * 60 - 30) - 30.0).abs() < 0.01);
-        assert!(minutes(&failing, Some(false), 72 * 60) > 300.0);
+        assert!((minutes(&failing, BAD, 72 * 60 - 30) - 30.0).abs() < 0.01);
+        assert!(minutes(&failing, BAD, 72 * 60) > 300.0);
     }
 }

@@ -47,20 +47,17 @@ impl ReturnReceiver {
         if returned.kind != ReturnedKind::Complaint {
             return ControlFlow::Continue(ReturnRefusal::NoReport);
         }
-        let ids = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
-        let Some((server_id, message_id)) = ids else {
-            tracing::info!("complaint without an identifier of a message of ours; nobody is suppressed");
-            return ControlFlow::Continue(ReturnRefusal::ForeignComplaint);
-        };
-        let to = ReturnAddress { server_id, message_id, address: address.to_owned() };
         let kept = async {
-            let found = self.app.inner.store.find_message(server_id, message_id).await?;
-            let message = found.ok_or(ReturnRefusal::Unknown)?;
+            let message = self.find_original(returned).await?;
+            let (server_id, message_id) = (message.send.server_id, message.id);
+            let to = ReturnAddress { server_id, message_id, address: address.to_owned() };
             self.keep_return(&to, &message, mail, returned, body).await
         };
         match kept.await {
-            // Removed by retention.
-            Err(ReturnRefusal::Unknown) => ControlFlow::Continue(ReturnRefusal::ForeignComplaint),
+            // `Unknown`: retention removed it meanwhile.
+            Err(ReturnRefusal::Unknown | ReturnRefusal::ForeignComplaint) => {
+                ControlFlow::Continue(ReturnRefusal::ForeignComplaint)
+            }
             done => ControlFlow::Break(done),
         }
     }

@@ -6,6 +6,7 @@ mod addresses;
 mod effect;
 mod feedback;
 mod network_budget;
+mod original;
 mod reports;
 mod take;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postroad_boxed_futures::boxed_futures;
-use postroad_mail::ReturnPathKey;
+use postroad_mail::{MessageIdKey, ReturnPathKey};
 use postroad_model::EmailAddress;
 use postroad_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -50,6 +51,7 @@ const FORWARDS: BudgetLimits =
 pub struct ReturnReceiver {
     app: App,
     addresses: Arc<Addresses>,
+    message_id_key: MessageIdKey,
     readings: Arc<Semaphore>,
     report_budget: Arc<NetworkBudget>,
     stored_reports: Arc<NetworkBudget>,
@@ -112,6 +114,7 @@ impl App {
         Ok(ReturnReceiver {
             app: self.clone(),
             addresses: Arc::new(addresses),
+            message_id_key: MessageIdKey::new(&installation.return_path_secret),
             readings: Arc::new(Semaphore::new(READINGS_MAX)),
             report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
             stored_reports: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),

@@ -1,8 +1,7 @@
 //! Checks of every message that its sender built, by send/raw or by SMTP.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
-use postroad_model::EmailAddress;
-use uuid::Uuid;
+use postroad_model::{EmailAddress, ServerId};
 
 use crate::{App, Caller, FieldProblem, Refusal};
 
@@ -19,11 +18,13 @@ impl BuiltFallback {
 }
 
 impl App {
-    pub(super) fn built_fallback(&self) -> BuiltFallback {
-        BuiltFallback {
-            date: self.inner.clock.now().to_rfc2822(),
-            message_id: format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname),
-        }
+    /// `server_id` is `None` for mail that is forwarded.
+    pub(super) fn built_fallback(&self, server_id: Option<ServerId>) -> BuiltFallback {
+        let message_id = match server_id {
+            Some(server_id) => self.new_message_id(server_id),
+            None => self.random_message_id(),
+        };
+        BuiltFallback { date: self.inner.clock.now().to_rfc2822(), message_id }
     }
 
     /// Every address in From and Sender, and everything a reader may take for one, is on a verified domain, and receivers

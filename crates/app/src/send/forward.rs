@@ -49,7 +49,7 @@ impl App {
         if is_delivered_to(&bytes, &forward.delivered_to) {
             return Err(Refusal::MailLoop);
         }
-        let fallback = self.built_fallback();
+        let fallback = self.built_fallback(None);
         let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
             // Nobody is asked to prove who they are here.

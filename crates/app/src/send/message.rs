@@ -7,9 +7,8 @@ use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
     find_addresses,
 };
-use postroad_model::{EmailAddress, Limits, Mailbox, PoolId};
+use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
 use postroad_store::OwnUnsubscribe;
-use uuid::Uuid;
 
 use super::accept::{Checked, Sealed};
 use super::answer::SendAnswer;
@@ -52,7 +51,7 @@ impl App {
         };
         let track = draft.track;
         // From here on only the message is kept, not the request.
-        let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id, template)?;
+        let (mut checked, unsubscribe) = self.compose_checked(caller.server_id, draft, pool_id, template)?;
         checked.options.tracking =
             self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
         checked.seal().await
@@ -117,6 +116,7 @@ impl App {
     /// Check 10, everything else at once; then the message's bytes.
     fn compose_checked(
         &self,
+        server_id: ServerId,
         mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
         template: FilledIn,
@@ -145,8 +145,7 @@ impl App {
             return Err(Refusal::Validation(problems));
         };
 
-        let generated_id = || format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname);
-        let message_id = headers.message_id.unwrap_or_else(generated_id);
+        let message_id = headers.message_id.unwrap_or_else(|| self.new_message_id(server_id));
         let date = headers.date.unwrap_or_else(|| now.to_rfc2822());
         let attachments: Vec<Attachment<'_>> =
             draft.attachments.iter().zip(&contents).map(attachment).collect();

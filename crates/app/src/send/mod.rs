@@ -12,6 +12,7 @@ mod draft;
 mod forward;
 mod idempotency;
 mod message;
+mod message_id;
 mod notice;
 mod options;
 mod pool;

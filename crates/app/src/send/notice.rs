@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use postroad_mail::Composition;
 use postroad_model::{Direction, EmailAddress, Mailbox, Protocol, SendId};
 use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
-use uuid::Uuid;
 
 use super::accept::recipients;
 use crate::{App, FieldProblem, Refusal};
@@ -25,7 +24,7 @@ impl App {
         let from = self.notice_sender()?;
         let server_id = self.operator_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
-        let message_id = format!("{}@rp.{}", Uuid::new_v4(), inner.hostname);
+        let message_id = self.new_message_id(server_id);
         let bytes = postroad_mail::compose(&Composition {
             from: &from,
             sender: None,

@@ -45,7 +45,8 @@ impl App {
             return Err(Refusal::Validation(problems));
         };
 
-        let raw = prepare_raw(bytes, &self.built_fallback().as_raw()).map_err(built_refusal)?;
+        let fallback = self.built_fallback(Some(context.caller.server_id));
+        let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(built_refusal)?;
         self.authorise_built(&context.caller, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![options::too_large(limits)]));

@@ -36,7 +36,7 @@ impl App {
             return Err(Refusal::NoRecipients);
         }
         let bounce = mail_from.is_empty();
-        let fallback = self.built_fallback();
+        let fallback = self.built_fallback(Some(caller.server_id));
         let envelope = Envelope { mail_from, recipients, by_test_key: caller.test };
         let (read, envelope) = aside_if_large(bytes.len(), move || {
             let raw = prepare_submission(bytes, &fallback.as_raw());

@@ -1,6 +1,6 @@
-//! Tokens from outside: tracking links, return paths, cursors.
+//! Tokens from outside: tracking links, return paths, Message-IDs, cursors.
 
-use postroad_mail::{ReturnPathKey, TrackKey, TrackKind};
+use postroad_mail::{MessageIdKey, OwnMessageId, ReturnPathKey, TrackKey, TrackKind};
 use postroad_model::{EventCursor, MessageId, MessageToken, ServerId};
 
 use super::Target;
@@ -14,7 +14,10 @@ fn seeds() -> Vec<Vec<u8>> {
     let click = TrackKind::Click { target: "https://example.com/a?b=c".to_owned() };
     let path = ReturnPathKey::new(&KEY);
     let token = MessageToken::random(&mut rand::rng());
+    let own = OwnMessageId { server_id: ServerId(3), number: 4 };
+    let uuid = MessageIdKey::new(&KEY).uuid(own).expect("the numbers are small");
     vec![
+        format!("{uuid}@rp.example.com").into_bytes(),
         track.token(ServerId(3), MessageId(4), &click).into_bytes(),
         track.token(ServerId(3), MessageId(4), &TrackKind::Open).into_bytes(),
         path.local_part(ServerId(3), MessageId(4), &token).into_bytes(),
@@ -29,5 +32,10 @@ fn run(bytes: &[u8]) {
         assert_eq!(track.token(read.server_id, read.message_id, &read.kind), text);
     }
     let _ = ReturnPathKey::new(&KEY).parse(&text);
+    let message_ids = MessageIdKey::new(&KEY);
+    if let Some(read) = message_ids.parse(&text) {
+        let uuid = message_ids.uuid(read).expect("it was made of these numbers").to_string();
+        assert!(text.to_ascii_lowercase().starts_with(&uuid));
+    }
     let _ = EventCursor::parse(&text);
 }

@@ -1,5 +1,7 @@
 //! Checks of combinations of settings: each is valid alone, but together they cannot work.
 
+use std::time::Duration;
+
 use super::Config;
 use super::layers::Layers;
 
@@ -8,6 +10,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     check_plain_http(config, layers);
     check_counters(config, layers);
     check_forwarding(config, layers);
+    check_domain_checks(config, layers);
     let largest = [
         ("limits.request_bytes", config.limits.request_bytes_max),
         ("limits.batch_bytes", config.limits.batch_bytes_max),
@@ -66,6 +69,16 @@ fn check_counters(config: &Config, layers: &mut Layers) {
             "retention.minute_counters",
             "is longer than `retention.counters`, and without those the others cannot be read; lower it",
         );
+    }
+}
+
+fn check_domain_checks(config: &Config, layers: &mut Layers) {
+    let checks = config.domains.checks;
+    if checks.shortest < Duration::from_secs(1) {
+        layers.blame("domains.check_interval", "is less than a second; raise it");
+    }
+    if checks.longest < checks.shortest {
+        layers.blame("domains.check_interval_max", "is shorter than `domains.check_interval`; raise it");
     }
 }
 

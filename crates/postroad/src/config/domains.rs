@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
-use postroad_app::domains::DomainChecker;
+use postroad_app::domains::{CheckIntervals, DomainChecker};
 use postroad_net::dns::{Dns, DnsSettings};
 use postroad_net::guarded_http::GuardedHttp;
 
@@ -12,6 +12,7 @@ use super::Config;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Domains {
     pub(crate) per_server: usize,
+    pub(crate) checks: CheckIntervals,
 }
 
 impl Config {
@@ -34,6 +35,7 @@ impl Config {
     ) -> anyhow::Result<DomainChecker> {
         let settings = DnsSettings { nameservers, ..DnsSettings::default() };
         let dns = Dns::for_checks(&settings).context("`dns.nameservers`")?;
-        Ok(DomainChecker::new(dns, http, self.smtp.bounce_listen.is_some()))
+        let checker = DomainChecker::new(dns, http, self.smtp.bounce_listen.is_some());
+        Ok(checker.with_tracking_port(self.tracking.host_port))
     }
 }

@@ -418,6 +418,19 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.domains.per_server, given.count(1)),
     },
     Key {
+        path: "domains.check_interval",
+        default: r#""1m""#,
+        doc: "Shortest pause between two checks of a domain's records, and before the first one. The longer a domain waits\n\
+              for its records, the longer the pauses.",
+        set: |config, given| put(&mut config.domains.checks.shortest, given.duration()),
+    },
+    Key {
+        path: "domains.check_interval_max",
+        default: r#""6h""#,
+        doc: "Longest pause between two checks; domains whose records are in order are checked this often.",
+        set: |config, given| put(&mut config.domains.checks.longest, given.duration()),
+    },
+    Key {
         path: "webhooks.allow",
         default: "[]",
         doc: "Networks that webhooks may be posted to although they are not the public internet, like\n\
@@ -474,6 +487,12 @@ pub(crate) const KEYS: &[Key] = &[
         doc: "PEM file with CA certificates that are trusted beside the public ones when a customer's tracking\n\
               host is checked.",
         set: |config, given| put(&mut config.tracking.ca_file, given.path()),
+    },
+    Key {
+        path: "tracking.host_port",
+        default: "443",
+        doc: "The port of customers' tracking hosts. Links name it unless it is 443.",
+        set: |config, given| put(&mut config.tracking.host_port, given.port()),
     },
     Key {
         path: "limits.request_bytes",

@@ -205,6 +205,11 @@ fn settings_that_cannot_work_together_are_refused() {
             "postroad.toml:2: `http.listen`: other machines reach this address",
         ),
         ("[limits]\nin_flight_bytes = \"1 MiB\"", "postroad.toml:2: `limits.in_flight_bytes`: is less than"),
+        ("[domains]\ncheck_interval = \"10ms\"", "postroad.toml:2: `domains.check_interval`: is less than"),
+        (
+            "[domains]\ncheck_interval_max = \"5s\"",
+            "postroad.toml:2: `domains.check_interval_max`: is shorter",
+        ),
         ("[limits]\nrequest_bytes = \"1 GiB\"", "default: `limits.in_flight_bytes`: is less than"),
     ];
     for (file, expected) in cases {

@@ -17,6 +17,7 @@ pub(crate) struct Tracking {
     pub(crate) base_url: Option<String>,
     pub(crate) allow: Vec<IpNet>,
     pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) host_port: u16,
 }
 
 impl Config {

@@ -215,9 +215,11 @@ pub(super) async fn find_sending(
     sql: &Sql<'_>,
     server_id: ServerId,
     name: DomainName,
+    now: Timestamp,
 ) -> Result<Option<SendingDomain>, StoreError> {
     let text = concat!(
-        "SELECT d.verified_by, d.track_opens, d.track_clicks, d.track_host, d.track_host_since FROM domains d
+        "SELECT d.verified_by, d.track_opens, d.track_clicks, d.track_host, d.track_host_since, d.verified_at
+         FROM domains d
          WHERE d.name = $2 AND ",
         usable!(),
         " ORDER BY d.verified_by IS NULL, coalesce(d.server_id, 0) DESC LIMIT 1"
@@ -228,7 +230,11 @@ pub(super) async fn find_sending(
         return Ok(None);
     }
     let tracking = tracking::read(&row, 1)?;
-    Ok(Some(SendingDomain { tracking, has_track_host: row.time_opt(4)?.is_some() }))
+    let has_track_host = match row.time_opt(4)? {
+        Some(since) => tracking::is_host_served(since.max(row.time_opt(5)?.unwrap_or(since)), now),
+        None => false,
+    };
+    Ok(Some(SendingDomain { tracking, has_track_host }))
 }
 
 /// The operator's word; `None` takes it away, and the DNS decides again. A domain that becomes verified is told of, and keys

@@ -70,7 +70,8 @@ impl Store {
         server_id: ServerId,
         name: DomainName,
     ) -> Result<Option<SendingDomain>> {
-        self.read(move |sql| Box::pin(statements::find_sending(sql, server_id, name))).await
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(statements::find_sending(sql, server_id, name, now))).await
     }
 
     /// What signs for a domain, and where its bounces go. `None` unless it is verified for the server.

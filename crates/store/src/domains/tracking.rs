@@ -1,5 +1,7 @@
 //! Whether opens and clicks of a domain's mail are tracked, where that differs from its server, and by which host.
 
+use std::time::Duration;
+
 use postroad_model::{DomainId, Timestamp};
 
 use super::records::DomainTracking;
@@ -8,6 +10,15 @@ use crate::sql::{Row, Sql};
 
 /// Setting that counts the changes of tracking hosts, so that nodes read the list only then.
 pub(super) const HOSTS_VERSION: &str = "tracking_hosts_version";
+
+/// By then every node serves a new host: they read the list of hosts every two seconds.
+const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
+
+/// Whether all nodes serve a host that may be used since then, so that links can lead to it.
+pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
+    // One in the future is from before the clock was set back.
+    since.plus(HOSTS_READ_WITHIN) <= now || since > now
+}
 
 /// Links with the host of before work until `links_until`.
 pub(super) async fn set(

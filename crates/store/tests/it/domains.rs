@@ -465,6 +465,8 @@ async fn return_path_and_tracking_host_follow_their_aliases(fixture: Fixture) {
         (delivery.expect("the store works").expect("it is verified").has_return_path, sending.has_track_host)
     };
     let domain = record(&fixture, aliases(true, &domain)).await;
+    assert_eq!(uses().await, (true, false), "other nodes do not serve the host yet");
+    fixture.clock.advance(Duration::from_secs(5));
     assert_eq!(uses().await, (true, true));
     for minutes in [0, 1, 28] {
         fixture.clock.advance(Duration::from_mins(minutes));

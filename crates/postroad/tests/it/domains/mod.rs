@@ -1,6 +1,7 @@
 //! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
 
 mod by_account;
+mod by_itself;
 mod command_line;
 mod limits;
 mod local_dns;
@@ -18,9 +19,14 @@ use crate::world::{Engine, World, good_but};
 
 /// A service whose domains are looked up at the test's own name server, which knows the service's host.
 pub(crate) fn start(engine: Engine) -> (World, DnsServer) {
+    start_with(engine, &[])
+}
+
+pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> (World, DnsServer) {
     let dns = DnsServer::start();
     dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
-    let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &dns.address().to_string())]);
+    let server = dns.address().to_string();
+    let world = World::start_with(engine, &[&[("POSTROAD_DNS_NAMESERVERS", server.as_str())], envs].concat());
     (world, dns)
 }
 

@@ -7,6 +7,7 @@ use postroad_testkit::dns_server::Failure;
 use postroad_testkit::{DnsServer, eventually};
 use serde_json::{Value, json};
 
+use super::{publish, start, status};
 use crate::world::{Engine, World, both_engines};
 
 /// `postroad dev` sends from this machine.
@@ -385,6 +386,92 @@ fn dmarc_scenarios() -> Vec<Scenario> {
     ]
 }
 
+fn alias_scenarios() -> Vec<Scenario> {
+    let is = |entered, purpose, publish, status, hint| Scenario { entered, purpose, publish, status, hint };
+    let bounces = "return_path";
+    vec![
+        is(
+            "alias-missing.example",
+            bounces,
+            |_| {},
+            "missing",
+            |zone| {
+                let name = format!("rp.{}", zone.domain);
+                Some(format!("There is no such record yet. Add this CNAME record at {name}."))
+            },
+        ),
+        is(
+            "alias-chain.example",
+            bounces,
+            |zone| {
+                zone.dns.cname("rp.alias-chain.example", "mail.alias-chain.example");
+                zone.dns.cname("mail.alias-chain.example", "rp.postroad.localhost");
+            },
+            "verified",
+            |_| None,
+        ),
+        is(
+            "alias-wrong.example",
+            "tracking",
+            |zone| {
+                zone.dns.cname("track.alias-wrong.example", "elsewhere.example");
+            },
+            "mismatch",
+            |_| {
+                Some(
+                    "track.alias-wrong.example points to elsewhere.example. Change it to track.postroad.localhost."
+                        .to_owned(),
+                )
+            },
+        ),
+        is(
+            "alias-appended.example",
+            bounces,
+            |zone| {
+                zone.dns.cname("rp.alias-appended.example", "rp.postroad.localhost.alias-appended.example");
+            },
+            "mismatch",
+            |_| {
+                Some(
+                    "The value has your domain at its end: your DNS panel appends it. Enter rp.postroad.localhost. with a \
+                     dot at the end."
+                        .to_owned(),
+                )
+            },
+        ),
+        is(
+            "alias-wildcard.example",
+            bounces,
+            |zone| {
+                zone.dns.a("*.alias-wildcard.example", [198, 51, 100, 1]);
+            },
+            "mismatch",
+            |_| {
+                Some(
+                    "A wildcard record (*.alias-wildcard.example) answers for rp.alias-wildcard.example. Add a CNAME record \
+                     at rp.alias-wildcard.example itself; it goes before the wildcard."
+                        .to_owned(),
+                )
+            },
+        ),
+        is(
+            "alias-address.example",
+            bounces,
+            |zone| {
+                zone.dns.a("rp.alias-address.example", [198, 51, 100, 1]);
+            },
+            "mismatch",
+            |_| {
+                Some(
+                    "rp.alias-address.example has an address (A or AAAA) instead of an alias. Replace it by a CNAME to \
+                     rp.postroad.localhost; if your DNS provider offers a proxy for the name, switch it off."
+                        .to_owned(),
+                )
+            },
+        ),
+    ]
+}
+
 /// Creates the domain, publishes the scenario's records, and verifies until status and hint are as expected.
 async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenario) {
     let created = world.domains("create", &json!({ "name": scenario.entered })).await;
@@ -409,7 +496,24 @@ async fn check(world: &World, dns: &DnsServer, other_key: &str, scenario: Scenar
     .await;
 }
 
-both_engines!(each_scenario_has_its_status_and_its_hint);
+both_engines!(each_scenario_has_its_status_and_its_hint, silent_name_servers_are_no_verdict);
+
+async fn silent_name_servers_are_no_verdict(engine: Engine) {
+    let (world, dns) = start(engine);
+    let created = world.domains("create", &json!({"name": "silent.example"})).await;
+    publish(&dns, &created);
+    dns.fail("_dmarc.silent.example", Failure::Silent);
+    let domain = world.domains("verify", &json!({"name": "silent.example"})).await;
+    assert_eq!((&domain["verified"], status(&domain, "spf")), (&json!(false), "verified"), "{domain:#}");
+    assert_eq!((status(&domain, "dmarc"), &domain["failing_since"]), ("dns_error", &Value::Null));
+    // Which of two time limits runs out first depends on the machine.
+    let hint = domain["records"][2]["hint"].as_str().unwrap();
+    let expected = no_answer("_dmarc.silent.example", "silent.example", "|");
+    let (before, after) = expected.split_once('|').unwrap();
+    assert!(hint.starts_with(before) && hint.ends_with(after), "{hint}");
+    dns.heal("_dmarc.silent.example");
+    world.until_domain("silent.example", |domain| domain["verified"] == true).await;
+}
 
 async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
     let dns = DnsServer::start();
@@ -420,7 +524,8 @@ async fn each_scenario_has_its_status_and_its_hint(engine: Engine) {
     let keys =
         other["records"].as_array().unwrap().iter().find(|record| record["purpose"] == "dkim").unwrap();
     let other_key = keys["value"].as_str().unwrap();
-    let scenarios = [spf_scenarios(), dkim_scenarios(), dmarc_scenarios()].into_iter().flatten();
+    let scenarios =
+        [spf_scenarios(), dkim_scenarios(), dmarc_scenarios(), alias_scenarios()].into_iter().flatten();
     // An account may make as many at a time.
     let checks = scenarios.map(|scenario| check(&world, &dns, other_key, scenario));
     stream::iter(checks).buffer_unordered(4).collect::<Vec<()>>().await;

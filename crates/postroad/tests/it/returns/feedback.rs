@@ -1,11 +1,13 @@
 //! Complaints at the addresses of feedback loops, in the forms that large receivers send them.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use postroad_testkit::SmtpClient;
 use serde_json::json;
 
 use super::feedback_forms::{comcast, headers_of, microsoft, yahoo};
 use super::{Sent, bounce_listener, sent};
-use crate::world::{Engine, World, both_engines, good_but};
+use crate::world::{Engine, RAW, World, both_engines, good_but};
 
 const TAKEN: &str = "250 2.0.0 OK";
 const FOREIGN: &str = "554 5.7.1 The report encloses no message that was sent from here";
@@ -18,9 +20,13 @@ struct Received {
 
 async fn received(world: &World, recipient: &str) -> Received {
     let sent = sent(world, recipient).await;
+    Received { sent, raw: caught_raw(world, recipient).await }
+}
+
+async fn caught_raw(world: &World, recipient: &str) -> String {
     let caught = world.client.get(&format!("/dev/messages/wait?to={recipient}&timeout=20")).await.unwrap();
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
-    Received { sent, raw: String::from_utf8(raw.body.to_vec()).unwrap() }
+    String::from_utf8(raw.body.to_vec()).unwrap()
 }
 
 fn host(world: &Received) -> &str {
@@ -52,8 +58,17 @@ fn without_header(raw: &str, name: &str) -> String {
     lines.collect()
 }
 
+/// One digit of the UUID is another one.
+fn with_wrong_message_id(raw: &str) -> String {
+    let start = raw.to_ascii_lowercase().find("message-id: <").expect("it has one") + "message-id: <".len();
+    let at = start + 35;
+    let other = if raw[at..].starts_with('0') { "1" } else { "0" };
+    format!("{}{other}{}", &raw[..at], &raw[at + 1..])
+}
+
 both_engines!(
     each_receivers_form_suppresses_its_own_recipient_only,
+    a_message_id_of_ours_suppresses_the_one_recipient_it_was_for,
     forged_complaints_suppress_nobody,
     what_is_no_complaint_is_refused_at_an_address_for_complaints
 );
@@ -82,6 +97,52 @@ async fn each_receivers_form_suppresses_its_own_recipient_only(world: World) {
     assert_eq!(world.expanded(messages[0].sent.id).await["status"]["status"], "Sent");
 }
 
+// Receivers that keep nothing but the headers that every message has.
+async fn a_message_id_of_ours_suppresses_the_one_recipient_it_was_for(world: World) {
+    let host = host(&received(&world, "first@example.com").await).to_owned();
+    let fbl = format!("fbl@{host}");
+    let bare = async |recipient: &str| without_header(&caught_raw(&world, recipient).await, "X-Postroad-Id");
+    let complain = async |original: &str, recipient: &str| {
+        let path = format!("bounces@{host}");
+        let replies =
+            [headers_of(original), microsoft(original, recipient), yahoo(original, &path, recipient)]
+                .map(async |text| report(&world, &fbl, &text).await);
+        let mut heard = Vec::new();
+        for reply in replies {
+            heard.push(reply.await);
+        }
+        heard.dedup();
+        heard
+    };
+    world.accepted(&good_but(json!({"to": ["one@example.com"]}))).await;
+    assert_eq!(complain(&bare("one@example.com").await, "one@example.com").await, [TAKEN]);
+    assert_eq!(next_status(&world, "one@example.com").await, "Held");
+    // A message that its sender built without a Message-ID.
+    let from = world.daemon.ready()["domain"].as_str().unwrap();
+    let data = BASE64_STANDARD.encode(format!("From: a@{from}\r\nTo: built@example.com\r\n\r\nHello\r\n"));
+    let raw = json!({"mail_from": format!("a@{from}"), "rcpt_to": ["built@example.com"], "data": data});
+    let answer = world.call(RAW, &raw).await;
+    assert_eq!(answer["status"], "success", "{answer}");
+    assert_eq!(complain(&bare("built@example.com").await, "built@example.com").await, [TAKEN]);
+    assert_eq!(next_status(&world, "built@example.com").await, "Held");
+
+    // Both recipients know it, so it proves nothing about one of them.
+    world.accepted(&good_but(json!({"to": ["two@example.com"], "cc": ["three@example.com"]}))).await;
+    assert_eq!(complain(&bare("two@example.com").await, "two@example.com").await, [FOREIGN]);
+    // Senders' own can be guessed, whatever they look like.
+    let owned = ["<order-17@shop.example>", "<0190a5f2-0000-8000-8000-000000000001@rp.postroad.localhost>"];
+    for (own, recipient) in owned.into_iter().zip(["four@example.com", "five@example.com"]) {
+        let body = good_but(json!({"to": [recipient], "headers": {"Message-ID": own}}));
+        world.accepted(&body).await;
+        let original = bare(recipient).await;
+        assert!(original.contains(own), "{original}");
+        assert_eq!(complain(&original, recipient).await, [FOREIGN]);
+    }
+    for recipient in ["two@example.com", "three@example.com", "four@example.com", "five@example.com"] {
+        assert_eq!(next_status(&world, recipient).await, "Sent", "{recipient}");
+    }
+}
+
 async fn forged_complaints_suppress_nobody(world: World) {
     let victim = received(&world, "victim@example.com").await;
     let own = received(&world, "attacker@example.net").await;
@@ -92,10 +153,11 @@ async fn forged_complaints_suppress_nobody(world: World) {
     let last = wrong_id.pop().unwrap();
     wrong_id.push(if last == 'a' { 'b' } else { 'a' });
     let unsigned = without_header(&victim.raw, "X-Postroad-Id");
+    let unsigned = with_wrong_message_id(&unsigned);
     let (head, body) = unsigned.split_once("\r\n\r\n").unwrap();
     let wrong_path = format!("{wrong_id}@rp.{}", host(&victim));
     for original in [
-        // Who the message was for and its Message-ID are known to others.
+        // Who the message was for and what it said are known to others.
         unsigned.clone(),
         format!("X-Postroad-Id: {wrong_id}\r\n{unsigned}"),
         format!("Return-Path: <{wrong_path}>\r\n{unsigned}"),

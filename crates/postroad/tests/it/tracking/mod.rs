@@ -3,6 +3,7 @@
 
 mod bots;
 mod clicks;
+mod customer_hosts;
 mod hosts;
 mod outage;
 mod simulator;

@@ -1,0 +1,199 @@
+//! `postroad serve`: links on a customer's own host, from the domain's creation to the click.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use postroad_testkit::http::{Client, Method};
+use postroad_testkit::postgres::Database;
+use postroad_testkit::{Daemon, DnsServer, TestCertificate, daemon, eventually};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{FIREFOX, paths_in, read_on};
+use crate::domains::{publish, status};
+use crate::world::{Engine, both_engines, envelope, good_but, program};
+
+const HTML: &str = "<p>Your order: <a href='https://example.com/order?n=7'>here</a></p>";
+
+/// The service with HTTPS, and a domain `shop.example` whose links customers open at `port`.
+struct Served {
+    daemon: Daemon,
+    client: Client,
+    key: String,
+    dns: DnsServer,
+    certificate: TestCertificate,
+    port: u16,
+    // After the daemon: nobody uses them any more.
+    _folder: TempDir,
+    _database: Option<Database>,
+}
+
+impl Served {
+    async fn start(engine: Engine, certified: &[&str]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let dns = DnsServer::start();
+        dns.a("mail.example.net", [192, 0, 2, 1]).a("track.mail.example.net", Ipv4Addr::LOCALHOST);
+        dns.ns("shop.example", "ns.shop.example");
+        let certificate = TestCertificate::for_names(certified);
+        // The port is needed before the service has one: connections are passed on to it.
+        let outside = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = outside.local_addr().unwrap().port();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("cert.pem"), &certificate.certificate_pem).unwrap();
+        std::fs::write(path("key.pem"), &certificate.key_pem).unwrap();
+        std::fs::write(path("ca.pem"), &certificate.ca_pem).unwrap();
+        let config = format!(
+            "data_dir = \"{}\"\nhostname = \"mail.example.net\"\n\
+             [http]\nlisten = \"127.0.0.1:0\"\nhttps_listen = \"127.0.0.1:0\"\n\
+             [tls]\ncertificate = \"{}\"\nkey = \"{}\"\n\
+             [dns]\nnameservers = [\"{}\"]\n\
+             [delivery]\ncatch_all = \"on\"\n\
+             [domains]\ncheck_interval = \"1s\"\ncheck_interval_max = \"1s\"\n\
+             [tracking]\nallow = [\"127.0.0.0/8\"]\nca_file = \"{}\"\nhost_port = {port}\n",
+            path("data"),
+            path("cert.pem"),
+            path("key.pem"),
+            dns.address(),
+            path("ca.pem"),
+        );
+        std::fs::write(path("postroad.toml"), config).unwrap();
+        let database = (engine == Engine::Postgres).then(Database::create);
+        let envs: Vec<(&str, &str)> =
+            database.iter().map(|database| ("POSTROAD_DATABASE", database.url())).collect();
+        let file = path("postroad.toml");
+        let daemon = Daemon::start(program(), ["serve", "--json", "--config", &file], &envs);
+        let address = |name: &str| -> SocketAddr { daemon.ready()[name].as_str().unwrap().parse().unwrap() };
+        tokio::spawn(pass_on(outside, address("https")));
+        let admin = |args: &[&str]| -> Value {
+            let mut command = daemon::command(program(), &envs);
+            let output =
+                command.arg("admin").args(args).args(["--json", "--config", &file]).output().unwrap();
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+            serde_json::from_slice(&output.stdout).unwrap()
+        };
+        admin(&["account", "create", "a"]);
+        admin(&["server", "create", "s", "--account", "a"]);
+        let key = admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
+        let client = Client::new(&format!("http://{}", address("http")));
+        Self { daemon, client, key, dns, certificate, port, _folder: folder, _database: database }
+    }
+
+    async fn call(&self, path: &str, body: &Value) -> Value {
+        let reply = self.client.post_json(&format!("/api/v1/{path}"), Some(&self.key), body).await.unwrap();
+        let answer = envelope(&reply);
+        assert_eq!(answer["status"], "success", "{path}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// Creates the domain, publishes all records but that of links, and returns that one.
+    async fn create_domain(&self) -> Value {
+        let created = self.call("domains/create", &json!({"name": "shop.example"})).await;
+        let (links, others): (Vec<Value>, Vec<Value>) = created["records"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .cloned()
+            .partition(|record| record["purpose"] == "tracking");
+        publish(&self.dns, &json!({ "records": others }));
+        self.until_domain(|domain| domain["verified"] == true).await;
+        links[0].clone()
+    }
+
+    /// Waits until the service finds the domain so, by itself.
+    async fn until_domain(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        eventually(async || {
+            let domain = self.call("domains/get", &json!({"name": "shop.example"})).await;
+            if is_so(&domain) { Ok(domain) } else { Err(format!("{domain:#}")) }
+        })
+        .await
+    }
+
+    /// Sends a tracked message: its id, and the first link as the recipient has it.
+    async fn link_of_message(&self, to: &str) -> (i64, String) {
+        let body = good_but(json!({
+            "from": "hello@shop.example", "to": [to], "html_body": HTML, "track": {"clicks": true},
+        }));
+        let sent = self.call("send/message", &body).await;
+        let caught = self.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap().json();
+        let raw = self.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap();
+        let html = postroad_mail::view(&raw.body).html_body.unwrap();
+        let link = html.split(['"', '\'']).find(|part| part.contains("/c/")).expect("a link").to_owned();
+        (sent["messages"][to]["id"].as_i64().unwrap(), link)
+    }
+}
+
+async fn pass_on(listener: TcpListener, to: SocketAddr) {
+    while let Ok((mut from_outside, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            if let Ok(mut to_service) = TcpStream::connect(to).await {
+                // A side that closes is not an error.
+                drop(tokio::io::copy_bidirectional(&mut from_outside, &mut to_service).await);
+            }
+        });
+    }
+}
+
+both_engines!(
+    links_lead_to_the_customers_host_once_it_is_verified,
+    links_stay_on_our_host_while_the_customers_has_no_certificate
+);
+
+async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
+    let served = Served::start(engine, &["localhost", "track.shop.example"]).await;
+    let record = served.create_domain().await;
+    let (_, link) = served.link_of_message("early@example.org").await;
+    assert!(link.starts_with("https://track.mail.example.net/c/"), "there is no alias yet: {link}");
+
+    served.dns.cname("track.shop.example", "track.elsewhere.example");
+    let is_wrong = |domain: &Value| status(domain, "tracking") == "mismatch";
+    served.until_domain(is_wrong).await;
+    let (_, link) = served.link_of_message("wrong@example.org").await;
+    assert!(link.starts_with("https://track.mail.example.net/c/"), "the alias leads elsewhere: {link}");
+
+    let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());
+    assert_eq!((name, value), ("track.shop.example", "track.mail.example.net"));
+    served.dns.remove(name).cname(name, value);
+    let verified = served.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
+    assert_eq!(status(&verified, "tracking"), "verified");
+    let host = format!("track.shop.example:{}", served.port);
+    // All nodes learn of the host before links lead there.
+    let numbers = AtomicUsize::new(0);
+    let (id, link) = eventually(async || {
+        let to = format!("ann{}@example.org", numbers.fetch_add(1, Ordering::Relaxed));
+        let (id, link) = served.link_of_message(&to).await;
+        if link.starts_with(&format!("https://{host}/c/")) { Ok((id, link)) } else { Err(link) }
+    })
+    .await;
+
+    read_on().await;
+    let browser = Client::https(&format!("https://localhost:{}", served.port), &served.certificate.ca_pem);
+    let path = paths_in(&link, "/c/").remove(0);
+    let headers = [("Host", host.as_str()), FIREFOX];
+    let reply = browser.request(Method::GET, &path, &headers, Vec::new().into()).await.unwrap();
+    assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/order?n=7")));
+    let counts = eventually(async || {
+        let counts = served.call("analytics/message", &json!({ "id": id })).await;
+        if counts["clicked"] == 1 {
+            Ok(counts)
+        } else {
+            Err(format!("{counts}: {}", served.daemon.stderr_text()))
+        }
+    })
+    .await;
+    assert_eq!(counts["unique_clicked"], 1, "{counts}");
+    let page =
+        browser.request(Method::GET, "/api/v1/openapi.json", &headers, Vec::new().into()).await.unwrap();
+    assert_eq!(page.status, 404, "the host serves links and nothing else");
+}
+
+async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: Engine) {
+    let served = Served::start(engine, &["localhost", "track.mail.example.net"]).await;
+    let record = served.create_domain().await;
+    served.dns.cname("track.shop.example", record["value"].as_str().unwrap());
+    let is_alias = |domain: &Value| status(domain, "tracking") == "verified";
+    let domain = served.until_domain(is_alias).await;
+    assert_eq!(domain["tracking_host"], "track.mail.example.net", "{domain:#}");
+    let (_, link) = served.link_of_message("ann@example.org").await;
+    assert!(link.starts_with("https://track.mail.example.net/c/"), "{link}");
+}
