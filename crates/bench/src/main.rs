@@ -9,6 +9,7 @@ mod accounts;
 mod analytics;
 mod backlog;
 mod growth;
+mod held;
 mod latency;
 mod load;
 mod micro;
@@ -77,6 +78,8 @@ enum Part {
     Webhooks,
     /// Charts over ten million counted events
     Analytics,
+    /// 100,000 held messages cancelled by one call, and accepts beside it
+    Held,
     /// Calls by random keys with 10 servers and 100 keys, and with 10,000 servers and 100,000 keys
     Accounts,
     /// The hot pure parts by themselves: compose, DKIM, link rewriting, SMTP
@@ -155,6 +158,7 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
         Part::Growth => growth::measure(bench, report).await,
         Part::Webhooks => webhooks::measure(bench, report).await,
         Part::Analytics => analytics::measure(bench, report).await,
+        Part::Held => held::measure(bench, report).await,
         Part::Accounts => accounts::measure(bench, report).await,
         Part::Micro => micro::measure(bench, report, options.instructions).await,
     }

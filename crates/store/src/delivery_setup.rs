@@ -1,13 +1,13 @@
 //! Servers, pools, sources and gates that the delivery engine works with, read at once.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{PoolId, SendRate, ServerId, Timestamp};
+use postroad_model::{AccountId, PoolId, SendRate, ServerId, Timestamp};
 
 use crate::error::StoreError;
 use crate::gates::Gate;
 use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
-use crate::setup::ceiling_values::{lower, read_rate};
+use crate::setup::ceiling_values::read_rate;
 use crate::sql::Sql;
 use crate::{Result, Store, gates, pools};
 
@@ -31,6 +31,9 @@ pub struct ServerDelivery {
     pub suspended_reason: Option<String>,
     pub pool_id: Option<PoolId>,
     pub send_rate: Option<SendRate>,
+    pub account_id: AccountId,
+    /// Rate of all servers of the account together.
+    pub account_rate: Option<SendRate>,
 }
 
 #[boxed_futures]
@@ -55,7 +58,7 @@ pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup,
 async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> {
     let rows = sql
         .query(
-            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate, a.send_rate
+            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate, a.id, a.send_rate
              FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id",
             &[],
         )
@@ -67,7 +70,9 @@ async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> 
                 name: row.text(1)?,
                 suspended_reason: row.text_opt(2)?,
                 pool_id: row.int_opt(3)?.map(PoolId),
-                send_rate: lower(read_rate(row, 4)?, read_rate(row, 5)?, SendRate::is_above),
+                send_rate: read_rate(row, 4)?,
+                account_id: AccountId(row.int(5)?),
+                account_rate: read_rate(row, 6)?,
             })
         })
         .collect()

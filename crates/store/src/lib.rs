@@ -84,7 +84,9 @@ pub use queue::{
 };
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
-pub use search::{FilterTerm, IndexProgress, Matcher, Needle, SearchFilter, SearchItem, SearchPage};
+pub use search::{
+    FilterTerm, IndexProgress, Matcher, MessageName, Needle, SearchFilter, SearchItem, SearchPage,
+};
 pub use setup::{
     Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyOwner, Ceiling,
     CeilingOwner, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange,

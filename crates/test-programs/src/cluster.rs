@@ -54,7 +54,7 @@ pub struct Cluster {
     url: String,
     keeper: Child,
     /// Removed after the server has stopped: `Drop::drop` runs before the fields are dropped.
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Cluster {
@@ -106,7 +106,7 @@ impl Cluster {
         let mut cluster = Self {
             url: format!("postgres://postroad@127.0.0.1:{port}/postgres"),
             keeper: keeper.spawn()?,
-            _folder: folder,
+            folder,
         };
         if cluster.wait_until_ready(&data)? {
             return Ok(cluster);
@@ -131,6 +131,11 @@ impl Cluster {
     /// Parent process of the server.
     pub fn pid(&self) -> u32 {
         self.keeper.id()
+    }
+
+    /// Folder of all its files.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
     }
 
     /// URL of the database `postgres`, the value of POSTROAD_TEST_POSTGRES.

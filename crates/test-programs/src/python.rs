@@ -1,6 +1,6 @@
 //! Python libraries that tests verify with, in a virtual environment under the target folder: the official
 //! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, axe-core, which finds
-//! faults of pages, and the spelling checker of CI.
+//! faults of pages, schemathesis, which calls an API by its OpenAPI document, and the spelling checker of CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,11 +14,12 @@ const LIBRARIES: &[&str] = &[
     "Django>=4.2,<6",
     "typos==1.51.1",
     "axe-core-python==0.1.0",
+    "schemathesis==4.32.0",
 ];
 /// Records what was installed.
 const MARK: &str = "postroad-libraries";
 
-/// Returns the interpreter that has them; `typos`, the spelling checker of CI, is in the same folder.
+/// Returns the interpreter that has them; `typos` and `schemathesis` are programs in the same folder.
 pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");
@@ -40,6 +41,6 @@ pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn works(interpreter: &Path) -> bool {
-    let import = "import standardwebhooks, anymail, django, cryptography, axe_core_python";
+    let import = "import standardwebhooks, anymail, django, cryptography, axe_core_python, schemathesis";
     Command::new(interpreter).args(["-c", import]).status().is_ok_and(|status| status.success())
 }

@@ -79,8 +79,8 @@ impl App {
             && job.state == JobState::Done
             && !self.inner.store.overwrites_erased();
         is_left.then_some(
-            "PostgreSQL keeps old versions of the rows in its files until `VACUUM FULL`, and its WAL archive and backups keep \
-             them as well",
+            "No row contains the address. PostgreSQL keeps the bytes in its files until `VACUUM FULL` and in its log until a \
+             checkpoint removes old segments (see search.md); WAL archives and backups keep them as well",
         )
     }
 

@@ -12,7 +12,7 @@ use super::limits::{
     ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
     SUBJECT_BYTES_MAX,
 };
-use super::markup::{Styles, inline_css, mjml_to_html, plain_text};
+use super::markup::{Styles, check_css, inline_css, mjml_to_html, place_of_styles, plain_text};
 use super::refusal::TemplateRefusal;
 use super::work::CONTENT;
 use crate::FieldProblem;
@@ -259,10 +259,11 @@ fn build_texts(
     }
     let Some(source) = texts.html_body.as_deref() else { return };
     let part = format!("{prefix}html_body");
-    let html = match format {
+    let checked = if inlines { check_css(source) } else { Ok(()) };
+    let html = checked.and_then(|()| match format {
         TemplateFormat::Html => Ok(source.to_owned()),
         TemplateFormat::Mjml => mjml_to_html(source),
-    };
+    });
     let html = match html {
         Ok(html) => html,
         Err(found) => {
@@ -281,7 +282,10 @@ fn build_texts(
             problems.push(problem(part, (Place { line: 0, column: 0 }, message)));
         }
         Ok(built) => texts.built_html = (built != source).then_some(built),
-        Err(message) => problems.push(problem(part, (Place { line: 0, column: 0 }, message))),
+        Err(error) => {
+            let message = format!("the styles cannot be written into the elements: {error}");
+            problems.push(problem(part, (place_of_styles(source), message)));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{MessageId, ServerId};
-use postroad_store::{FilterTerm, Matcher, SearchFilter, StoreError};
+use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError};
 
 use crate::App;
 
@@ -22,19 +22,26 @@ impl App {
             return Ok(store.locate_message(id).await?.map(|server| (server, id)).into_iter().collect());
         }
         let bare = text.trim_start_matches('<').trim_end_matches('>').to_owned();
-        let matcher = if bare.contains('@') { Matcher::MessageId(bare) } else { Matcher::Token(bare) };
+        let (name, matcher) = if bare.contains('@') {
+            (MessageName::MessageId(bare.clone()), Matcher::MessageId(bare))
+        } else {
+            (MessageName::Token(bare.clone()), Matcher::Token(bare))
+        };
+        let mut found = store.locate_unindexed(name, FOUND_MAX).await?;
         let filter = Arc::new(SearchFilter {
             terms: vec![FilterTerm { matcher, is_negated: false }],
             ..SearchFilter::default()
         });
-        let mut found = Vec::new();
-        for server in store.list_servers().await? {
-            let page = store.search(server.id, &filter, None, FOUND_MAX, SERVER_TIME_MAX).await?;
-            found.extend(page.items.iter().map(|item| (server.id, item.id)));
+        for server_id in store.list_indexed_servers().await? {
             if found.len() >= FOUND_MAX {
                 break;
             }
+            let page = store.search(server_id, &filter, None, FOUND_MAX, SERVER_TIME_MAX).await?;
+            found.extend(page.items.iter().map(|item| (server_id, item.id)));
         }
+        found.sort_unstable_by_key(|(server_id, id)| (*server_id, std::cmp::Reverse(*id)));
+        found.dedup();
+        found.truncate(FOUND_MAX);
         Ok(found)
     }
 }

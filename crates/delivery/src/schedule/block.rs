@@ -65,6 +65,10 @@ pub(crate) enum Why {
     ServerRate {
         rate: String,
     },
+    /// All servers of the account share it.
+    AccountRate {
+        rate: String,
+    },
     /// All connections that the site may have are busy.
     Connections {
         site: Arc<str>,
@@ -84,7 +88,13 @@ pub(crate) enum Why {
 impl Why {
     /// A limit of ours: it makes messages wait, and none is given up for it.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Self::ServerRate { .. } | Self::ProviderRate { .. } | Self::WarmUp { .. })
+        matches!(
+            self,
+            Self::ServerRate { .. }
+                | Self::AccountRate { .. }
+                | Self::ProviderRate { .. }
+                | Self::WarmUp { .. }
+        )
     }
 
     /// Class of the delivery record that tells of a long wait.
@@ -130,6 +140,7 @@ impl fmt::Display for Why {
             }
             Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),
             Self::ServerRate { rate } => write!(f, "the server's send rate of {rate} is used up"),
+            Self::AccountRate { rate } => write!(f, "the account's send rate of {rate} is used up"),
             Self::Connections { site, connections } => {
                 write!(f, "no further connection to {site} was allowed ({connections} in use)")
             }

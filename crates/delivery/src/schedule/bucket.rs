@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use postroad_model::Timestamp;
+use postroad_model::{RatePeriod, SendRate, Timestamp};
 
 /// Arrivals are seen at the peer with the network's jitter; a little slower than the limit keeps within it there too.
 const MARGIN: f64 = 1.03;
@@ -20,6 +20,16 @@ impl Bucket {
         Self::per_minute(f64::from(count.max(1)) * 60.0 / period.as_secs_f64())
     }
 
+    /// The share of one node in a rate that so many have together.
+    pub(crate) fn of_rate(rate: SendRate, nodes: u32) -> Self {
+        let period = match rate.per {
+            RatePeriod::Second => Duration::from_secs(1),
+            RatePeriod::Minute => Duration::from_mins(1),
+            RatePeriod::Hour => Duration::from_hours(1),
+        };
+        Self::new(rate.count, period * nodes.max(1))
+    }
+
     pub(crate) fn per_minute(rate: f64) -> Self {
         Self { interval: interval(rate), free_at: Timestamp::from_micros(i64::MIN) }
     }
@@ -27,6 +37,11 @@ impl Bucket {
     /// `None` if one may go now.
     pub(crate) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         (self.free_at > now).then_some(self.free_at)
+    }
+
+    /// When the next one may go.
+    pub(crate) fn free_at(&self) -> Timestamp {
+        self.free_at
     }
 
     pub(crate) fn shift_back(&mut self, by: Duration) {

@@ -55,6 +55,7 @@ impl Schedule {
         for server_gate in self.servers.values_mut() {
             server_gate.shift_back(by);
         }
+        self.accounts.shift_back(by);
         for (_, queue) in &mut self.queues {
             queue.wake_at = None;
         }

@@ -95,7 +95,8 @@ impl Schedule {
             return format!("It waits because delivery is paused: {reason}.");
         }
         if let Some(server_gate) = self.servers.get(&server)
-            && let Some(block) = server_gate.block(now).or_else(|| self.gates.block(&server_gate.scope, now))
+            && let Some(block) =
+                server_gate.block(&self.accounts, now).or_else(|| self.gates.block(&server_gate.scope, now))
         {
             return format!("It waits because {block}.");
         }

@@ -86,10 +86,13 @@ impl Schedule {
         late
     }
 
-    /// Servers that have used up their send rate.
+    /// Servers that have used up their send rate, or their account's.
     fn server_rates(&self, now: Timestamp) -> HashMap<ServerId, Block> {
-        let blocks = self.servers.iter().filter_map(|(id, gate)| Some((*id, gate.block(now)?)));
-        blocks.filter(|(_, block)| matches!(block.why, Why::ServerRate { .. })).collect()
+        let blocks =
+            self.servers.iter().filter_map(|(id, gate)| Some((*id, gate.block(&self.accounts, now)?)));
+        blocks
+            .filter(|(_, block)| matches!(block.why, Why::ServerRate { .. } | Why::AccountRate { .. }))
+            .collect()
     }
 
     /// Block by the receiver, or by a limit of ours, that affects all addresses of a pool.
@@ -112,6 +115,7 @@ impl Schedule {
                 | Why::Gate(_)
                 | Why::ServerSuspended { .. }
                 | Why::ServerRate { .. }
+                | Why::AccountRate { .. }
                 | Why::Dns { .. }
                 | Why::NoAnswer { .. } => false,
             };

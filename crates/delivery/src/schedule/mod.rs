@@ -4,6 +4,7 @@
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
 //! job (a connection has it).
 
+mod account_pace;
 mod answers;
 mod attempts;
 pub(crate) mod block;
@@ -59,6 +60,7 @@ pub(crate) use sources::{CountedSource, Source};
 
 use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, Standstill};
 use crate::route::Route;
+use account_pace::AccountPaces;
 use bucket::Bucket;
 use connection_shares::{ConnectionShares, Health, Line, Lines};
 use gates::GateBoard;
@@ -95,6 +97,7 @@ pub(crate) struct Schedule {
     troubled_lanes: usize,
     memory: memory::Memory,
     servers: HashMap<ServerId, ServerGate>,
+    accounts: AccountPaces,
     sources: Sources,
     shares: Shares,
     gates: GateBoard,
@@ -224,6 +227,7 @@ impl Schedule {
             troubled_lanes: 0,
             memory: memory::Memory::default(),
             servers: HashMap::new(),
+            accounts: AccountPaces::default(),
             sources: Sources::new(helo, plan),
             shares: Shares::default(),
             gates: GateBoard::default(),
@@ -266,7 +270,10 @@ impl Schedule {
             server_gate.suspended_reason.clone_from(&server.suspended_reason);
             server_gate.chosen_pool = server.pool_id;
             server_gate.set_rate(server.send_rate, setup.live_nodes);
+            server_gate.paced_account = server.account_rate.map(|_| server.account_id);
         }
+        let rates = setup.servers.iter().filter_map(|server| Some((server.account_id, server.account_rate?)));
+        self.accounts.configure(&rates.collect(), setup.live_nodes);
         self.sources.configure(setup, now);
         self.gates.replace(&setup.gates);
         if let Some(end) = self.gates.next_end(now) {
@@ -484,6 +491,16 @@ impl Schedule {
         self.wakes.push(Reverse((at, wake)));
     }
 
+    /// Looks at a server by this time, if it is parked.
+    fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
+        if let Some(server_gate) = self.servers.get_mut(&server)
+            && server_gate.wake_at.is_none_or(|known| at < known)
+        {
+            server_gate.wake_at = Some(at);
+            self.wake_at(at, Wake::Server(server));
+        }
+    }
+
     fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;
@@ -513,7 +530,7 @@ impl Schedule {
             && !server_gate.parked_in.is_empty()
         {
             // Whoever had the turn may not use it; the others are looked at soon.
-            let soon = server_gate.block(now).and_then(|block| block.until);
+            let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
             let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
             server_gate.wake_at = Some(at);
             self.wake_at(at, Wake::Server(server));

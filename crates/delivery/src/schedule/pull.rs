@@ -7,7 +7,8 @@ use std::time::Duration;
 use postroad_model::{ServerId, Timestamp};
 use slab::Slab;
 
-use super::block::Block;
+use super::account_pace::AccountPaces;
+use super::block::{Block, Why};
 use super::entry::{Entry, LaneKey};
 use super::gates::GateBoard;
 use super::lane::Lane;
@@ -244,6 +245,7 @@ impl Schedule {
             let is_exempt = self.queues[queue_id].route.is_exempt;
             let mut admission = SendAdmission {
                 servers: &mut self.servers,
+                accounts: &mut self.accounts,
                 lanes: &mut self.lanes,
                 gates: &self.gates,
                 woken: Vec::new(),
@@ -281,6 +283,11 @@ impl Schedule {
         if let Some(server_gate) = self.servers.get_mut(&server) {
             self.gates.pass(&server_gate.scope, now);
             server_gate.pass(now);
+            if let Some(account) = server_gate.paced_account
+                && let Some((at, next)) = self.accounts.pass(account, server, now)
+            {
+                self.wake_server_by(next, at);
+            }
         }
         self.lanes[lane].trouble.take(server, now);
     }
@@ -319,6 +326,7 @@ impl Schedule {
 /// Lets servers and lanes through, or remembers whom to bring back when.
 struct SendAdmission<'a> {
     servers: &'a mut HashMap<ServerId, ServerGate>,
+    accounts: &'a mut AccountPaces,
     lanes: &'a mut Slab<Lane>,
     gates: &'a GateBoard,
     woken: Vec<(Timestamp, Wake)>,
@@ -333,8 +341,13 @@ impl Admission for SendAdmission<'_> {
             return true;
         }
         let server_gate = self.servers.entry(server).or_insert_with(|| ServerGate::new(server));
-        let block = server_gate.block(self.now).or_else(|| self.gates.block(&server_gate.scope, self.now));
+        let block = server_gate
+            .block(self.accounts, self.now)
+            .or_else(|| self.gates.block(&server_gate.scope, self.now));
         let Some(block) = block else { return true };
+        if let (Why::AccountRate { .. }, Some(account)) = (&block.why, server_gate.paced_account) {
+            self.accounts.wait(account, server);
+        }
         server_gate.parked_in.insert(self.queue);
         if let Some(until) = block.until.filter(|until| server_gate.wake_at.is_none_or(|at| *until < at)) {
             server_gate.wake_at = Some(until);

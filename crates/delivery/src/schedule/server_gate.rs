@@ -1,20 +1,24 @@
-//! Gate of one sending server: suspended or not, and the pace of its send rate.
+//! Gate of one sending server: suspended or not, and the paces of its own send rate and its account's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use postroad_model::{GateScope, RatePeriod, SendRate, ServerId, Timestamp};
+use postroad_model::{AccountId, GateScope, SendRate, ServerId, Timestamp};
 
+use super::account_pace::AccountPaces;
 use super::block::{Block, Why};
 use super::bucket::Bucket;
 use super::waited::SeenBlock;
 
 #[derive(Debug)]
 pub(super) struct ServerGate {
+    id: ServerId,
     pub(super) scope: [GateScope; 1],
     pub(super) suspended_reason: Option<String>,
     pub(super) chosen_pool: Option<postroad_model::PoolId>,
     rate: Option<(SendRate, u32, Bucket)>,
+    /// Its account, if that has a send rate.
+    pub(super) paced_account: Option<AccountId>,
     /// Site queues that took it out of their ring.
     pub(super) parked_in: BTreeSet<usize>,
     /// The one that had the last turn.
@@ -27,10 +31,12 @@ pub(super) struct ServerGate {
 impl ServerGate {
     pub(super) fn new(id: ServerId) -> Self {
         Self {
+            id,
             scope: [GateScope::Server(id)],
             suspended_reason: None,
             chosen_pool: None,
             rate: None,
+            paced_account: None,
             parked_in: BTreeSet::new(),
             last_readmitted: 0,
             wake_at: None,
@@ -45,25 +51,22 @@ impl ServerGate {
         if unchanged {
             return;
         }
-        self.rate = rate.map(|rate| {
-            let period = match rate.per {
-                RatePeriod::Second => Duration::from_secs(1),
-                RatePeriod::Minute => Duration::from_mins(1),
-                RatePeriod::Hour => Duration::from_hours(1),
-            };
-            (rate, nodes, Bucket::new(rate.count, period * nodes.max(1)))
-        });
+        self.rate = rate.map(|rate| (rate, nodes, Bucket::of_rate(rate, nodes)));
     }
 
     /// One message at a time goes through.
     pub(super) fn has_rate(&self) -> bool {
-        self.rate.is_some()
+        self.rate.is_some() || self.paced_account.is_some()
     }
 
-    pub(super) fn block(&self, now: Timestamp) -> Option<Block> {
+    pub(super) fn block(&self, accounts: &AccountPaces, now: Timestamp) -> Option<Block> {
         if let Some(reason) = &self.suspended_reason {
             return Some(Block { until: None, why: Why::ServerSuspended { reason: reason.clone() } });
         }
+        self.rate_block(now).or_else(|| accounts.block(self.paced_account?, self.id, now))
+    }
+
+    fn rate_block(&self, now: Timestamp) -> Option<Block> {
         let (rate, _, bucket) = self.rate.as_ref()?;
         let until = bucket.blocked_until(now)?;
         Some(Block { until: Some(until), why: Why::ServerRate { rate: rate.to_string() } })

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{
-    DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId, SourceId, Timestamp,
+    AccountId, DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId,
+    SourceId, Timestamp,
 };
 use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, Source};
 use rand::rngs::StdRng;
@@ -318,6 +319,8 @@ fn server(id: i64, rate: Option<SendRate>) -> ServerDelivery {
         suspended_reason: None,
         pool_id: None,
         send_rate: rate,
+        account_id: AccountId(id),
+        account_rate: None,
     }
 }
 
@@ -444,6 +447,33 @@ fn a_send_rate_paces_one_server_and_loses_nothing() {
     assert!((45..=50).contains(&paced), "{paced}");
     world.run(Duration::from_secs(20));
     assert_eq!(world.sent_of(1), 100);
+}
+
+#[test]
+fn the_servers_of_an_account_share_its_rate_in_turns() {
+    let mut world = World::new();
+    let of_account = |id, account| ServerDelivery {
+        account_id: AccountId(account),
+        account_rate: SendRate::parse("10/s"),
+        ..server(id, None)
+    };
+    world.configure(|setup| {
+        setup.servers = vec![of_account(1, 7), of_account(2, 7), of_account(3, 7), of_account(4, 8)];
+    });
+    for (server, site) in [(1, "one.example"), (2, "one.example"), (3, "two.example"), (4, "two.example")] {
+        (0..60).for_each(|id| world.add(server, server * 100 + id, site));
+    }
+    world.run(Duration::from_secs(9));
+    let sent = [1, 2, 3].map(|server| world.sent_of(server));
+    assert!((80..=90).contains(&sent.iter().sum::<usize>()), "{sent:?}");
+    assert!(sent.iter().all(|count| (24..=34).contains(count)), "{sent:?}");
+    assert_eq!(world.sent_of(4), 60, "another account's rate is its own");
+    world.run(Duration::from_secs(12));
+    assert_eq!(
+        [1, 2, 3].map(|server| world.sent_of(server)),
+        [60; 3],
+        "nothing is lost, and no turn is wasted"
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Ceilings of an account: the operator sets them, no key of the account or its servers exceeds them, events warn at 90 and 100 %.
 
 use postroad_testkit::eventually;
+use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
 
 use crate::accounts::{ACCOUNT, Customer, Key, OPERATOR, SERVER, call, code, customer, done, ready};
-use crate::world::{SEND, World, both_engines, good, good_but};
+use crate::delivery::outside::Outside;
+use crate::world::{Engine, SEND, World, both_engines, good, good_but};
 
 /// Sets ceilings of the account that the world's own server is in.
 fn set(world: &World, options: &[&str]) -> Value {
@@ -44,6 +46,7 @@ fn keys(customer: &Customer) -> (Key<'_>, Key<'_>) {
 both_engines!(
     messages_beyond_the_ceiling_of_an_account_are_held_and_told_of,
     no_key_passes_a_ceiling_of_its_account,
+    the_servers_of_an_account_share_its_send_rate,
     an_account_gets_no_more_things_than_its_ceilings_allow
 );
 
@@ -114,6 +117,49 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: W
     );
     let used = done(&world, account, "account/usage", &json!({})).await["messages"]["month"].clone();
     assert_eq!(used, 21);
+}
+
+async fn the_servers_of_an_account_share_its_send_rate(engine: Engine) {
+    const EACH: usize = 10;
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[]);
+    world.admin(&["server", "create", "second", "--account", "dev"]);
+    world.admin(&["domain", "create", "second.example", "--server", "second"]);
+    world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
+    let second =
+        world.admin(&["key", "create", "--server", "second"])["api_key"].as_str().unwrap().to_owned();
+    assert_eq!(set(&world, &["--send-rate", "5/s"])["send_rate"], "5/s");
+    world.have_changes_heeded();
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for number in 0..EACH {
+        own.push(world.accepted_id(&good_but(json!({"to": [format!("a{number}@shop.example")]}))).await);
+        let to = format!("b{number}@shop.example");
+        let mail = good_but(json!({"to": [to], "from": "x@second.example"}));
+        let sent = world.call_as(&second, SEND, &mail).await;
+        others.push(sent["data"]["messages"][&to]["id"].as_i64().unwrap_or_else(|| panic!("{sent}")));
+    }
+    let mut times: Vec<(f64, bool)> = Vec::new();
+    for id in &own {
+        times.push((world.until_status(*id, "Sent").await[0]["timestamp"].as_f64().unwrap(), true));
+    }
+    for id in &others {
+        let listed = eventually(async || {
+            let listed = world.call_as(&second, "/api/v1/messages/deliveries", &json!({ "id": id })).await;
+            if listed["data"][0]["status"] == "Sent" { Ok(listed) } else { Err(listed) }
+        })
+        .await;
+        times.push((listed["data"][0]["timestamp"].as_f64().unwrap(), false));
+    }
+    times.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    assert_eq!(peer.messages().len(), 2 * EACH);
+    // Each alone would take 2 s. The times are of the stored outcomes, which are a little behind.
+    let took = times[times.len() - 1].0 - times[0].0;
+    assert!(took > 3.5, "{took} s");
+    let first_half = times[..EACH].iter().filter(|(_, is_own)| *is_own).count();
+    assert!((3..=7).contains(&first_half), "they take turns: {times:?}");
+    let waited = world.call("/api/v1/messages/timeline", &json!({"id": own[EACH - 1]})).await;
+    assert!(waited.to_string().contains("the account's send rate of 5/s is used up"), "{waited}");
 }
 
 async fn no_key_passes_a_ceiling_of_its_account(world: World) {

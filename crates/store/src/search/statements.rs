@@ -77,6 +77,40 @@ pub(super) const HOLDS_POSTGRES: &str = "SELECT e.message_id, e.data
      CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.server_id = $1 AND e.message_id = wanted.id::bigint
                          AND e.kind = 'message.held' OFFSET 0) e ORDER BY e.seq";
 
+/// The end of the newest written block of server `s`.
+macro_rules! index_end {
+    () => {
+        "coalesce((SELECT b.last_id FROM search_blocks b WHERE b.server_id = s.id AND b.state <> 0
+                   ORDER BY b.first_id DESC LIMIT 1), -1)"
+    };
+}
+
+pub(super) const UNINDEXED_TOKEN_SQLITE: &str = concat!(
+    "SELECT m.server_id, m.id FROM servers s CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
+    index_end!(),
+    " WHERE m.token = $1 AND m.bounce_for_id = 0 LIMIT $2"
+);
+pub(super) const UNINDEXED_TOKEN_POSTGRES: &str = concat!(
+    "SELECT m.server_id, m.id FROM servers s
+     CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = s.id AND m.id > ",
+    index_end!(),
+    " OFFSET 0) m WHERE m.token = $1 AND m.bounce_for_id = 0 LIMIT $2"
+);
+pub(super) const UNINDEXED_MESSAGE_ID_SQLITE: &str = concat!(
+    "SELECT m.server_id, m.id FROM servers s CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
+    index_end!(),
+    " CROSS JOIN sends x ON x.server_id = m.server_id AND x.id = m.send_id
+     WHERE x.message_id = $1 AND m.bounce_for_id = 0 LIMIT $2"
+);
+pub(super) const UNINDEXED_MESSAGE_ID_POSTGRES: &str = concat!(
+    "SELECT m.server_id, m.id FROM servers s
+     CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = s.id AND m.id > ",
+    index_end!(),
+    " OFFSET 0) m
+     CROSS JOIN LATERAL (SELECT * FROM sends x WHERE x.server_id = m.server_id AND x.id = m.send_id OFFSET 0) x
+     WHERE x.message_id = $1 AND m.bounce_for_id = 0 LIMIT $2"
+);
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -115,6 +149,9 @@ mod tests {
             (POSTINGS_SQLITE, "SEARCH p USING PRIMARY KEY (server_id=? AND block=? AND token=?)"),
             (IDS_SQLITE, "sqlite_autoindex_search_blocks_1 (server_id=? AND first_id=?)"),
             (HOLDS_SQLITE, "events_by_message (server_id=? AND message_id=?)"),
+            (UNINDEXED_TOKEN_SQLITE, "SEARCH m USING PRIMARY KEY (server_id=? AND id>?)"),
+            (UNINDEXED_MESSAGE_ID_SQLITE, "SEARCH m USING PRIMARY KEY (server_id=? AND id>?)"),
+            (UNINDEXED_MESSAGE_ID_SQLITE, "SEARCH x USING PRIMARY KEY (server_id=? AND id=?)"),
         ] {
             let mut statement =
                 connection.prepare(&format!("EXPLAIN QUERY PLAN {}", text.replace('$', "?"))).unwrap();
@@ -123,10 +160,35 @@ mod tests {
             let steps = statement.query_map(params, |row| row.get::<_, String>(3)).unwrap();
             let plan: Vec<String> = steps.map(|step| step.unwrap()).collect();
             assert!(plan.iter().any(|step| step.contains(index)), "{index} is not in {plan:#?} of {text}");
-            let is_scan = |step: &&String| step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE");
+            // Of the servers each one is looked at.
+            let is_scan = |step: &&String| {
+                step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE") && !step.starts_with("SCAN s")
+            };
             assert_eq!(plan.iter().find(is_scan), None, "{text}");
             let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
             assert!(!is_sorted || text == HOLDS_SQLITE, "{plan:#?}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn messages_of_all_servers_are_found_by_indexes_on_postgres() {
+        let database = postroad_testkit::Database::create();
+        create(Database::Postgres(database.url().to_owned())).await;
+        let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let settings = "SET enable_seqscan = off; SET enable_bitmapscan = off";
+        client.batch_execute(settings).await.unwrap();
+        for text in [UNINDEXED_TOKEN_POSTGRES, UNINDEXED_MESSAGE_ID_POSTGRES] {
+            let text = text.replace("$1", "'x'").replace("$2", "20");
+            let rows = client.query(&format!("EXPLAIN {text}"), &[]).await.unwrap();
+            let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let plan = plan.join("\n");
+            let mut conditions = plan.lines().filter(|line| line.contains("Index Cond:"));
+            assert!(
+                conditions.any(|line| line.contains("server_id = s.id") && line.contains("id >")),
+                "{plan}\nof {text}"
+            );
+            assert!(!plan.contains("Seq Scan on messages") && !plan.contains("Seq Scan on sends"), "{plan}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Database {
     }
 
     fn execute(&self, statements: &str) {
-        execute(&self.url, statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+        run(&self.url, statements);
     }
 }
 
@@ -76,6 +76,11 @@ impl Drop for Database {
             eprintln!("the database {} stays behind: {error:?}", self.name);
         }
     }
+}
+
+/// Runs one statement, also one that must be alone, such as `VACUUM`.
+pub fn run(url: &str, statement: &str) {
+    execute(url, statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
 
 fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {

@@ -3,6 +3,6 @@
 mod database;
 mod proxy;
 
-pub use database::{Database, all_text};
+pub use database::{Database, all_text, run};
 pub use postroad_test_programs::{Cluster, ClusterError, find_server_programs};
 pub use proxy::PgProxy;

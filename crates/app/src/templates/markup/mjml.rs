@@ -5,7 +5,7 @@ use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 
 use super::nesting::{Syntax, nesting};
-use super::protect::protect;
+use super::protect::{place_of, protect};
 use crate::templates::language::Place;
 
 const ELEMENTS_MAX: usize = 5_000;
@@ -32,7 +32,8 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
         // What follows is a place in the protected text.
         let what = text.split(" in root template").next().unwrap_or_default();
         let message = format!("this is no MJML: {what}");
-        offset_of(&error).map_or_else(|| whole(message.clone()), |at| (there(at), message.clone()))
+        offset_of(&error, &protected.text)
+            .map_or_else(|| whole(message.clone()), |at| (there(at), message.clone()))
     })?;
     let html = parsed
         .element
@@ -42,7 +43,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
 }
 
 /// Where the parser found a mistake, if it says so.
-fn offset_of(error: &Error) -> Option<usize> {
+fn offset_of(error: &Error, text: &str) -> Option<usize> {
     match error {
         Error::UnexpectedElement { position, .. }
         | Error::UnexpectedToken { position, .. }
@@ -50,17 +51,15 @@ fn offset_of(error: &Error) -> Option<usize> {
         | Error::InvalidAttribute { position, .. }
         | Error::InvalidFormat { position, .. }
         | Error::IncludeLoaderError { position, .. } => Some(position.start),
-        Error::EndOfStream { .. }
-        | Error::SizeLimit { .. }
-        | Error::ParserError { .. }
-        | Error::NoRootNode => None,
+        Error::EndOfStream { .. } => Some(text.len()),
+        Error::NoRootNode => Some(0),
+        Error::ParserError { source, .. } => {
+            let place = source.pos();
+            let lines = text.split_inclusive('\n').take(place.row.saturating_sub(1) as usize);
+            Some(lines.map(str::len).sum::<usize>() + place.col.saturating_sub(1) as usize)
+        }
+        Error::SizeLimit { .. } => None,
     }
-}
-
-fn place_of(source: &str, offset: usize) -> Place {
-    let before = &source[..source.floor_char_boundary(offset)];
-    let line_at = before.rfind('\n').map_or(0, |end| end + 1);
-    Place { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Conversion of a template's HTML when it is saved: MJML becomes HTML, style sheets go into the elements,
 //! and a plain text is made. The tags of the template survive all of it.
 
+mod css;
 mod inline;
 mod mjml;
 mod nesting;
@@ -8,6 +9,7 @@ mod plain_text;
 mod position;
 mod protect;
 
+pub(super) use css::{check_css, place_of_styles};
 pub(super) use inline::{Styles, inline_css};
 pub(super) use mjml::mjml_to_html;
 pub(super) use plain_text::plain_text;

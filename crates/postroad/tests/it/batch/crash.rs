@@ -11,8 +11,9 @@ use crate::world::{MESSAGE, World, both_engines};
 const BATCHES: usize = 40;
 const MESSAGES: usize = 100;
 
-fn batch(number: usize) -> Value {
+fn batch(number: usize, mode: &str) -> Value {
     let mut batch = batch_to((0..MESSAGES).map(|at| format!("r{at}@example.net")));
+    batch["mode"] = json!(mode);
     batch["idempotency_key"] = json!(format!("batch {number}"));
     batch["defaults"]["tag"] = json!(format!("batch {number}"));
     batch
@@ -32,10 +33,20 @@ async fn count(world: &World, number: usize) -> usize {
     }
 }
 
-both_engines!(a_batch_survives_kill_9_whole_or_not_at_all);
+both_engines!(
+    a_batch_survives_kill_9_whole_or_not_at_all,
+    an_atomic_batch_survives_kill_9_whole_or_not_at_all
+);
 
 async fn a_batch_survives_kill_9_whole_or_not_at_all(world: World) {
-    let mut world = world;
+    kill_in_the_middle(world, "independent").await;
+}
+
+async fn an_atomic_batch_survives_kill_9_whole_or_not_at_all(world: World) {
+    kill_in_the_middle(world, "atomic").await;
+}
+
+async fn kill_in_the_middle(mut world: World, mode: &'static str) {
     let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
     let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
     let mut callers = tokio::task::JoinSet::new();
@@ -43,7 +54,9 @@ async fn a_batch_survives_kill_9_whole_or_not_at_all(world: World) {
         let (client, key, answered) = (Client::new(&url), world.key.clone(), answered.clone());
         callers.spawn(async move {
             for number in (caller..BATCHES).step_by(4) {
-                let Ok(reply) = client.post_json(BATCH, Some(&key), &batch(number)).await else { return };
+                let Ok(reply) = client.post_json(BATCH, Some(&key), &batch(number, mode)).await else {
+                    return;
+                };
                 if reply.status == 200 {
                     let _ = answered.send((number, reply.json()));
                 }
@@ -69,14 +82,14 @@ async fn a_batch_survives_kill_9_whole_or_not_at_all(world: World) {
         assert!(count == MESSAGES || !is_answered, "batch {number} is lost");
     }
     for (number, answer) in &first {
-        let again = world.call(BATCH, &batch(*number)).await;
+        let again = world.call(BATCH, &batch(*number, mode)).await;
         assert_eq!(again["data"], answer["data"], "the same answer");
         assert_eq!(again["flags"], json!({"idempotent_replay": true}));
     }
     // Of those that were not answered, each is there as a whole, or is accepted now.
     let mut replayed = 0;
     for number in 0..BATCHES {
-        let again = world.call(BATCH, &batch(number)).await;
+        let again = world.call(BATCH, &batch(number, mode)).await;
         assert_eq!(
             (&again["status"], &again["data"]["accepted"]),
             (&json!("success"), &json!(MESSAGES)),

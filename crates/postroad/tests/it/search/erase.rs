@@ -10,26 +10,26 @@ use super::{found, q};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 const ERASE: &str = "/api/v1/messages/erase";
-const ADDRESS: &str = "jane.doe@customer.example";
+pub(super) const ADDRESS: &str = "jane.doe@customer.example";
 
-async fn send(world: &World, change: Value) -> Value {
+pub(super) async fn send(world: &World, change: Value) -> Value {
     let sent = world.call(SEND, &good_but(change)).await;
     assert_eq!(sent["status"], "success", "{sent}");
     sent["data"]["messages"].clone()
 }
 
-fn id_of(messages: &Value, address: &str) -> i64 {
+pub(super) fn id_of(messages: &Value, address: &str) -> i64 {
     messages[address]["id"].as_i64().unwrap_or_else(|| panic!("{messages}"))
 }
 
-async fn erase(world: &World, request: Value) -> Value {
+pub(super) async fn erase(world: &World, request: Value) -> Value {
     let started = world.call(ERASE, &request).await;
     assert_eq!(started["status"], "success", "{started}");
     ended_job(world, &started["data"]["job_id"]).await
 }
 
 /// Files below a folder that contain a text in any letter case.
-fn files_with(folder: &Path, text: &str) -> Vec<String> {
+pub(super) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

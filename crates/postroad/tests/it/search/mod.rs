@@ -3,6 +3,9 @@
 mod conditions;
 mod erase;
 mod holds;
+mod many_holds;
+mod postgres_files;
+mod property;
 mod retries;
 mod timeline;
 

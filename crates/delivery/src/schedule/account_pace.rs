@@ -1,0 +1,133 @@
+//! Send rates of accounts: the servers of an account together keep to its rate, and take turns.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use postroad_model::{AccountId, SendRate, ServerId, Timestamp};
+
+use super::block::{Block, Why};
+use super::bucket::Bucket;
+
+/// A server that does not use its turn for so long loses it: its messages may have expired, or their receiver is away.
+const TURN_LOST_AFTER: Duration = Duration::from_millis(200);
+
+/// Accounts that have a send rate.
+#[derive(Debug, Default)]
+pub(super) struct AccountPaces {
+    paces: HashMap<AccountId, AccountPace>,
+}
+
+#[derive(Debug)]
+struct AccountPace {
+    rate: SendRate,
+    nodes: u32,
+    bucket: Bucket,
+    /// Servers that wait for it, in the order of their turns.
+    turns: VecDeque<ServerId>,
+    waiting: HashSet<ServerId>,
+}
+
+impl AccountPaces {
+    /// Takes over the rates of all accounts that have one. Every node gets its share of a rate.
+    pub(super) fn configure(&mut self, rates: &HashMap<AccountId, SendRate>, nodes: u32) {
+        self.paces.retain(|account, pace| pace.nodes == nodes && rates.get(account) == Some(&pace.rate));
+        for (account, rate) in rates {
+            self.paces.entry(*account).or_insert_with(|| AccountPace {
+                rate: *rate,
+                nodes,
+                bucket: Bucket::of_rate(*rate, nodes),
+                turns: VecDeque::new(),
+                waiting: HashSet::new(),
+            });
+        }
+    }
+
+    /// Keeps a server from sending while the rate is used up, or while it is another server's turn.
+    pub(super) fn block(&self, account: AccountId, server: ServerId, now: Timestamp) -> Option<Block> {
+        let pace = self.paces.get(&account)?;
+        let is_next = pace.turns.front().is_none_or(|next| *next == server);
+        let free_at = pace.bucket.free_at();
+        let until = if is_next { free_at } else { free_at.plus(TURN_LOST_AFTER) };
+        let why = || Why::AccountRate { rate: pace.rate.to_string() };
+        (until > now).then(|| Block { until: Some(until), why: why() })
+    }
+
+    /// A server with a message to send was blocked: it gets a turn behind the others.
+    pub(super) fn wait(&mut self, account: AccountId, server: ServerId) {
+        if let Some(pace) = self.paces.get_mut(&account)
+            && pace.waiting.insert(server)
+        {
+            pace.turns.push_back(server);
+        }
+    }
+
+    /// One message of this server goes through. Returns whose turn is next, and when.
+    pub(super) fn pass(
+        &mut self,
+        account: AccountId,
+        server: ServerId,
+        now: Timestamp,
+    ) -> Option<(Timestamp, ServerId)> {
+        let pace = self.paces.get_mut(&account)?;
+        pace.bucket.take(now);
+        // Those before it have lost their turns; one that comes from outside takes the place of the first.
+        let is_waiting = pace.waiting.contains(&server);
+        while let Some(first) = pace.turns.pop_front() {
+            pace.waiting.remove(&first);
+            if first == server || !is_waiting {
+                break;
+            }
+        }
+        pace.turns.front().map(|next| (pace.bucket.free_at(), *next))
+    }
+
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        for pace in self.paces.values_mut() {
+            pace.bucket.shift_back(by);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCOUNT: AccountId = AccountId(7);
+    const ONE: ServerId = ServerId(1);
+    const TWO: ServerId = ServerId(2);
+
+    fn paces(rate: &str) -> AccountPaces {
+        let mut paces = AccountPaces::default();
+        paces.configure(&HashMap::from([(ACCOUNT, SendRate::parse(rate).unwrap())]), 1);
+        paces
+    }
+
+    #[test]
+    fn a_server_that_does_not_use_its_turn_loses_it() {
+        let mut paces = paces("1/s");
+        let start = Timestamp::from_micros(1_000_000);
+        assert!(paces.block(ACCOUNT, TWO, start).is_none());
+        assert_eq!(paces.pass(ACCOUNT, TWO, start), None, "nobody waits");
+        for server in [ONE, TWO] {
+            assert!(paces.block(ACCOUNT, server, start).is_some());
+            paces.wait(ACCOUNT, server);
+        }
+        let free_at = start.plus(Duration::from_millis(1_030));
+        assert!(paces.block(ACCOUNT, ONE, free_at).is_none());
+        assert_eq!(paces.block(ACCOUNT, TWO, free_at).unwrap().until, Some(free_at.plus(TURN_LOST_AFTER)));
+        let later = free_at.plus(TURN_LOST_AFTER);
+        assert!(paces.block(ACCOUNT, TWO, later).is_none());
+        assert_eq!(paces.pass(ACCOUNT, TWO, later), None, "the first is not waited for any more");
+    }
+
+    #[test]
+    fn a_rate_that_is_taken_away_blocks_nobody() {
+        let mut paces = paces("1/h");
+        let start = Timestamp::from_micros(1_000_000);
+        paces.pass(ACCOUNT, ONE, start);
+        let why = paces.block(ACCOUNT, ONE, start).unwrap().why.to_string();
+        assert_eq!(why, "the account's send rate of 1/h is used up");
+        paces.configure(&HashMap::new(), 1);
+        assert!(paces.block(ACCOUNT, ONE, start).is_none());
+    }
+}

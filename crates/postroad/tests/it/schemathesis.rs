@@ -1,0 +1,103 @@
+//! schemathesis, another project's tester, calls every endpoint of the OpenAPI document with data of its own making.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use postroad_testkit::PYTHON_VARIABLE;
+use serde_json::{Value, json};
+
+use crate::world::{World, both_engines};
+
+/// Groups of calls that an account or the operator makes.
+const ABOVE_SERVERS: &str = "/(account|accounts|account_keys|credentials|domains|ip_pools|servers|users)/";
+const BY_OPERATOR_ONLY: &str =
+    "/accounts/|/ip_pools/(create|delete|add_address|remove_address|update_address)$";
+/// Calls that may end what the others need: they come last.
+const ENDING: &str = "/(accounts|servers)/(suspend|delete)$|/(account_keys|credentials)/(revoke|rotate)$";
+
+/// A run that takes longer than this hangs.
+const TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Calls with one key: those whose path matches `only` and not `without`.
+struct Run<'a> {
+    header: &'a str,
+    key: &'a str,
+    only: &'a str,
+    without: &'a str,
+}
+
+/// The document, with short waits for events: they may be 30 s each.
+fn document() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let request = &mut document["components"]["schemas"]["ListEventsIn"];
+    assert!(request["properties"]["wait_s"].is_object(), "{request}");
+    request["properties"]["wait_s"]["maximum"] = json!(0.2);
+    request["example"]["wait_s"] = json!(0.1);
+    document
+}
+
+/// Fails with the report if there is a finding. Returns the number of operations that were tested.
+fn run(world: &World, document: &Path, run: &Run<'_>) -> usize {
+    let python = std::env::var_os(PYTHON_VARIABLE)
+        .unwrap_or_else(|| panic!("{PYTHON_VARIABLE} is not set: run the tests with `cargo xtask test`"));
+    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/schemathesis.toml");
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let mut child = Command::new(Path::new(&python).with_file_name("schemathesis"))
+        .arg("--config-file")
+        .arg(settings)
+        .arg("run")
+        .arg(document)
+        .args(["--url", world.daemon.ready()["url"].as_str().unwrap()])
+        .args(["--header", &format!("{}:{}", run.header, run.key)])
+        .args(["--include-path-regex", run.only, "--exclude-path-regex", run.without])
+        .current_dir(world.folder.path())
+        .stdout(report.reopen().unwrap())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("schemathesis starts");
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begun.elapsed() < TIME_MAX => std::thread::sleep(Duration::from_millis(100)),
+            None => {
+                child.kill().unwrap();
+                break child.wait().unwrap();
+            }
+        }
+    };
+    let report = std::fs::read_to_string(report.path()).unwrap();
+    assert!(status.success(), "with {}, {status}:\n{report}", run.header);
+    let tested = report.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+    tested.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("nothing was tested:\n{report}"))
+}
+
+both_engines!(schemathesis_finds_nothing);
+
+async fn schemathesis_finds_nothing(world: World) {
+    let file = world.folder.path().join("openapi.json");
+    let document = document();
+    std::fs::write(&file, document.to_string()).unwrap();
+    let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap();
+    let account = world.daemon.ready()["account_api_key"].as_str().unwrap();
+    let above = format!("{BY_OPERATOR_ONLY}|{ENDING}");
+    let of_servers = ABOVE_SERVERS.replace("domains|", "");
+    let runs = [
+        Run { header: "X-Server-API-Key", key: &world.key, only: ".", without: &of_servers },
+        Run { header: "X-Account-API-Key", key: account, only: ABOVE_SERVERS, without: &above },
+        Run { header: "X-Operator-API-Key", key: operator, only: ABOVE_SERVERS, without: ENDING },
+        Run { header: "X-Operator-API-Key", key: operator, only: ENDING, without: "^$" },
+    ];
+    let tested: Vec<usize> = runs.iter().map(|one| run(&world, &file, one)).collect();
+    let paths = document["paths"].as_object().unwrap();
+    let all = paths.len();
+    let domains = paths.keys().filter(|path| path.contains("/domains/")).count();
+    assert_eq!(tested[0] + tested[2] + tested[3], all + domains, "every endpoint: {tested:?}");
+    assert!(tested[1] > domains, "{tested:?}");
+    let log = world.daemon.stderr_text();
+    assert!(!log.contains(" ERROR "), "{log}");
+    // It still works, and its own key was left alone.
+    assert_eq!(world.call("/api/v1/templates/list", &json!({})).await["flags"]["warnings"], Value::Null);
+}

@@ -1,0 +1,59 @@
+//! A job on many messages shows its progress, and accepts go on beside it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{found, q};
+use crate::batch::{BATCH, batch_to};
+use crate::world::{SEND, World, both_engines, good};
+
+const BATCHES: usize = 6;
+const HELD: u64 = 3_000;
+
+both_engines!(a_job_on_many_held_messages_shows_progress_and_holds_up_no_accepts);
+
+async fn a_job_on_many_held_messages_shows_progress_and_holds_up_no_accepts(world: World) {
+    let (_, holding) = world.new_key(&["--hold"]);
+    for batch in 0..BATCHES {
+        let request = batch_to((0..500).map(|number| format!("u{batch}.{number}@example.com")));
+        let answer = world.call_as(&holding, BATCH, &request).await;
+        assert_eq!(answer["data"]["accepted"], 500, "{answer}");
+    }
+    let begun = Instant::now();
+    let started = world.call("/api/v1/messages/cancel_hold", &json!({"query": "status:held"})).await;
+    // Counting has a time limit of its own.
+    let is_all = started["data"]["matched_all"] == true;
+    assert!(!is_all || started["data"]["matched"] == HELD, "{started}");
+    assert!(begun.elapsed() < Duration::from_secs(8), "the call waits for no message: {:?}", begun.elapsed());
+    let (mut seen, mut accepts): (Vec<u64>, Vec<Duration>) = (Vec::new(), Vec::new());
+    let job = loop {
+        let begun = Instant::now();
+        let sent = world.call(SEND, &good()).await;
+        assert_eq!(sent["status"], "success", "{sent}");
+        accepts.push(begun.elapsed());
+        let job =
+            world.call("/api/v1/jobs/get", &json!({"id": started["data"]["job_id"]})).await["data"].clone();
+        seen.push(job["done"].as_u64().unwrap());
+        if job["state"] != "running" {
+            break job;
+        }
+    };
+    let expected = json!({"state": "done", "done": HELD, "total": HELD, "failed": 0});
+    let ended =
+        json!({"state": job["state"], "done": job["done"], "total": job["total"], "failed": job["failed"]});
+    assert_eq!(ended, expected, "{job}");
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert!(seen.iter().any(|done| (1..HELD).contains(done)), "progress is shown: {seen:?}");
+    accepts.sort_unstable();
+    let (middle, longest) = (accepts[accepts.len() / 2], accepts[accepts.len() - 1]);
+    assert!(
+        middle < Duration::from_millis(500) && longest < Duration::from_secs(3),
+        "{middle:?} {longest:?}"
+    );
+    assert_eq!(found(&world, &q("status:held")).await, Vec::<i64>::new());
+    let cancelled = found(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
+    assert_eq!(cancelled.len() as u64, HELD);
+    let again: Value = world.call("/api/v1/messages/cancel_hold", &json!({"query": "status:held"})).await;
+    assert_eq!(again["data"]["matched"], 0);
+}
