@@ -96,7 +96,7 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     site.until(message, "Sent").await;
     let key = site.ready("api_key");
     let of_server = async |path: &str, body: Value| call(site, "x-server-api-key", &key, path, &body).await;
-    let template = json!({ "name": "x", "alias": "x", "subject": "hi", "text_body": "hi", "publish": true });
+    let template = json!({ "name": "x", "alias": "x", "subject": "hi", "plain_body": "hi", "publish": true });
     let template = of_server("templates/create", template).await;
     let webhook =
         of_server("webhooks/create", json!({ "url": "http://127.0.0.1:9/", "events": "all" })).await;
@@ -118,6 +118,8 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let (person, _) = join(site, "target", "read-only").await;
     let token = form_token(&site.get("/servers", operator).await);
     let headers = [("cookie", operator), ("sec-fetch-site", "same-origin")];
+    let inspector = format!("/servers/{server}/webhooks/inspector");
+    assert_eq!(site.post(&inspector, &headers, &format!("csrf={token}")).await.status, 303);
     let form = format!("csrf={token}&tab=held&act=release&all=1");
     let job = site.post(&format!("/servers/{server}/messages/bulk"), &headers, &form).await;
     let job = location(&job).rsplit_once('/').unwrap().1.to_owned();
@@ -161,7 +163,7 @@ async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     assert_eq!(reply.status, 303, "{}", reply.text());
     let cookie = reply.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     let people = call(site, "x-account-api-key", &key, "users/list", &json!({})).await;
-    let people = people["users"].as_array().unwrap();
+    let people = people["items"].as_array().unwrap();
     let id = people.iter().find(|user| user["email"] == email.as_str()).unwrap()["id"].as_i64().unwrap();
     (id, cookie)
 }
