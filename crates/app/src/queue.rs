@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
-use postroad_store::{
-    AuditSubject, Gate, NewGate, Pool, QueueEntry, QueueFilter, ServerQueue, Store, StoreError,
-};
+use postroad_store::{AuditSubject, Gate, NewGate, Pool, QueueEntry, ServerQueue, Store, StoreError};
 
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Requester, page};
@@ -35,8 +33,7 @@ impl App {
         after: Option<(Timestamp, MessageId)>,
         limit: usize,
     ) -> Result<(Vec<QueueEntry>, bool), StoreError> {
-        let filter = QueueFilter { server_id: Some(caller.server_id), domain: None };
-        Ok(page(self.inner.store.list_queue(filter, after, limit + 1).await?, limit))
+        Ok(page(self.inner.store.list_queue_of(caller.server_id, after, limit + 1).await?, limit))
     }
 
     pub async fn count_queue_of(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {

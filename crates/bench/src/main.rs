@@ -14,6 +14,7 @@ mod latency;
 mod load;
 mod micro;
 mod pipeline;
+mod portal;
 mod report;
 mod sink;
 mod systems;
@@ -51,6 +52,9 @@ struct Options {
     /// Messages of each run of the pipeline, in steps of 200
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: usize,
+    /// Messages behind the pages of the portal
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    portal_messages: usize,
     /// Runs of each system on each work; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
@@ -80,6 +84,8 @@ enum Part {
     Analytics,
     /// 100,000 held messages cancelled by one call, and accepts beside it
     Held,
+    /// Pages of the portal over ten million messages
+    Portal,
     /// Calls by random keys with 10 servers and 100 keys, and with 10,000 servers and 100,000 keys
     Accounts,
     /// The hot pure parts by themselves: compose, DKIM, link rewriting, SMTP
@@ -159,6 +165,7 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
         Part::Webhooks => webhooks::measure(bench, report).await,
         Part::Analytics => analytics::measure(bench, report).await,
         Part::Held => held::measure(bench, report).await,
+        Part::Portal => portal::measure(bench, report, options.portal_messages).await,
         Part::Accounts => accounts::measure(bench, report).await,
         Part::Micro => micro::measure(bench, report, options.instructions).await,
     }

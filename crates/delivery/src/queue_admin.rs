@@ -96,9 +96,10 @@ impl QueueAdmin {
         self.store.list_queue(filter, after, limit).await
     }
 
-    pub async fn overview(&self) -> Result<Overview, StoreError> {
+    /// Counts at most `most` entries of the stored queue.
+    pub async fn overview(&self, most: usize) -> Result<Overview, StoreError> {
         Ok(Overview {
-            stored: self.store.queue_stats().await?,
+            stored: self.store.queue_stats(most).await?,
             engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
             in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),

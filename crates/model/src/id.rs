@@ -58,4 +58,8 @@ ids! {
     UserSessionId,
     /// Invitation of a person to an account.
     InvitationId,
+    /// Link to the DNS records of a domain.
+    DomainLinkId,
+    /// Search for messages that a person keeps.
+    SavedSearchId,
 }

@@ -45,9 +45,9 @@ pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
-    AccountId, AccountKeyId, BatchId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, InvitationId,
-    MessageId, PoolId, SendId, ServerId, SourceId, TemplateId, UserId, UserSessionId, WebhookAttemptId,
-    WebhookId,
+    AccountId, AccountKeyId, BatchId, CredentialId, DeliveryId, DomainId, DomainKeyId, DomainLinkId, EventId,
+    InvitationId, MessageId, PoolId, SavedSearchId, SendId, ServerId, SourceId, TemplateId, UserId,
+    UserSessionId, WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limit_period::LimitPeriod;

@@ -256,54 +256,6 @@
     area.setSelectionRange(start, start + (lines[at] ?? "").length);
   });
 
-  // Searches that somebody keeps, in this browser alone.
-  const KEPT = "postroad-filters-";
-  const filters = (region) => {
-    const place = KEPT + region.dataset.filters;
-    const read = () => { try { return JSON.parse(localStorage.getItem(place)) || []; } catch { return []; } };
-    const write = (kept) => localStorage.setItem(place, JSON.stringify(kept.slice(0, 20)));
-    const current = new URLSearchParams(location.search);
-    for (const name of ["before", "done"]) current.delete(name);
-    for (const [name, value] of [...current]) if (!value) current.delete(name);
-    const query = current.toString();
-    const show = () => {
-      const kept = read();
-      const chips = kept.map((one) => {
-        const chip = document.createElement("span");
-        chip.className = "chip";
-        const link = document.createElement("a");
-        link.href = `?${one.query}`;
-        link.textContent = one.name;
-        const drop = document.createElement("button");
-        drop.type = "button";
-        drop.textContent = "×";
-        drop.setAttribute("aria-label", `Forget ${one.name}`);
-        drop.addEventListener("click", () => { write(read().filter((other) => other.query !== one.query)); show(); });
-        chip.append(link, drop);
-        return chip;
-      });
-      if (query && !kept.some((one) => one.query === query)) {
-        const keep = document.createElement("button");
-        keep.type = "button";
-        keep.className = "quiet";
-        keep.textContent = "Keep this search";
-        keep.addEventListener("click", () => {
-          const words = [current.get("tab"), current.get("status"), current.get("q")].filter(Boolean).join(" ");
-          write([...read(), { name: words.slice(0, 60), query }]);
-          show();
-        });
-        chips.push(keep);
-      }
-      region.replaceChildren(...chips);
-      region.hidden = chips.length === 0;
-    };
-    show();
-  };
-  addEventListener("submit", (event) => {
-    if (!event.target.matches("form[action='/sign_out']")) return;
-    for (const key of Object.keys(localStorage)) if (key.startsWith(KEPT)) localStorage.removeItem(key);
-  });
-
   // One menu is open at a time.
   addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("header details[open]")) {
@@ -315,5 +267,4 @@
   for (const region of document.querySelectorAll("[data-live]")) follow(region);
   for (const input of document.querySelectorAll("[data-suggest]")) suggest(input);
   for (const area of document.querySelectorAll("textarea[data-lines]")) numberLines(area);
-  for (const region of document.querySelectorAll("[data-filters]")) filters(region);
 })();

@@ -6,10 +6,10 @@ use crate::shown::count;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 48.0;
+const LEFT: f64 = 64.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
-const BOTTOM: f64 = 26.0;
+const BOTTOM: f64 = 30.0;
 /// Labels below the bars, at most.
 const LABELS_MAX: usize = 12;
 
@@ -78,7 +78,9 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
         if at % every == 0 {
             let _ = write!(
                 svg,
-                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                "<text{} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                // Narrow screens have room for half of them.
+                if (at / every).is_multiple_of(2) { "" } else { " class=\"minor\"" },
                 x + slot / 2.0,
                 HEIGHT - 8.0,
                 bar.label

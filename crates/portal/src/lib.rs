@@ -4,6 +4,7 @@
 //! work without JavaScript; with it they update themselves. Everything that a stranger controls is escaped, and the HTML
 //! of messages is shown only in a sandboxed frame.
 
+mod account;
 mod account_keys;
 mod analytics;
 mod answer;

@@ -10,8 +10,8 @@ use axum::{Router, middleware};
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::{
-    account_keys, analytics, assets, audit, domains, headers, inbox, inspector, keys, live, messages,
-    operator, origin, own, people, pools, queue, reports, servers, settings, sign_in, suppressions,
+    account, account_keys, analytics, assets, audit, domains, headers, inbox, inspector, keys, live,
+    messages, operator, origin, own, people, pools, queue, reports, servers, settings, sign_in, suppressions,
     templates, webhooks,
 };
 
@@ -35,6 +35,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .merge(own::routes())
         .merge(pools::routes())
         .merge(operator::routes())
+        .merge(account::routes())
         .merge(account_keys::routes())
         .merge(audit::routes())
         .route("/servers/{server}/live", get(live::stream))

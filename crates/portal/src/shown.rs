@@ -97,6 +97,11 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// A number of things: "1 report", "2 reports".
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// The beginning of a text.
 pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
@@ -118,6 +123,7 @@ mod tests {
         );
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(12), "12");
+        assert_eq!((counted(1, "report"), counted(0, "report")), ("1 report".into(), "0 reports".into()));
         let when = When(Timestamp::from_micros(1_794_711_600_250_000));
         assert_eq!(
             when.to_string(),

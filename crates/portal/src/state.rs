@@ -58,6 +58,8 @@ pub struct SmtpAccess {
     pub host: String,
     pub starttls_port: Option<u16>,
     pub tls_port: Option<u16>,
+    /// Where mail that comes back is taken.
+    pub bounce_port: Option<u16>,
 }
 
 impl PortalState {

@@ -153,7 +153,7 @@ async fn cancel(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value
 }
 
 async fn stats(queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
-    let overview = queue_admin.overview().await?;
+    let overview = queue_admin.overview(usize::MAX).await?;
     let domains: Vec<Value> = overview
         .stored
         .by_domain

@@ -335,6 +335,7 @@ fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAcce
         host: local.unwrap_or_else(|| config.hostname.to_string()),
         starttls_port: addresses.starttls.map(|address| address.port()),
         tls_port: addresses.tls.map(|address| address.port()),
+        bounce_port: addresses.bounce.map(|address| address.port()),
     }
 }
 

@@ -62,9 +62,9 @@ pub use analytics::{
 pub use audit::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, INSTALLATION};
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{
-    Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
-    DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, ReportKind,
-    SendingDomain, SigningKey, VerifiedBy,
+    Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainLink, DomainOwner, DomainReport,
+    DomainReportSum, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, NewDomainLink,
+    OwnerDomains, ReportKind, SendingDomain, SigningKey, VerifiedBy,
 };
 pub use erase::{ERASED_ADDRESS, Erased};
 pub use error::{OpenError, StoreError};
@@ -100,8 +100,8 @@ pub use templates::{
 };
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
 pub use users::{
-    FirstUser, Invitation, NewInvitation, NewUser, NewUserSession, User, UserChange, UserChanged,
-    UserSession, UserToken, UserTokenKind,
+    FirstUser, Invitation, NewInvitation, NewSavedSearch, NewUser, NewUserSession, SavedSearch, User,
+    UserChange, UserChanged, UserSession, UserToken, UserTokenKind,
 };
 pub use webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,

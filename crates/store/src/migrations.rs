@@ -59,6 +59,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     30 => "0030_users.sql",
     31 => "0031_account_ceilings.sql",
     32 => "0032_report_age.sql",
+    35 => "0035_domain_links_and_saved_searches.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.
@@ -68,11 +69,11 @@ pub(crate) fn at(text: &str, now: Timestamp) -> Cow<'_, str> {
 
 /// The migrations still to run on a database of version `found`.
 pub(crate) fn pending(found: i64) -> Result<&'static [Migration], OpenError> {
-    let known = MIGRATIONS.len() as i64;
+    let known = MIGRATIONS.last().map_or(0, |newest| newest.version);
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
     }
-    Ok(&MIGRATIONS[found as usize..])
+    Ok(&MIGRATIONS[MIGRATIONS.partition_point(|migration| migration.version <= found)..])
 }
 
 #[cfg(test)]

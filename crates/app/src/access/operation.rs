@@ -118,6 +118,8 @@ operations! {
     DomainsZone               "domains/zone"              ServerOrAccount  Read     ReadOnly;
     DomainsReports            "domains/reports"           ServerOrAccount  Read     ReadOnly;
     DomainsShare              "domains/share"             ServerOrAccount  Change   Admin;
+    DomainsLinks              "domains/links"             ServerOrAccount  Read     ReadOnly;
+    DomainsUnshare            "domains/unshare"           ServerOrAccount  Change   Admin;
     DomainsSetTracking        "domains/set_tracking"      Operator         Change   Owner;
     DomainsSetVerified        "domains/set_verified"      Operator         Change   Owner;
     ServersCreate             "servers/create"            Account          Change   Admin;
@@ -170,6 +172,9 @@ operations! {
     PersonDisableTotp         "person/disable_totp"       Person           Change   ReadOnly;
     PersonSessions            "person/sessions"           Person           Read     ReadOnly;
     PersonRevokeSession       "person/revoke_session"     Person           Change   ReadOnly;
+    PersonSearches            "person/searches"           Person           Read     ReadOnly;
+    PersonSaveSearch          "person/save_search"        Person           Change   ReadOnly;
+    PersonForgetSearch        "person/forget_search"      Person           Change   ReadOnly;
     OperatorKeysCreate        "operator_keys/create"      Operator         Change   Owner;
     OperatorKeysList          "operator_keys/list"        Operator         Read     Owner;
     OperatorKeysRevoke        "operator_keys/revoke"      Operator         Change   Owner;

@@ -1,5 +1,6 @@
 //! Sending domains: whose they are, the DNS records they need, and whether these are published.
 
+mod authentication;
 mod change;
 pub mod check;
 mod check_task;
@@ -17,6 +18,7 @@ mod schedule;
 mod share;
 mod view;
 
+pub use authentication::Authentication;
 pub use check_task::DomainCheckTask;
 pub use dkim_keys::ImportedDkimKey;
 pub(crate) use limits::DomainLimits;

@@ -145,7 +145,7 @@ impl App {
     }
 
     /// A domain that the named server may send from, or one of the named account itself.
-    async fn domain_of(
+    pub(super) async fn domain_of(
         &self,
         by: &Requester,
         operation: Operation,

@@ -1,20 +1,21 @@
-//! Link for whoever edits the DNS of a domain: shows its records without signing in, until it expires. The link holds the
-//! domain and its end, sealed, so nothing is stored for it.
+//! Links for whoever edits the DNS of a domain: they show its records without signing in, until they expire or are
+//! revoked. A link's secret part is not stored.
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainId, Timestamp};
+use postroad_model::{DomainLinkId, Timestamp};
+use postroad_store::{AuditSubject, DomainLink, NewDomainLink, StoreError};
 
 use super::DomainRefusal;
 use super::view::DomainView;
 use crate::access::Operation;
-use crate::{App, Caller};
+use crate::secrets::{hash, new_key};
+use crate::{App, Caller, FieldProblem};
 
-const PLACE: &str = "domain link";
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
+/// Links of one domain that work at the same time.
+const LINKS_MAX: usize = 20;
 /// Links are shorter; longer texts are not ours.
 const TOKEN_BYTES_MAX: usize = 200;
 
@@ -27,38 +28,61 @@ pub struct SharedDomain {
 
 #[boxed_futures]
 impl App {
-    /// The secret part of a link to the records of a domain, and when it expires.
+    /// The secret part of a new link to the records of a domain, and the link.
     pub async fn share_domain(
         &self,
         caller: &Caller,
         name: &str,
-    ) -> Result<(String, Timestamp), DomainRefusal> {
-        let operation = Operation::DomainsShare;
-        let view = self.find_domain_by(&caller.requester(), caller.into(), name, operation).await?;
-        let expires_at = self.inner.clock.now().plus(VALID_FOR);
-        let mut content = view.domain.id.0.to_be_bytes().to_vec();
-        content.extend(expires_at.as_micros().to_be_bytes());
-        Ok((URL_SAFE_NO_PAD.encode(self.inner.sealing_key.seal(PLACE, &content)), expires_at))
+    ) -> Result<(String, DomainLink), DomainRefusal> {
+        let (by, operation) = (caller.requester(), Operation::DomainsShare);
+        let domain = self.domain_of(&by, operation, caller.into(), name).await?;
+        let token = new_key();
+        let new = NewDomainLink {
+            domain_id: domain.id,
+            token_hash: hash(&token),
+            expires_at: self.inner.clock.now().plus(VALID_FOR),
+        };
+        let store = self.recording(&by, operation, AuditSubject::NewDomainLink(hash(&token)));
+        match store.create_domain_link(new, LINKS_MAX).await {
+            Err(StoreError::LimitReached) => {
+                let text = format!("`name` has {LINKS_MAX} links that work: revoke one first");
+                Err(DomainRefusal::Validation(vec![FieldProblem::new("/name", text)]))
+            }
+            created => Ok((token, created?)),
+        }
     }
 
-    /// `NotFound` for a link that was changed or has expired, and for a domain that was deleted.
+    /// Links of a domain that work, the newest first.
+    pub async fn list_domain_links(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Vec<DomainLink>, DomainRefusal> {
+        let by = caller.requester();
+        let domain = self.domain_of(&by, Operation::DomainsLinks, caller.into(), name).await?;
+        Ok(self.inner.store.list_domain_links(domain.id, LINKS_MAX).await?)
+    }
+
+    /// The link stops working at once. `NotFound` if the domain has no such link.
+    pub async fn unshare_domain(
+        &self,
+        caller: &Caller,
+        name: &str,
+        id: DomainLinkId,
+    ) -> Result<(), DomainRefusal> {
+        let (by, operation) = (caller.requester(), Operation::DomainsUnshare);
+        let domain = self.domain_of(&by, operation, caller.into(), name).await?;
+        let store = self.recording(&by, operation, AuditSubject::DomainLink(id));
+        Ok(store.revoke_domain_link(domain.id, id).await?)
+    }
+
+    /// `NotFound` for a link that is unknown, was revoked or has expired, and for a domain that was deleted.
     pub async fn find_shared_domain(&self, token: &str) -> Result<SharedDomain, DomainRefusal> {
-        let (id, expires_at) = self.open_domain_link(token).ok_or(DomainRefusal::NotFound)?;
-        if expires_at <= self.inner.clock.now() {
+        if token.len() > TOKEN_BYTES_MAX {
             return Err(DomainRefusal::NotFound);
         }
-        let domain = self.inner.store.find_domain_by_id(id).await?.ok_or(DomainRefusal::NotFound)?;
-        Ok(SharedDomain { view: self.domain_view(domain).await, expires_at })
-    }
-
-    fn open_domain_link(&self, token: &str) -> Option<(DomainId, Timestamp)> {
-        if token.len() > TOKEN_BYTES_MAX {
-            return None;
-        }
-        let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let content = self.inner.sealing_key.open(PLACE, &sealed).ok()?;
-        let (id, end) = content.split_at_checked(8)?;
-        let number = |bytes: &[u8]| Some(i64::from_be_bytes(bytes.try_into().ok()?));
-        Some((DomainId(number(id)?), Timestamp::from_micros(number(end)?)))
+        let found = self.inner.store.find_domain_link(hash(token)).await?;
+        let (link, domain) = found.ok_or(DomainRefusal::NotFound)?;
+        Ok(SharedDomain { view: self.domain_view(domain).await, expires_at: link.expires_at })
     }
 }

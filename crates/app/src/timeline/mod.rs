@@ -2,12 +2,15 @@
 //! the attempts to post its events to webhooks.
 
 mod attempt;
+mod events;
 mod fact;
 mod locate;
 
 use postroad_model::{EventId, MessageId, ServerId, Timestamp};
 use postroad_store::{Message, StoreError};
 use serde_json::{Value, json};
+
+pub use events::MessageEvent;
 
 use crate::{App, LookupError};
 

@@ -10,6 +10,7 @@ mod password;
 mod people;
 mod refusal;
 mod reset;
+mod searches;
 mod second_factor;
 mod session;
 mod sign_in;

@@ -20,6 +20,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/domains/{name}", get(one::show))
         .route("/servers/{server}/domains/{name}/zone", get(one::zone))
         .route("/servers/{server}/domains/{name}/share", post(share::create))
+        .route("/servers/{server}/domains/{name}/unshare", post(share::revoke))
         .route("/dns/{token}", get(share::show))
         .route("/dns/{token}/zone", get(share::zone))
         .route("/servers/{server}/domains/{name}/verify", post(change::verify))

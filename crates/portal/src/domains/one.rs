@@ -37,10 +37,17 @@ struct DomainPage {
     records: Vec<RecordRow>,
     keys: Vec<KeyRow>,
     /// A link for whoever edits the DNS that was just made.
-    link: Option<Link>,
+    new_link: Option<NewLink>,
+    links: Vec<LinkRow>,
 }
 
-pub(super) struct Link {
+struct LinkRow {
+    id: i64,
+    created_at: When,
+    expires_at: When,
+}
+
+pub(super) struct NewLink {
     pub(super) url: String,
     pub(super) until: When,
 }
@@ -49,11 +56,18 @@ pub(super) async fn show(Path((server, name)): Path<(i64, String)>, visit: Visit
     page_of(&visit, server, &name, None).await
 }
 
-pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, link: Option<Link>) -> Answer {
+pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Option<NewLink>) -> Answer {
     let caller = visit.caller(server, Operation::DomainsGet).await?;
     let view = visit.app().find_domain(&caller, name).await?;
     let (_, layout) = visit.server_layout(server, view.domain.name.as_str(), Section::Domains).await?;
-    page(&domain_page(layout, server, view, link))
+    let links = visit.app().list_domain_links(&caller, name).await?;
+    let links = links.iter().map(|link| LinkRow {
+        id: link.id.0,
+        created_at: When(link.created_at),
+        expires_at: When(link.expires_at),
+    });
+    let links = links.collect();
+    page(&DomainPage { new_link, links, ..domain_page(layout, server, view) })
 }
 
 pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
@@ -62,7 +76,7 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-fn domain_page(layout: Layout, server: i64, view: DomainView, link: Option<Link>) -> DomainPage {
+fn domain_page(layout: Layout, server: i64, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {
         let (state, tone) = match key.state {
@@ -90,6 +104,7 @@ fn domain_page(layout: Layout, server: i64, view: DomainView, link: Option<Link>
         tracking_host,
         records: records.into_iter().map(record_row).collect(),
         keys: domain.keys.iter().map(key).collect(),
-        link,
+        new_link: None,
+        links: Vec::new(),
     }
 }

@@ -8,12 +8,14 @@ use axum::http::HeaderValue;
 use axum::http::header::{REFERRER_POLICY, REFRESH};
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, SharedDomain};
+use postroad_model::{DomainLinkId, DomainName};
 
-use super::one::{Link, page_of};
+use super::one::{NewLink, page_of};
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::assets;
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::shown::When;
 use crate::state::PortalState;
 use crate::visit::Form;
@@ -34,9 +36,17 @@ struct SharedPage {
 
 pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsShare).await?;
-    let (token, until) = form.visit.app().share_domain(&caller, &name).await?;
+    let (token, link) = form.visit.app().share_domain(&caller, &name).await?;
     let url = format!("{}/dns/{token}", form.visit.base_url);
-    page_of(&form.visit, server, &name, Some(Link { url, until: When(until) })).await
+    page_of(&form.visit, server, &name, Some(NewLink { url, until: When(link.expires_at) })).await
+}
+
+pub(super) async fn revoke(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::DomainsUnshare).await?;
+    let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
+    form.visit.app().unshare_domain(&caller, &name, id).await?;
+    let name = DomainName::parse(&name).map_err(|_| Problem::NotFound)?;
+    Ok(see_other(&format!("/servers/{server}/domains/{name}?done=unshared")))
 }
 
 pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {

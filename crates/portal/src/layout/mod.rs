@@ -8,6 +8,7 @@ use crate::assets;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Servers,
+    Account,
     Overview,
     Messages,
     Queue,
@@ -46,6 +47,7 @@ const OF_SERVER: &[(Section, &str, &str, &str)] = &[
 /// Pages about the account: section, path, name, key.
 const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
+    (Section::Account, "/account", "Account", "c"),
     (Section::People, "/account/people", "People", "p"),
     (Section::Pools, "/account/pools", "IP pools", "i"),
     (Section::AccountKeys, "/account/keys", "Account keys", "k"),
@@ -174,6 +176,8 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "created" => "Created.",
         "removed" => "Removed.",
         "revoked" => "Revoked: the key stops working at once.",
+        "imported" => "Imported: every line was taken.",
+        "unshared" => "Revoked: the link stops working at once.",
         "checked" => "Checked.",
         "replayed" => "The event is posted again.",
         "suspended" => "Suspended: the server sends nothing.",

@@ -10,7 +10,7 @@ use postroad_model::MessageId;
 use postroad_store::JobState;
 
 use super::act::Act;
-use super::list::Tab;
+use super::search::Tab;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;

@@ -10,7 +10,7 @@ use postroad_app::access::Operation;
 use postroad_model::{MessageId, ServerId};
 use postroad_store::{SearchFilter, SearchItem, StoreError};
 
-use super::list::request;
+use super::search::Search;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
 use crate::problem::{Problem, sentences};
@@ -33,7 +33,8 @@ struct Export {
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
-    let filter = request(&visit).filter().map_err(|problems| Problem::Invalid(sentences(&problems)))?;
+    let filter = Search::of(&visit.query).request().filter();
+    let filter = filter.map_err(|problems| Problem::Invalid(sentences(&problems)))?;
     let export = Export {
         app: visit.app().clone(),
         server_id: caller.server_id,

@@ -1,12 +1,12 @@
-//! List of messages with search, statuses and pages by keyset.
+//! List of messages with search, filters and pages by keyset.
 
 use askama::Template;
 use axum::extract::Path;
-use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
 use postroad_model::{MessageId, Status};
 use postroad_store::SearchItem;
 
+use super::search::Search;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::sentences;
@@ -15,40 +15,8 @@ use crate::shown::{StatusBadge, When, status_words};
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
-
-/// One tab of the list: the messages of some statuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tab {
-    All,
-    Held,
-    Scheduled,
-}
-
-impl Tab {
-    pub(super) fn parse(text: &str) -> Self {
-        match text {
-            "held" => Self::Held,
-            "scheduled" => Self::Scheduled,
-            _ => Self::All,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::All => "",
-            Self::Held => "held",
-            Self::Scheduled => "scheduled",
-        }
-    }
-
-    fn statuses(self) -> Vec<Status> {
-        match self {
-            Self::All => Vec::new(),
-            Self::Held => vec![Status::Held],
-            Self::Scheduled => vec![Status::Scheduled],
-        }
-    }
-}
+/// Domains to choose from; others are searched for with `domain:`.
+const DOMAINS_MAX: usize = 50;
 
 struct Row {
     id: i64,
@@ -59,6 +27,14 @@ struct Row {
     at: When,
     is_test: bool,
     held_reason: Option<String>,
+}
+
+struct KeptSearch {
+    id: i64,
+    name: String,
+    /// Query string of the link.
+    query: String,
+    is_current: bool,
 }
 
 struct StatusChoice {
@@ -72,9 +48,9 @@ struct StatusChoice {
 struct ListPage {
     layout: Layout,
     server: i64,
-    tab: Tab,
-    q: String,
+    search: Search,
     statuses: Vec<StatusChoice>,
+    domains: Vec<String>,
     rows: Vec<Row>,
     /// What is wrong in the search.
     problem: Option<String>,
@@ -82,24 +58,18 @@ struct ListPage {
     next: Option<String>,
     /// Whether this is not the first page.
     is_later: bool,
-    is_searching: bool,
+    searches: Vec<KeptSearch>,
 }
 
 impl ListPage {
     fn is_tab(&self, name: &str) -> bool {
-        self.tab.name() == name
+        self.search.tab.name() == name
     }
 
-    /// Link to the first page.
-    fn first(&self) -> String {
-        format!("/servers/{}/messages{}", self.server, query(&[("tab", self.tab.name()), ("q", &self.q)]))
-    }
-
-    /// Link to the CSV export of this search.
-    fn export(&self) -> String {
-        let status = self.statuses.iter().find(|status| status.is_chosen).map_or("", |status| status.value);
-        let pairs = [("tab", self.tab.name()), ("q", &*self.q), ("status", status)];
-        format!("/servers/{}/messages/export{}", self.server, query(&pairs))
+    /// Whether the search of the page can be kept.
+    fn is_new_search(&self) -> bool {
+        let is_kept = self.searches.iter().any(|search| search.is_current);
+        self.search.is_searching() && self.problem.is_none() && !is_kept
     }
 
     #[expect(clippy::unused_self, reason = "templates call methods")]
@@ -111,53 +81,43 @@ impl ListPage {
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let (_, layout) = visit.server_layout(server, "Messages", Section::Messages).await?;
-    let tab = Tab::parse(visit.query.text("tab"));
-    let (q, wanted) = (visit.query.text("q").to_owned(), visit.query.text("status").to_owned());
-    let before = visit.query.number("before");
+    let (app, search) = (visit.app(), Search::of(&visit.query));
+    let before = visit.query.number("before").map(MessageId);
     let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
-    match request(&visit).filter() {
+    match search.request().filter() {
         Err(problems) => problem = Some(sentences(&problems).replace("`q` ", "The search ")),
         Ok(filter) => {
-            let found = visit
-                .app()
-                .search_messages(caller.server_id, filter, before.map(MessageId), PAGE_ROWS)
-                .await?;
+            let found = app.search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
             rows = found.items.into_iter().map(row).collect();
-            next = found.next.map(|next| {
-                let before = next.0.to_string();
-                query(&[("tab", tab.name()), ("q", &q), ("status", &wanted), ("before", &before)])
-            });
+            next = found.next.map(|next| search.page(&next.to_string()));
         }
     }
     let statuses = Status::ALL.map(|status| StatusChoice {
         value: status.as_str(),
         words: status_words(status),
-        is_chosen: status.as_str() == wanted,
+        is_chosen: status.as_str() == search.status,
     });
-    let is_searching = !q.is_empty() || !wanted.is_empty();
+    let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
+    let current = search.query();
+    let kept = app.list_saved_searches(&visit.person, &caller).await?;
+    let kept = kept.into_iter().map(|kept| KeptSearch {
+        id: kept.id.0,
+        name: kept.name,
+        is_current: kept.query == current,
+        query: kept.query,
+    });
     page(&ListPage {
         layout,
         server,
-        tab,
-        q,
+        search,
         statuses: statuses.into(),
+        domains: domains.into_iter().map(|view| view.domain.name.to_string()).collect(),
         rows,
         problem,
         next,
         is_later: before.is_some(),
-        is_searching,
+        searches: kept.collect(),
     })
-}
-
-/// The search that the query of the page asks for.
-pub(super) fn request(visit: &Visit) -> SearchRequest {
-    let tab = Tab::parse(visit.query.text("tab"));
-    let mut statuses = tab.statuses();
-    if tab == Tab::All {
-        statuses.extend(postroad_app::parse_status(visit.query.text("status")));
-    }
-    let q = visit.query.filled("q").map(ToOwned::to_owned);
-    SearchRequest { q, statuses, ..SearchRequest::default() }
 }
 
 fn row(item: SearchItem) -> Row {

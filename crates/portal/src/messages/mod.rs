@@ -1,8 +1,10 @@
 //! Messages of a server: the list with its search, one message, and what can be done to them.
 
 mod act;
+mod authentication;
 mod bulk;
 mod content;
+mod events;
 mod export;
 mod files;
 mod list;
@@ -10,6 +12,8 @@ mod one;
 mod pictures;
 mod preview;
 mod preview_options;
+mod search;
+mod searches;
 mod timeline;
 
 use std::sync::Arc;
@@ -28,6 +32,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/messages", get(list::show))
         .route("/servers/{server}/messages/export", get(export::download_csv))
         .route("/servers/{server}/messages/bulk", post(bulk::submit))
+        .route("/servers/{server}/messages/searches", post(searches::save))
+        .route("/servers/{server}/messages/searches/forget", post(searches::forget))
         .route("/servers/{server}/jobs/{job}", get(bulk::show))
         .route("/servers/{server}/messages/{message}", get(one::show))
         .route("/servers/{server}/messages/{message}/act", post(act::submit))

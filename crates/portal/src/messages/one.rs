@@ -7,7 +7,9 @@ use postroad_app::{Extracted, MessageView, extract};
 use postroad_model::{MessageId, Status};
 use postroad_store::Message;
 
+use super::authentication::{MethodRow, explain};
 use super::content;
+use super::events::{EventRow, event_row};
 use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
@@ -19,8 +21,9 @@ use crate::visit::Visit;
 /// Longest text on a page; the whole is in the download.
 const TEXT_BYTES_MAX: usize = 200_000;
 
-const TABS: [(&str, &str); 7] = [
+const TABS: [(&str, &str); 8] = [
     ("timeline", "Timeline"),
+    ("events", "Events"),
     ("preview", "Preview"),
     ("links", "Links and codes"),
     ("text", "Text"),
@@ -74,6 +77,8 @@ struct MessagePage {
     is_scheduled: bool,
     tab: &'static str,
     timeline: Vec<TimelineRow>,
+    events: Vec<EventRow>,
+    authentication: Vec<MethodRow>,
     content: Content,
     preview: PreviewOptions,
 }
@@ -84,11 +89,19 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let (_, layout) = visit.server_layout(server, &timeline.message.send.subject, Section::Messages).await?;
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
-    let content = if tab == "timeline" {
-        Content::default()
-    } else {
-        read(&visit, server, &timeline.message, tab).await?
-    };
+    let (mut events, mut authentication, mut content) = (Vec::new(), Vec::new(), Content::default());
+    match tab {
+        "timeline" => {}
+        "events" => {
+            let caller = visit.caller(server, Operation::EventsList).await?;
+            let found = visit.app().message_events(caller.server_id, MessageId(id)).await?;
+            events = found.into_iter().map(event_row).collect();
+        }
+        _ => content = read(&visit, server, &timeline.message, tab).await?,
+    }
+    if tab == "headers" && timeline.message.bounce_for_id == 0 {
+        authentication = explain(&visit, server, &timeline.message.send.mail_from).await?;
+    }
     let (message, send) = (&timeline.message, &timeline.message.send);
     page(&MessagePage {
         layout,
@@ -114,6 +127,8 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         is_scheduled: message.status == Status::Scheduled,
         tab,
         timeline: rows(timeline.items),
+        events,
+        authentication,
         content,
         preview: PreviewOptions::read(&visit),
     })

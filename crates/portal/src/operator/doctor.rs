@@ -83,6 +83,15 @@ async fn findings(visit: &Visit) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding { is_good: false, what: "Queue", text: error.to_string() }),
     }
+    let bounce_port = visit.state.smtp().and_then(|smtp| smtp.bounce_port);
+    findings.push(Finding {
+        is_good: bounce_port.is_some(),
+        what: "Bounce listener",
+        text: match bounce_port {
+            Some(port) => format!("It takes bounces, complaints and reports at port {port}."),
+            None => "It is off: bounces, complaints and reports do not come in. Set `smtp.bounce_listen`, and publish the MX record below.".to_owned(),
+        },
+    });
     findings
 }
 

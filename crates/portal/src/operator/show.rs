@@ -13,6 +13,8 @@ use crate::visit::Visit;
 
 /// Paths on the page: those that are kept back or have the most waiting first.
 const PATHS_MAX: usize = 100;
+/// Waiting messages that are counted; the page says "more than" beyond it.
+const COUNTED_MAX: usize = 20_000;
 
 struct Figure {
     value: String,
@@ -60,16 +62,16 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     let gates = visit.app().list_all_gates(&visit.by).await?;
     let layout = visit.layout("Operator", Section::Operator).await?;
     let now = visit.app().now();
-    let overview = visit.state.queue.overview().await?;
+    let overview = visit.state.queue.overview(COUNTED_MAX).await?;
     let health = visit.state.queue.health(now).await?;
     let engine = overview.engine.unwrap_or_default();
-    let oldest = overview.stored.oldest_due_at.filter(|at| *at <= now);
+    let at_least = |number| format!("{}{}", if overview.stored.is_more { "> " } else { "" }, count(number));
     let figure = |value: String, label| Figure { value, label };
     let figures = vec![
-        figure(count(overview.stored.total), "messages wait"),
-        figure(count(overview.stored.due), "due now"),
+        figure(at_least(overview.stored.total), "messages wait"),
+        figure(at_least(overview.stored.due), "due now"),
         figure(
-            oldest.map_or_else(|| "–".to_owned(), |at| elapsed(at, now)),
+            if health.lag.is_zero() { "–".to_owned() } else { elapsed(now.minus(health.lag), now) },
             "longest wait of one that is due",
         ),
         figure(count(overview.in_flight as u64), "being handed over"),

@@ -10,7 +10,7 @@ use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTo
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::shown::{When, count, percent};
+use crate::shown::{When, count, counted, percent};
 use crate::visit::Visit;
 
 const DAYS: [u32; 3] = [7, 30, 90];
@@ -99,14 +99,14 @@ fn shown(sums: &DomainReports) -> Report {
     Report {
         from: When(sums.from),
         to: When(sums.to),
-        dmarc_reports: count(dmarc.reports),
+        dmarc_reports: counted(dmarc.reports, "report"),
         messages: count(dmarc.messages),
         aligned: share(dmarc.passed, dmarc.messages),
         quarantined: count(dmarc.quarantined),
         rejected: count(dmarc.rejected),
         sources: dmarc.sources.iter().take(SOURCES_MAX).map(source_row).collect(),
         sources_left_out: dmarc.sources_left_out + dmarc.sources.len().saturating_sub(SOURCES_MAX),
-        tls_reports: count(tls.reports),
+        tls_reports: counted(tls.reports, "report"),
         sessions: count(tls.sessions),
         successful: share(tls.successful, tls.sessions),
         failures: failures.collect(),

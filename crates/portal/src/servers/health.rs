@@ -20,6 +20,8 @@ const COMPLAINT_RATE_MAX: f64 = 0.0008;
 const JUDGED_MESSAGES_MIN: u64 = 50;
 /// A message that is due leaves within seconds; after this long people should know.
 const WAIT_MAX: Duration = Duration::from_mins(15);
+/// One attempt that failed is repeated by itself; after this long people should know.
+const FAILING_MIN: Duration = Duration::from_mins(1);
 /// Domains and webhooks that are looked at.
 const LOOKED_AT_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
@@ -194,7 +196,7 @@ impl Health {
                     "Open it",
                     path,
                 );
-            } else if let Some(since) = webhook.failing_since {
+            } else if let Some(since) = webhook.failing_since.filter(|at| now.since(*at) > FAILING_MIN) {
                 self.trouble(
                     format!(
                         "The webhook {} has been failing for {}; events wait.",

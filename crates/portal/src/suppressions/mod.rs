@@ -1,6 +1,7 @@
-//! Suppressed addresses of a server: list, add, remove, export.
+//! Suppressed addresses of a server: list, add, remove, import, export.
 
 mod change;
+mod import;
 mod list;
 
 use std::sync::Arc;
@@ -14,5 +15,6 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/suppressions", get(list::show).post(change::add))
         .route("/servers/{server}/suppressions/remove", post(change::remove))
+        .route("/servers/{server}/suppressions/import", post(import::submit))
         .route("/servers/{server}/suppressions/export", get(list::export))
 }

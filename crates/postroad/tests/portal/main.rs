@@ -9,6 +9,8 @@ mod inbox;
 mod messages;
 mod operating;
 mod roles;
+mod routes;
+mod served;
 mod set_up;
 mod sharing;
 mod site;

@@ -29,8 +29,16 @@ async fn what_a_search_finds_is_downloaded_as_csv() {
 }
 
 #[tokio::test]
-async fn searches_are_suggested_and_kept() {
-    let site = Site::start();
+async fn searches_are_suggested_and_kept_on_sqlite() {
+    searches_are_suggested_and_kept(Site::start()).await;
+}
+
+#[tokio::test]
+async fn searches_are_suggested_and_kept_on_postgres() {
+    searches_are_suggested_and_kept(Site::start_on_postgres()).await;
+}
+
+async fn searches_are_suggested_and_kept(site: Site) {
     site.send(json!({ "tag": "receipt" })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
@@ -48,8 +56,14 @@ async fn searches_are_suggested_and_kept() {
     browser.screenshot(&pictures().join("messages-suggestions.png")).await;
     browser.press("\u{e015}\u{e007}\u{e00c}\u{e007}").await;
     browser.until_text("Keep this search").await;
-    browser.click(".filters > button").await;
-    browser.until(".filters .chip").await;
+    browser.click(".filters > form button").await;
+    browser.until(".filters .chip a[aria-current]").await;
+    assert!(!browser.page_text().await.contains("Keep this search"), "it is kept already");
+    // Of the person, not of the browser: another one has it too.
+    let other = site.browser().await;
+    other.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    other.until(".filters .chip").await;
+    assert_eq!(other.text(".filters .chip a").await, "tag:receipt");
     browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
     browser.click(".filters .chip a").await;
     browser.until("input[name=q][value='tag:receipt']").await;
@@ -109,4 +123,80 @@ async fn pictures_are_loaded_only_when_asked_for_and_by_the_service() {
     browser.until("iframe.preview.narrow").await;
     let dark = site.get(&format!("{message}/preview?dark=1"), &cookie).await.text();
     assert!(dark.contains("invert(1)"), "{dark}");
+}
+
+#[tokio::test]
+async fn events_of_a_message_are_shown_with_their_webhook_attempts() {
+    let receiver = WebhookCatcher::start();
+    receiver.answer("/hook", CatcherAnswer::Status(500));
+    let site = Site::start();
+    let key = site.ready("api_key");
+    let hook = json!({ "url": receiver.url("/hook"), "events": "all" });
+    site.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
+    let id = site.send(json!({ "to": ["missing@sim.postroad.test"] })).await;
+    site.until(id, "HardFail").await;
+    receiver.wait_for("/hook", 2);
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let message = site.path(&format!("/servers/{server}/messages/{id}"));
+    browser.open(&message).await;
+    browser.click(".tabs a[href='?view=events']").await;
+    // The attempts appear by themselves once they are stored.
+    browser.until(".event:nth-of-type(2) .rows .badge.bad").await;
+    let text = browser.page_text().await;
+    for part in ["message.accepted", "message.bounced", "bad_mailbox", "/hook", "500"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(browser.count(".event").await, 2, "{text}");
+    browser.click(".event .rows a").await;
+    browser.until_text("Attempts").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn authentication_of_a_message_is_explained() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let start = site.get("/", &cookie).await;
+    let server = start.headers["location"].to_str().unwrap().to_owned();
+    let id = site.send(json!({})).await;
+    let page = site.get(&format!("{server}/messages/{id}?view=headers"), &cookie).await.text();
+    for part in [
+        "Signed for d=example.test with the selector pr-",
+        "The return-path record of example.test aligns it.",
+        "Passes: one aligned method is enough.",
+        "<code>message-id</code>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn messages_are_filtered_by_the_domain_of_the_sender() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/messages"));
+    site.send(json!({ "subject": "From the first" })).await;
+    browser.open(&list).await;
+    browser.until_text("From the first").await;
+    assert!(!browser.has("select[name=domain]").await, "one domain is nothing to choose from");
+    browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
+    browser.fill("input[name=name]", "second.test").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("_domainkey.second.test").await;
+    assert_eq!(site.post("/dev/dns/second.test", &[], "").await.status, 200);
+    browser.click("form[action$='/verify'] button").await;
+    browser.until(".state .badge.good").await;
+    site.send(json!({ "subject": "From the second", "from": "shop@second.test" })).await;
+    browser.open(&list).await;
+    browser.until_text("From the second").await;
+    browser.run("document.querySelector('[name=domain]').value = 'second.test'; return 1").await;
+    browser.click(".search button").await;
+    browser.until("option[value=''] ~ option[selected]").await;
+    let text = browser.page_text().await;
+    assert!(text.contains("From the second") && !text.contains("From the first"), "{text}");
+    let export = browser.attribute("a[href*='/export']", "href").await.unwrap();
+    let csv = site.get(&export, &site.cookie().await).await.text();
+    assert!(csv.contains("From the second") && !csv.contains("From the first"), "{csv}");
 }

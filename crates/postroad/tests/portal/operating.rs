@@ -217,3 +217,54 @@ async fn mail_back(site: &Site, to: &str, file: &[u8]) {
         assert!(reply.starts_with('2') || reply.starts_with('3'), "{line}: {reply}");
     }
 }
+
+#[tokio::test]
+async fn usage_of_the_account_is_shown_with_its_ceilings() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let operator = site.ready("operator_api_key");
+    let headers = [("x-operator-api-key", operator.as_str()), ("content-type", "application/json")];
+    let ceilings = json!({ "id": 1, "ceilings": { "servers": 1, "domains": 10, "daily_limit": 1000 } });
+    let call = site.client.request(
+        postroad_testkit::http::Method::POST,
+        "/api/v1/accounts/update",
+        &headers,
+        ceilings.to_string().into(),
+    );
+    let answer = call.await.unwrap().json();
+    assert_eq!(answer["status"], "success", "{answer}");
+    let browser = site.browser().await;
+    browser.open(&site.path("/account")).await;
+    browser.until_text("Messages today").await;
+    let text = browser.text("table.rows").await;
+    assert!(text.contains("Servers Reached") && text.contains("no limit"), "{text}");
+    assert_eq!(browser.attribute("meter[aria-label^='Domains']", "max").await.as_deref(), Some("10"));
+    browser.fill("input[name=name]", "Shop Ltd").await;
+    browser.click("main form button").await;
+    browser.until_text("Saved").await;
+    assert_eq!(browser.text("h1").await, "Shop Ltd");
+    assert!(site.get("/account/audit", &cookie).await.text().contains("account/update"));
+}
+
+#[tokio::test]
+async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = site.path(&format!("/servers/{server}/suppressions"));
+    browser.open(&page).await;
+    browser.click("main details summary").await;
+    browser.fill("textarea[name=csv]", "ann@example.net\nno address\nbob@example.net").await;
+    browser.click("form[action$='/import'] button").await;
+    browser.until_text("1 line not taken").await;
+    let text = browser.page_text().await;
+    assert!(
+        text.contains("Line 2:") && text.contains("ann@example.net") && text.contains("bob@example.net"),
+        "{text}"
+    );
+    browser.click("main details summary").await;
+    browser.fill("textarea[name=csv]", "address,reason\neve@example.net,complaint").await;
+    browser.click("form[action$='/import'] button").await;
+    browser.until_text("every line was taken").await;
+    browser.until_text("eve@example.net").await;
+}

@@ -7,8 +7,16 @@ use serde_json::json;
 use crate::site::{Site, form_token, pictures, server_of};
 
 #[tokio::test]
-async fn records_of_a_domain_are_shown_by_a_link_without_signing_in() {
-    let site = Site::start();
+async fn records_of_a_domain_are_shown_by_a_link_without_signing_in_on_sqlite() {
+    records_of_a_domain_are_shown_by_a_link_without_signing_in(Site::start()).await;
+}
+
+#[tokio::test]
+async fn records_of_a_domain_are_shown_by_a_link_without_signing_in_on_postgres() {
+    records_of_a_domain_are_shown_by_a_link_without_signing_in(Site::start_on_postgres()).await;
+}
+
+async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) {
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
@@ -40,6 +48,27 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in() {
         let reply = site.client.get(wrong).await.unwrap();
         assert_eq!(reply.status, 404, "{wrong}");
     }
+    // A link that is revoked opens nothing; the others do.
+    let page = site.path(&format!("/servers/{server}/domains/shared.test"));
+    browser.open(&page).await;
+    browser.click("form[action$='/share'] button").await;
+    browser.until_text("Send this link").await;
+    let second = browser.text("section.card .secret").await;
+    let second = second.strip_prefix(&site.url).unwrap();
+    browser.open(&page).await;
+    browser.until("#links tbody tr:nth-child(2)").await;
+    browser.screenshot(&pictures().join("domain-links.png")).await;
+    browser.click("#links tbody tr:first-child button").await;
+    browser.until_text("the link stops working at once").await;
+    assert_eq!(browser.count("#links tbody tr").await, 1);
+    assert_eq!(site.client.get(second).await.unwrap().status, 404, "the newest is on top");
+    assert_eq!(site.client.get(&format!("{second}/zone")).await.unwrap().status, 404);
+    assert_eq!(site.client.get(path).await.unwrap().status, 200);
+    browser.open(&site.path("/account/audit")).await;
+    browser.until_text("domains/unshare").await;
+    let log = browser.page_text().await;
+    assert!(log.matches("domains/share").count() == 2 && log.contains("domain link 2"), "{log}");
+    assert!(!log.contains(path.strip_prefix("/dns/").unwrap()), "its secret is not in the log");
     // Not after the domain is gone.
     browser.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;
     browser.click("form[action$='/delete'] button").await;

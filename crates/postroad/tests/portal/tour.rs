@@ -41,10 +41,11 @@ async fn every_page_is_legible_in_every_way() {
     let server = server_of(&browser).await;
     let mut pages: Vec<(String, String)> =
         PAGES.iter().map(|(name, path)| ((*name).to_owned(), format!("/servers/{server}{path}"))).collect();
-    for view in ["timeline", "preview", "links", "text", "source", "headers", "attachments"] {
+    for view in ["timeline", "events", "preview", "links", "text", "source", "headers", "attachments"] {
         pages.push((format!("message-{view}"), format!("/servers/{server}/messages/{message}?view={view}")));
     }
     pages.push(("message-bounced".to_owned(), format!("/servers/{server}/messages/{bounced}")));
+    pages.push(("account".to_owned(), "/account".to_owned()));
     for name in ["people", "pools", "keys", "audit", "you"] {
         pages.push((format!("account-{name}"), format!("/account/{name}")));
     }
@@ -84,8 +85,14 @@ async fn pages_are_read_and_forms_sent_without_javascript() {
     browser.set_scripts(false).await;
     let server = server_of(&browser).await;
     let others =
-        ["/account/people", "/account/pools", "/account/keys", "/account/audit", "/account/you", "/operator"];
-    let others = others.into_iter().chain(["/operator/accounts", "/operator/doctor", "/inbox", "/inbox/1"]);
+        ["/account", "/account/people", "/account/pools", "/account/keys", "/account/audit", "/account/you"];
+    let others = others.into_iter().chain([
+        "/operator",
+        "/operator/accounts",
+        "/operator/doctor",
+        "/inbox",
+        "/inbox/1",
+    ]);
     let of_server = PAGES.iter().map(|(_, path)| format!("/servers/{server}{path}"));
     for name in of_server.chain(others.map(str::to_owned)) {
         browser.open(&site.path(&name)).await;

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use postroad_model::{
-    AccountId, AccountKeyId, CredentialId, DomainId, DomainName, GateScope, InvitationId, PoolId, ServerId,
-    SourceId, TemplateId, Timestamp, UserId, WebhookId,
+    AccountId, AccountKeyId, CredentialId, DomainId, DomainLinkId, DomainName, GateScope, InvitationId,
+    PoolId, ServerId, SourceId, TemplateId, Timestamp, UserId, WebhookId,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,9 @@ pub enum AuditSubject {
     NewAccountKey(KeyHash),
     Domain(DomainId),
     NewDomain(DomainOwner, DomainName),
+    DomainLink(DomainLinkId),
+    /// By the hash of its secret, which is not shown.
+    NewDomainLink(KeyHash),
     Pool(PoolId),
     NewPool(String),
     Source(SourceId),
@@ -103,6 +106,7 @@ const CREDENTIAL_FIELDS: &[&str] =
 const ACCOUNT_KEY_FIELDS: &[&str] = &["name", "scopes", "allow", "expires_at", "revoked_at"];
 const DOMAIN_FIELDS: &[&str] =
     &["name", "server", "verified_by", "track_opens", "track_clicks", "track_host", "newest_key"];
+const DOMAIN_LINK_FIELDS: &[&str] = &["domain", "expires_at"];
 const POOL_FIELDS: &[&str] = &["name", "shared"];
 const SOURCE_FIELDS: &[&str] =
     &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
@@ -126,6 +130,7 @@ impl AuditSubject {
             Self::Credential(_) | Self::NewCredential(_) => "credential",
             Self::AccountKey(_) | Self::NewAccountKey(_) => "account_key",
             Self::Domain(_) | Self::NewDomain(..) => "domain",
+            Self::DomainLink(_) | Self::NewDomainLink(_) => "domain_link",
             Self::Pool(_) | Self::NewPool(_) => "ip_pool",
             Self::Source(_) | Self::NewSource(_) => "address",
             Self::Webhook(..) | Self::NewWebhook(..) => "webhook",
@@ -243,6 +248,18 @@ impl AuditSubject {
                  FROM domains d WHERE d.account_id = $1 AND d.name = $2 AND d.server_id IS NULL",
                 vec![account_id.0.into(), name.as_str().into()],
                 DOMAIN_FIELDS,
+            ),
+            Self::DomainLink(id) => (
+                "SELECT d.account_id, l.id, d.name, l.expires_at
+                 FROM domain_links l JOIN domains d ON d.id = l.domain_id WHERE l.id = $1",
+                vec![id.0.into()],
+                DOMAIN_LINK_FIELDS,
+            ),
+            Self::NewDomainLink(token) => (
+                "SELECT d.account_id, l.id, d.name, l.expires_at
+                 FROM domain_links l JOIN domains d ON d.id = l.domain_id WHERE l.token_hash = $1",
+                vec![token.0.to_vec().into()],
+                DOMAIN_LINK_FIELDS,
             ),
             Self::Pool(id) => (
                 "SELECT coalesce(account_id, 0), id, name, shared FROM pools WHERE id = $1",

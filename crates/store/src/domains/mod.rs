@@ -4,6 +4,7 @@
 mod checks;
 mod keys;
 mod lifecycle;
+mod links;
 mod records;
 mod reports;
 mod statements;
@@ -11,6 +12,7 @@ mod store;
 mod tracking;
 mod untold;
 
+pub use links::{DomainLink, NewDomainLink};
 pub use records::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainTracking, KeyAlgorithm,
     KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, SendingDomain, SigningKey, VerifiedBy,

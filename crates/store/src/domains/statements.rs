@@ -287,6 +287,7 @@ pub(super) async fn delete(
     tracking::keep_hosts(sql, id, links_until, now).await?;
     tracking::note_change(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
+    sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
     sql.execute(
         "DELETE FROM domain_reports WHERE domain =
              (SELECT d.name FROM domains d WHERE d.id = $1

@@ -45,6 +45,8 @@ pub struct QueueStats {
     pub oldest_due_at: Option<Timestamp>,
     /// The largest twenty.
     pub by_domain: Vec<(DomainName, u64)>,
+    /// There are more than were counted.
+    pub is_more: bool,
 }
 
 /// What waits of one server.
@@ -66,6 +68,20 @@ impl Store {
     pub async fn count_queue_of(&self, server_id: ServerId) -> Result<ServerQueue> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
+    }
+
+    /// What waits of one server in the order it is due, beginning after the entry `after`. Of more than 10,000 entries those
+    /// that were accepted first are listed, so that the time is bounded without an index that every accept would pay for.
+    pub async fn list_queue_of(
+        &self,
+        server_id: ServerId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<Vec<QueueEntry>> {
+        let listed = self.read(move |sql| Box::pin(list_of(sql, server_id, after, limit as i64)));
+        let mut entries = listed.await?;
+        self.fill_in_claimed(&mut entries);
+        Ok(entries)
     }
 
     /// In the order they are due, beginning after the entry `after`.
@@ -100,9 +116,11 @@ impl Store {
         self.read(move |sql| Box::pin(locate(sql, id))).await
     }
 
-    pub async fn queue_stats(&self) -> Result<QueueStats> {
+    /// Counts at most `most` entries.
+    pub async fn queue_stats(&self, most: usize) -> Result<QueueStats> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(stats(sql, now))).await
+        let most = i64::try_from(most).unwrap_or(i64::MAX - 1);
+        self.read(move |sql| Box::pin(stats(sql, now, most))).await
     }
 
     /// When the longest overdue message was due. On PostgreSQL only of those that no node has claimed: nodes know theirs.
@@ -151,6 +169,34 @@ pub(crate) async fn list(
         )
         .await?;
     rows.iter().map(read).collect()
+}
+
+async fn list_of(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    after: Option<(Timestamp, MessageId)>,
+    limit: i64,
+) -> Result<Vec<QueueEntry>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
+                x.created_at, 0
+         FROM (SELECT * FROM (SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2) AS counted
+               WHERE (due_at, message_id) > ($3, $4) ORDER BY due_at, message_id LIMIT $5) AS q
+         CROSS JOIN servers s CROSS JOIN messages m CROSS JOIN sends x
+         WHERE s.id = q.server_id AND m.server_id = q.server_id AND m.id = q.message_id
+           AND x.server_id = m.server_id AND x.id = m.send_id ORDER BY q.due_at, q.message_id"
+    } else {
+        "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
+                x.created_at, (q.claimed_node IS NOT NULL)::int::bigint
+         FROM (SELECT * FROM (SELECT * FROM queue WHERE server_id = $1 ORDER BY message_id LIMIT $2) AS counted
+               WHERE (due_at, message_id) > ($3, $4) ORDER BY due_at, message_id LIMIT $5) AS q
+         CROSS JOIN servers s CROSS JOIN messages m CROSS JOIN sends x
+         WHERE s.id = q.server_id AND m.server_id = q.server_id AND m.id = q.message_id
+           AND x.server_id = m.server_id AND x.id = m.send_id ORDER BY q.due_at, q.message_id"
+    };
+    let (after, after_id) = after.map_or((i64::MIN, 0), |(due_at, id)| (due_at.as_micros(), id.0));
+    let params = [server_id.0.into(), COUNTED_MAX.into(), after.into(), after_id.into(), limit.into()];
+    sql.query(text, &params).await?.iter().map(read).collect()
 }
 
 /// One entry, whichever server's: a point lookup for each of them, because everything is keyed by server.
@@ -209,15 +255,19 @@ async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<
     })
 }
 
-pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp) -> Result<QueueStats, StoreError> {
+pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, most: i64) -> Result<QueueStats, StoreError> {
+    let counts = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0), min(due_at)
+                  FROM (SELECT due_at FROM queue LIMIT $2) AS counted";
     let counts =
-        "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0), min(due_at) FROM queue";
-    let counts = sql.query_opt(counts, &[now.into()]).await?.ok_or(StoreError::NotFound)?;
-    let (total, due) = (counts.int(0)? as u64, counts.int(1)? as u64);
+        sql.query_opt(counts, &[now.into(), (most + 1).into()]).await?.ok_or(StoreError::NotFound)?;
+    let (total, due) = (counts.int(0)?, counts.int(1)?);
+    let is_more = total > most;
+    let (total, due) = (total.min(most) as u64, due.min(most) as u64);
     let by_domain = sql
         .query(
-            "SELECT domain, count(*) FROM queue GROUP BY domain ORDER BY count(*) DESC, domain LIMIT $1",
-            &[LARGEST_DOMAINS.into()],
+            "SELECT domain, count(*) FROM (SELECT domain FROM queue LIMIT $2) AS counted
+             GROUP BY domain ORDER BY count(*) DESC, domain LIMIT $1",
+            &[LARGEST_DOMAINS.into(), most.into()],
         )
         .await?;
     let by_domain = by_domain.iter().map(|row| Ok((domain(row, 0)?, row.int(1)? as u64)));
@@ -227,6 +277,7 @@ pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp) -> Result<QueueStats, S
         scheduled: total - due,
         oldest_due_at: counts.time_opt(2)?,
         by_domain: by_domain.collect::<Result<_, StoreError>>()?,
+        is_more,
     })
 }
 

@@ -40,6 +40,7 @@ const OF_SERVER: &[&str] = &[
     of_server!("suppressions", "address"),
     of_server!("idempotency_keys", "key"),
     of_server!("jobs", "id"),
+    of_server!("saved_searches", "id"),
     of_server!("search_postings", "block, token"),
     of_server!("search_blocks", "first_id"),
     of_server!("counters", "grain, shape, at, dimensions"),
@@ -57,6 +58,7 @@ const OF_SERVER: &[&str] = &[
      (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
       WHERE d.server_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     of_server!("domains", "id"),
 ];
 
@@ -66,6 +68,7 @@ const OF_ACCOUNT: &[&str] = &[
     "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_recovery_codes WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_addresses WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM saved_searches WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM users WHERE id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM account_keys WHERE id IN (SELECT id FROM account_keys WHERE account_id = $1 ORDER BY id LIMIT $2)",
@@ -75,6 +78,7 @@ const OF_ACCOUNT: &[&str] = &[
      (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
       WHERE d.account_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
+    "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM account_periods WHERE account_id = $1 AND (period, number) IN
      (SELECT period, number FROM account_periods WHERE account_id = $1 ORDER BY period, number LIMIT $2)",

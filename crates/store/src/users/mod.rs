@@ -3,6 +3,7 @@
 
 mod attempts;
 mod invitations;
+mod saved_searches;
 mod second_factor;
 mod sessions;
 mod tokens;
@@ -10,6 +11,7 @@ mod user;
 mod user_changes;
 
 pub use invitations::{Invitation, NewInvitation};
+pub use saved_searches::{NewSavedSearch, SavedSearch};
 pub use sessions::{NewUserSession, UserSession};
 pub use tokens::{FirstUser, UserToken, UserTokenKind};
 pub use user::{NewUser, User};

@@ -209,6 +209,8 @@ async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreEr
          (SELECT token_hash FROM user_tokens WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
         "DELETE FROM invitations WHERE id IN
          (SELECT id FROM invitations WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
+        "DELETE FROM domain_links WHERE id IN
+         (SELECT id FROM domain_links WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
     ] {
         most = most.max(sql.execute(text, &[now.into(), limit.into()]).await?);
     }

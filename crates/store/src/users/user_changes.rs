@@ -98,6 +98,7 @@ async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChan
         "DELETE FROM user_tokens WHERE user_id = $1",
         "DELETE FROM user_recovery_codes WHERE user_id = $1",
         "DELETE FROM user_addresses WHERE user_id = $1",
+        "DELETE FROM saved_searches WHERE user_id = $1",
         "DELETE FROM users WHERE id = $1",
     ] {
         sql.execute(text, &[id.0.into()]).await?;

@@ -196,6 +196,18 @@ TABLE domain_keys
     PRIMARY KEY (id)
     FOREIGN KEY (domain_id) REFERENCES domains(id)
 
+TABLE domain_links
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    domain_id bigint NOT NULL
+    token_hash bytea NOT NULL
+    created_at bigint NOT NULL
+    expires_at bigint NOT NULL
+    UNIQUE (token_hash)
+    PRIMARY KEY (id)
+    FOREIGN KEY (domain_id) REFERENCES domains(id)
+    CREATE INDEX domain_links_by_domain ON public.domain_links USING btree (domain_id, id)
+    CREATE INDEX domain_links_by_end ON public.domain_links USING btree (expires_at)
+
 TABLE domain_reports
     domain text NOT NULL
     kind text NOT NULL
@@ -419,6 +431,19 @@ TABLE recipient_providers
     provider text NOT NULL
     updated_at bigint NOT NULL
     PRIMARY KEY (domain)
+
+TABLE saved_searches
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    user_id bigint NOT NULL
+    server_id bigint NOT NULL
+    name text NOT NULL
+    query text NOT NULL
+    created_at bigint NOT NULL
+    UNIQUE (user_id, server_id, query)
+    PRIMARY KEY (id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+    FOREIGN KEY (user_id) REFERENCES users(id)
+    CREATE INDEX saved_searches_by_server ON public.saved_searches USING btree (server_id, id)
 
 TABLE schema_version
     version bigint NOT NULL

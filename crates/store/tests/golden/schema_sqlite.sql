@@ -180,6 +180,18 @@ CREATE TABLE domain_keys (
     UNIQUE (domain_id, selector)
 );
 
+CREATE TABLE domain_links (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain_id INTEGER NOT NULL REFERENCES domains (id),
+    token_hash BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+
+CREATE INDEX domain_links_by_domain ON domain_links (domain_id, id);
+
+CREATE INDEX domain_links_by_end ON domain_links (expires_at);
+
 CREATE TABLE domain_reports (
     domain TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -401,6 +413,18 @@ CREATE TABLE recipient_providers (
     provider TEXT NOT NULL,
     updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE saved_searches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    server_id INTEGER NOT NULL REFERENCES servers (id),
+    name TEXT NOT NULL,
+    query TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (user_id, server_id, query)
+);
+
+CREATE INDEX saved_searches_by_server ON saved_searches (server_id, id);
 
 CREATE TABLE search_blocks (
     server_id INTEGER NOT NULL,

@@ -11,6 +11,7 @@ mod clock_back;
 mod counting;
 mod crash;
 mod delivery_setup;
+mod domain_links;
 mod domain_reports;
 mod domains;
 mod erase;

@@ -73,6 +73,17 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     assert_eq!((page[2].created_at, page[2].attempts, page[2].expires_at), (fixture.now(), 0, None));
     let rest = list(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await;
     assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
+    let of =
+        async |server, after| fixture.store.list_queue_of(server, after, 2).await.expect("the store works");
+    let own = of(fixture.server, None).await;
+    assert_eq!(
+        own.iter().map(|entry| (entry.message_id, entry.claimed)).collect::<Vec<_>>(),
+        [(first, true), (second, false)]
+    );
+    assert_eq!(own[1], page[2]);
+    let own = of(fixture.server, Some((own[1].due_at, own[1].message_id))).await;
+    assert_eq!(own.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
+    assert_eq!(of(fixture.other_server, None).await[0].message_id, foreign);
     let of_server = QueueFilter { server_id: Some(fixture.other_server), domain: None };
     assert_eq!(list(of_server, None, 9).await[0].message_id, foreign);
     let domain = DomainName::parse("example.org").ok();
@@ -81,17 +92,20 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
 }
 
 async fn queue_is_counted(fixture: Fixture) {
-    let empty = fixture.store.queue_stats().await.expect("the store works");
+    let empty = fixture.store.queue_stats(usize::MAX).await.expect("the store works");
     assert_eq!((empty.total, empty.due, empty.scheduled, empty.oldest_due_at), (0, 0, 0, None));
     assert!(empty.by_domain.is_empty());
     fixture.accept(fixture.send_to(&["a@example.com", "b@example.com", "c@example.org"])).await;
     scheduled(&fixture, 60, "d@example.org").await;
     scheduled(&fixture, 60, "e@example.org").await;
-    let stats = fixture.store.queue_stats().await.expect("the store works");
+    let stats = fixture.store.queue_stats(usize::MAX).await.expect("the store works");
     assert_eq!((stats.total, stats.due, stats.scheduled), (5, 3, 2));
     assert_eq!(stats.oldest_due_at, Some(fixture.now()));
     let domains: Vec<_> = stats.by_domain.iter().map(|(domain, count)| (domain.as_str(), *count)).collect();
     assert_eq!(domains, [("example.org", 3), ("example.com", 2)]);
+    assert!(!stats.is_more);
+    let bounded = fixture.store.queue_stats(2).await.expect("the store works");
+    assert_eq!((bounded.total, bounded.is_more), (2, true));
 }
 
 async fn message_is_found_without_its_server(fixture: Fixture) {

@@ -1,0 +1,58 @@
+//! How receivers authenticate the mail of a From domain: which names SPF and DKIM vouch for, and whether DMARC is content.
+
+use postroad_boxed_futures::boxed_futures;
+
+use super::check::{Purpose, RecordStatus};
+use super::{DomainRefusal, owners::NamedOwner};
+use crate::access::Operation;
+use crate::{App, Caller};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authentication {
+    pub domain: String,
+    /// Name that bounces come to; SPF is checked for it.
+    pub return_path: String,
+    /// Whether that name is below the From domain.
+    pub is_return_path_own: bool,
+    /// Selectors of the domain's keys that sign; none if only the installation's key does.
+    pub selectors: Vec<String>,
+    /// Last check of the DMARC record.
+    pub dmarc: RecordStatus,
+}
+
+impl Authentication {
+    /// Whether SPF or DKIM vouches for the From domain (RFC 7489 section 3.1).
+    pub fn is_aligned(&self) -> bool {
+        self.is_return_path_own || !self.selectors.is_empty()
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// For mail that is sent at this moment. `None` for a domain that the server does not have.
+    pub async fn domain_authentication(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Option<Authentication>, DomainRefusal> {
+        let owner = NamedOwner::from(caller);
+        let found = self.find_domain_by(&caller.requester(), owner, name, Operation::DomainsGet).await;
+        let view = match found {
+            Err(DomainRefusal::NotFound) => return Ok(None),
+            found => found?,
+        };
+        let name = view.domain.name.clone();
+        let delivery = self.inner.store.find_domain_delivery(caller.server_id, name.clone()).await?;
+        let dmarc = view.records.iter().find(|record| record.check.purpose == Purpose::Dmarc);
+        let dmarc = dmarc.map_or(RecordStatus::Pending, |record| record.check.status);
+        let (keys, is_return_path_own) =
+            delivery.map_or_else(Default::default, |found| (found.keys, found.has_return_path));
+        Ok(Some(Authentication {
+            domain: name.to_string(),
+            return_path: view.return_path,
+            is_return_path_own,
+            selectors: keys.into_iter().map(|key| key.selector).collect(),
+            dmarc,
+        }))
+    }
+}

@@ -1,0 +1,66 @@
+//! Searches for messages that a person keeps, for each server.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::SavedSearchId;
+use postroad_store::{AuditSubject, NewSavedSearch, SavedSearch, StoreError};
+
+use super::own::own_requester;
+use super::{SignedIn, UserRefusal, read_name};
+use crate::access::Operation;
+use crate::accounts::AccountRefusal;
+use crate::{App, Caller};
+
+/// Searches of one person for one server.
+const SEARCHES_MAX: usize = 20;
+const QUERY_BYTES_MAX: usize = 1_000;
+
+#[boxed_futures]
+impl App {
+    /// Searches of the person for the caller's server, in the order they were saved.
+    pub async fn list_saved_searches(
+        &self,
+        person: &SignedIn,
+        caller: &Caller,
+    ) -> Result<Vec<SavedSearch>, UserRefusal> {
+        own_requester(person, Operation::PersonSearches)?;
+        let store = &self.inner.store;
+        Ok(store.list_saved_searches(person.user.id, caller.server_id, SEARCHES_MAX).await?)
+    }
+
+    /// Keeps a search under a name. `query` is the query string of the page that shows it.
+    pub async fn save_search(
+        &self,
+        person: &SignedIn,
+        caller: &Caller,
+        name: &str,
+        query: &str,
+    ) -> Result<(), UserRefusal> {
+        let operation = Operation::PersonSaveSearch;
+        let by = own_requester(person, operation)?;
+        let name = read_name(name)?;
+        if name.is_empty() || query.len() > QUERY_BYTES_MAX {
+            return Err(AccountRefusal::problem("query", "should have 1 to 1,000 bytes").into());
+        }
+        let (user_id, server_id) = (person.user.id, caller.server_id);
+        let new = NewSavedSearch { user_id, server_id, name, query: query.to_owned() };
+        let store = self.recording(&by, operation, AuditSubject::User(user_id));
+        match store.save_search(new, SEARCHES_MAX).await {
+            Err(StoreError::LimitReached) => {
+                Err(AccountRefusal::problem("query", "is one too many: forget one of your 20 searches first")
+                    .into())
+            }
+            saved => Ok(saved?),
+        }
+    }
+
+    /// No error if it is gone already.
+    pub async fn forget_search(&self, person: &SignedIn, id: SavedSearchId) -> Result<(), UserRefusal> {
+        let operation = Operation::PersonForgetSearch;
+        let by = own_requester(person, operation)?;
+        let store = self.recording(&by, operation, AuditSubject::User(person.user.id));
+        match store.forget_search(person.user.id, id).await {
+            Err(StoreError::NotFound) => Ok(()),
+            forgotten => Ok(forgotten?),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Benchmark of the portal's pages over many messages of one server, over HTTP; SQLite. Fails if a page takes 100 ms or
+//! more (p99), or if its first visit transfers 100 kB or more.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use postroad_testkit::Daemon;
+use postroad_testkit::http::{Bytes, Client, Method};
+use tokio::process::Command;
+
+use super::Bench;
+use super::report::Report;
+
+const ASKED: usize = 50;
+const MILLISECONDS_MAX: f64 = 100.0;
+const BYTES_MAX: usize = 100_000;
+/// Events of one message, as `analytics_fill` writes them.
+const EVENTS_PER_MESSAGE: f64 = 2.4;
+
+/// Pages below the server; `{message}`, `{failed}` and `{webhook}` stand for ids that pages link to.
+const OF_SERVER: &[(&str, &str)] = &[
+    ("home", ""),
+    ("messages", "/messages"),
+    ("messages, a later page", "/messages?before={message}"),
+    ("messages, delivered ones", "/messages?status=Sent"),
+    ("messages, bounced ones", "/messages?status=Bounced"),
+    ("messages of a domain", "/messages?domain=news.example.com"),
+    ("messages, a rare word", "/messages?q=small19999.example"),
+    ("messages, a word that none has", "/messages?q=nowhere-at-all"),
+    ("messages, a tag", "/messages?q=tag%3A%22kind+3%22"),
+    ("messages, held", "/messages?tab=held"),
+    ("messages, scheduled", "/messages?tab=scheduled"),
+    ("message, timeline", "/messages/{message}"),
+    ("message, events", "/messages/{message}?view=events"),
+    ("message, headers", "/messages/{message}?view=headers"),
+    ("message that waits", "/messages/{failed}"),
+    ("queue", "/queue"),
+    ("analytics, 24 hours", "/analytics?range=day"),
+    ("analytics, 7 days", "/analytics"),
+    ("analytics, 30 days by tag", "/analytics?range=month&by=tag"),
+    ("analytics, 30 days by provider", "/analytics?range=month&by=recipient_provider"),
+    ("reports", "/reports"),
+    ("templates", "/templates"),
+    ("domains", "/domains"),
+    ("webhooks", "/webhooks"),
+    ("webhook with its attempts", "/webhooks/{webhook}"),
+    ("suppressions", "/suppressions"),
+    ("suppressions by reason", "/suppressions?reason=hard_bounce"),
+    ("keys", "/keys"),
+    ("settings", "/settings"),
+];
+
+const OTHERS: &[(&str, &str)] = &[
+    ("servers", "/servers"),
+    ("account", "/account"),
+    ("people", "/account/people"),
+    ("pools", "/account/pools"),
+    ("account keys", "/account/keys"),
+    ("audit log", "/account/audit"),
+    ("you", "/account/you"),
+    ("operator", "/operator"),
+    ("operator, accounts", "/operator/accounts"),
+    ("inbox", "/inbox"),
+];
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report, messages: usize) -> anyhow::Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let data_dir = folder.path().join("data");
+    let data_dir = data_dir.to_str().context("a plain path")?;
+    let arguments = [
+        "dev",
+        "--json",
+        "--http-port",
+        "0",
+        "--smtp-port",
+        "0",
+        "--smtps-port",
+        "0",
+        "--bounce-port",
+        "0",
+        "--data-dir",
+        data_dir,
+    ];
+    // Creates the installation and its first server.
+    let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
+    ensure!(daemon.terminate().success(), "the server does not stop");
+    let database = format!("sqlite:{data_dir}/postroad.db");
+    let events = (messages as f64 * EVENTS_PER_MESSAGE) as usize;
+    for (program, more) in
+        [("analytics_fill", vec!["--events".to_owned(), events.to_string()]), ("portal_fill", vec![])]
+    {
+        let mut fill = Command::new(bench.program(program));
+        fill.args(["--database", &database]).args(more);
+        ensure!(fill.status().await?.success(), "{program} failed");
+    }
+    let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
+    let pages = Pages::sign_in(&daemon).await?;
+    let mut beyond = Vec::new();
+    for (name, path) in pages.all().await? {
+        let (milliseconds, bytes) = pages.ask(&path).await.with_context(|| format!("{name}: {path}"))?;
+        let at = |share: usize| milliseconds[(milliseconds.len() - 1) * share / 100];
+        let figures = vec![("p50_ms", at(50)), ("p99_ms", at(99)), ("first_visit_bytes", bytes as f64)];
+        report.add(&format!("portal, {messages} messages: {name}"), "postroad", figures);
+        if at(99) >= MILLISECONDS_MAX || bytes >= BYTES_MAX {
+            beyond.push(format!("{name} ({:.0} ms, {bytes} bytes)", at(99)));
+        }
+    }
+    ensure!(beyond.is_empty(), "pages beyond 100 ms or 100 kB: {}", beyond.join(", "));
+    Ok(())
+}
+
+/// Somebody who is signed in.
+struct Pages {
+    client: Client,
+    cookie: String,
+    server: String,
+    /// Bytes of style, script and icon, which the browser keeps.
+    assets: usize,
+}
+
+impl Pages {
+    async fn sign_in(daemon: &Daemon) -> anyhow::Result<Self> {
+        let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
+        let client = Client::new(text("url"));
+        let link = text("sign_in_url").strip_prefix(text("url")).context("a link to the service")?;
+        let reply = client.get(link).await?;
+        let cookie = reply.header("set-cookie").context("a session")?;
+        let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+        let mut pages = Self { client, cookie, server: String::new(), assets: 0 };
+        let start = pages.get("/").await?;
+        start.header("location").context("the first server")?.clone_into(&mut pages.server);
+        let home = pages.get(&pages.server).await?.text();
+        for asset in home
+            .split('"')
+            .filter(|part| part.starts_with("/assets/"))
+            .collect::<std::collections::BTreeSet<_>>()
+        {
+            pages.assets += pages.get(asset).await?.body.len();
+        }
+        ensure!(pages.assets > 0, "the page has no style");
+        Ok(pages)
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<postroad_testkit::http::Reply> {
+        let headers = [("cookie", self.cookie.as_str())];
+        Ok(self.client.request(Method::GET, path, &headers, Bytes::new()).await?)
+    }
+
+    /// Names and paths of all pages, with ids in place.
+    async fn all(&self) -> anyhow::Result<Vec<(&'static str, String)>> {
+        let message = self.first_link("/messages", "/messages/").await?;
+        let failed = self.first_link("/messages?status=SoftFail", "/messages/").await?;
+        let webhook = self.first_link("/webhooks", "/webhooks/").await?;
+        let filled = |path: &str| {
+            let path = path.replace("{message}", &message).replace("{failed}", &failed);
+            format!("{}{}", self.server, path.replace("{webhook}", &webhook))
+        };
+        let of_server = OF_SERVER.iter().map(|(name, path)| (*name, filled(path)));
+        Ok(of_server.chain(OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()))).collect())
+    }
+
+    /// The number in the first link of a page that goes on behind `folder`.
+    async fn first_link(&self, page: &str, folder: &str) -> anyhow::Result<String> {
+        let text = self.get(&format!("{}{page}", self.server)).await?.text();
+        let start = format!("href=\"{}{folder}", self.server);
+        let links = text.split(&start).skip(1).filter_map(|rest| rest.split('"').next());
+        let number = links.into_iter().find(|link| link.parse::<i64>().is_ok());
+        Ok(number.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
+    }
+
+    /// The milliseconds that the page took each time, in order, and the bytes of a first visit.
+    async fn ask(&self, path: &str) -> anyhow::Result<(Vec<f64>, usize)> {
+        let (mut milliseconds, mut bytes) = (Vec::with_capacity(ASKED), 0);
+        for _ in 0..ASKED {
+            let begun = Instant::now();
+            let reply = self.get(path).await?;
+            milliseconds.push(begun.elapsed().as_secs_f64() * 1e3);
+            ensure!(reply.status == 200, "status {}", reply.status);
+            bytes = reply.body.len() + self.assets;
+        }
+        milliseconds.sort_by(f64::total_cmp);
+        Ok((milliseconds, bytes))
+    }
+}

@@ -1,0 +1,58 @@
+//! Events of a message as rows: what webhooks and the feed tell of it, and what became of each post.
+
+use postroad_app::MessageEvent;
+use postroad_store::WebhookAttempt;
+use serde_json::Value;
+
+use crate::shown::{When, duration};
+
+pub(super) struct EventRow {
+    pub(super) id: i64,
+    pub(super) seq: i64,
+    pub(super) at: When,
+    pub(super) kind: &'static str,
+    /// Details as JSON, one field in a line; empty if there are none.
+    pub(super) data: String,
+    pub(super) attempts: Vec<AttemptRow>,
+}
+
+pub(super) struct AttemptRow {
+    pub(super) webhook: i64,
+    pub(super) url: String,
+    pub(super) at: When,
+    pub(super) number: u32,
+    pub(super) is_good: bool,
+    pub(super) status: Option<u16>,
+    pub(super) error: Option<String>,
+    pub(super) took: String,
+    pub(super) next_attempt_at: Option<When>,
+}
+
+pub(super) fn event_row(event: MessageEvent) -> EventRow {
+    let MessageEvent { event, attempts } = event;
+    let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+    let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty);
+    EventRow {
+        id: event.id.0,
+        seq: event.seq,
+        at: When(event.at),
+        kind: event.kind.as_str(),
+        data: if is_empty { String::new() } else { format!("{data:#}") },
+        attempts: attempts.into_iter().map(attempt_row).collect(),
+    }
+}
+
+fn attempt_row(attempt: WebhookAttempt) -> AttemptRow {
+    let WebhookAttempt { webhook_id, attempt, next_attempt_at, .. } = attempt;
+    AttemptRow {
+        webhook: webhook_id.0,
+        url: attempt.url,
+        at: When(attempt.at),
+        number: attempt.number,
+        is_good: attempt.error_class.is_none(),
+        status: attempt.status,
+        error: attempt.error,
+        took: duration(attempt.duration_us),
+        next_attempt_at: next_attempt_at.map(When),
+    }
+}

@@ -1,0 +1,115 @@
+//! What the list of messages shows: a tab, a query, and the filters of the form.
+
+use postroad_app::SearchRequest;
+use postroad_model::Status;
+
+use crate::fields::Fields;
+use crate::query::query;
+
+/// One tab of the list: the messages of some statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    All,
+    Held,
+    Scheduled,
+}
+
+impl Tab {
+    pub(super) fn parse(text: &str) -> Self {
+        match text {
+            "held" => Self::Held,
+            "scheduled" => Self::Scheduled,
+            _ => Self::All,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::All => "",
+            Self::Held => "held",
+            Self::Scheduled => "scheduled",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) tab: Tab,
+    pub(super) q: String,
+    /// Empty for any. Only the tab of all messages has the filters: bulk actions of the others go by the query alone.
+    pub(super) status: &'static str,
+    /// Domain of the sender; empty for any.
+    pub(super) domain: String,
+}
+
+impl Search {
+    pub(super) fn of(fields: &Fields) -> Self {
+        let tab = Tab::parse(fields.text("tab"));
+        let filter = |name| if tab == Tab::All { fields.text(name) } else { "" };
+        Self {
+            tab,
+            q: fields.text("q").to_owned(),
+            status: postroad_app::parse_status(filter("status")).map_or("", Status::as_str),
+            domain: filter("domain").to_owned(),
+        }
+    }
+
+    /// Whether it looks for some of the tab's messages.
+    pub(super) fn is_searching(&self) -> bool {
+        !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
+    }
+
+    /// Query string of its first page.
+    pub(super) fn query(&self) -> String {
+        self.page("")
+    }
+
+    /// Query string of the page before a message.
+    pub(super) fn page(&self, before: &str) -> String {
+        query(&[
+            ("tab", self.tab.name()),
+            ("q", &self.q),
+            ("status", self.status),
+            ("domain", &self.domain),
+            ("before", before),
+        ])
+    }
+
+    /// In words, for a link to it.
+    pub(super) fn words(&self) -> String {
+        let words = [self.tab.name(), self.status, &self.domain, &self.q];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn request(&self) -> SearchRequest {
+        let statuses = match self.tab {
+            Tab::All => postroad_app::parse_status(self.status).into_iter().collect(),
+            Tab::Held => vec![Status::Held],
+            Tab::Scheduled => vec![Status::Scheduled],
+        };
+        let filled = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        SearchRequest {
+            q: filled(&self.q),
+            statuses,
+            domain: filled(&self.domain),
+            ..SearchRequest::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_of_the_tab_with_all_messages() {
+        let of = |text: &str| Search::of(&Fields::parse(text.as_bytes()));
+        let all = of("q=a+b&status=Sent&domain=example.com&before=3");
+        assert_eq!(all.query(), "?q=a+b&status=Sent&domain=example.com");
+        assert_eq!(all.words(), "Sent example.com a b");
+        assert!(all.is_searching() && !of("tab=held").is_searching());
+        let held = of("tab=held&status=Sent&domain=example.com");
+        assert_eq!((held.query().as_str(), held.request().statuses), ("?tab=held", vec![Status::Held]));
+        assert_eq!(of("status=nonsense").query(), "");
+    }
+}

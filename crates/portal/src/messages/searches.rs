@@ -1,0 +1,31 @@
+//! Searches that a person keeps: links above the list of messages.
+
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_model::SavedSearchId;
+
+use super::search::Search;
+use crate::answer::Answer;
+use crate::redirect::see_other;
+use crate::shown::beginning;
+use crate::visit::Form;
+
+/// Names are made of the search itself; long ones are cut.
+const NAME_BYTES_MAX: usize = 60;
+
+pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::MessagesSearch).await?;
+    let search = Search::of(&fields);
+    let (words, query) = (search.words(), search.query());
+    visit.app().save_search(&visit.person, &caller, beginning(&words, NAME_BYTES_MAX), &query).await?;
+    Ok(see_other(&format!("/servers/{server}/messages{query}")))
+}
+
+pub(super) async fn forget(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    visit.caller(server, Operation::MessagesSearch).await?;
+    let id = SavedSearchId(fields.number("search").unwrap_or_default());
+    visit.app().forget_search(&visit.person, id).await?;
+    Ok(see_other(&format!("/servers/{server}/messages{}", Search::of(&fields).query())))
+}

@@ -1,0 +1,51 @@
+//! Suppresses a list of addresses, given as CSV or one in a line.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_app::suppressions::read_csv;
+
+use super::list::list;
+use crate::answer::Answer;
+use crate::problem::{Problem, sentences};
+use crate::redirect::see_other;
+use crate::shown::counted;
+use crate::visit::Form;
+
+/// Lines of one form; longer lists go by the API.
+const LINES_MAX: usize = 10_000;
+/// Lines passed to `app` at once.
+const PART_LINES: usize = 500;
+/// Refused lines that are named.
+const SHOWN_MAX: usize = 10;
+
+pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::SuppressionsImport).await?;
+    let read = read_csv(fields.raw("csv"), LINES_MAX).ok_or_else(|| {
+        Problem::Invalid("The list has more than 10,000 lines: send it in parts.".to_owned())
+    })?;
+    let (mut good, mut wrong) = (Vec::new(), Vec::new());
+    for line in read.lines {
+        match line.given {
+            Ok(request) => good.push((line.number, request)),
+            Err(message) => wrong.push((line.number, message)),
+        }
+    }
+    for part in good.chunks(PART_LINES) {
+        let requests: Vec<_> = part.iter().map(|(_, request)| request.clone()).collect();
+        let added = visit.app().add_suppressions(&caller.requester(), caller.server_id, &requests).await?;
+        for ((number, _), added) in part.iter().zip(added) {
+            wrong.extend(added.err().map(|problems| (*number, sentences(&problems))));
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(see_other(&format!("/servers/{server}/suppressions?done=imported")));
+    }
+    wrong.sort_unstable();
+    let named = wrong.iter().take(SHOWN_MAX).map(|(number, message)| format!("Line {number}: {message}"));
+    let named = named.collect::<Vec<_>>().join(" ");
+    let text =
+        format!("{} not taken; the others are suppressed. {named}", counted(wrong.len() as u64, "line"));
+    list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
+}

@@ -1,0 +1,218 @@
+//! Every route of the portal with an example and the least person who may use it. A test compares the table with the
+//! portal's source, so that a new page without a row here fails.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// People from the one who may do least to the one who may do all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Person {
+    ReadOnly,
+    Member,
+    Admin,
+    Owner,
+    Operator,
+}
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Also those who are not signed in.
+    Anybody,
+    AtLeast(Person),
+}
+
+use For::{Anybody, AtLeast};
+use Person::{Admin, Member, Operator, ReadOnly};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Page,
+    /// Never ends: only its head is asked for.
+    Stream,
+    Form,
+}
+
+use Kind::{Form, Page, Stream};
+
+/// Kind, route, query or fields of the form, and for whom it is. Names in braces are replaced by what the test made.
+pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
+    (Page, "/sign_in", "", Anybody),
+    (Form, "/sign_in", "email=nobody@example.net&password=x", Anybody),
+    (Form, "/sign_in/code", "token=x&code=1", Anybody),
+    (Page, "/set_up", "", Anybody),
+    (Form, "/set_up", "token=x", Anybody),
+    (Page, "/reset_password", "", Anybody),
+    (Form, "/reset_password", "token=x", Anybody),
+    (Page, "/invitation", "token=x", Anybody),
+    (Form, "/invitation", "token=x", Anybody),
+    (Page, "/dns/{token}", "", Anybody),
+    (Page, "/dns/{token}/zone", "", Anybody),
+    (Form, "/inspect/{token}", "", Anybody),
+    (Page, "/inspect/{token}", "", Anybody),
+    (Page, "/", "", AtLeast(ReadOnly)),
+    (Page, "/servers", "", AtLeast(ReadOnly)),
+    (Form, "/servers", "name=x&mode=live", AtLeast(Admin)),
+    (Page, "/servers/{server}", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/first_message", "", AtLeast(ReadOnly)),
+    (Stream, "/servers/{server}/live", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages", "tab=held", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages", "tab=scheduled", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/export", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/messages/searches", "q=a", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/messages/searches/forget", "search=999999", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/messages/bulk", "act=release&id=1", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/bulk", "act=cancel_hold&id=1", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/bulk", "act=retry&id=1", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/bulk", "act=cancel&id=1", AtLeast(Member)),
+    (Page, "/servers/{server}/jobs/{job}", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}", "view=events", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}", "view=headers", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}/preview", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}/raw", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/messages/{message}/attachments/{number}", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/messages/{message}/act", "act=retry", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/{message}/act", "act=release", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/{message}/act", "act=cancel_hold", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/{message}/act", "act=cancel", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/{missing}/act", "act=erase", AtLeast(Admin)),
+    (Page, "/servers/{server}/queue", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/queue/suspend", "reason=x&per_minute=60", AtLeast(Admin)),
+    (Form, "/servers/{server}/queue/resume", "", AtLeast(Admin)),
+    (Page, "/servers/{server}/analytics", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/analytics/csv", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/reports", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/templates", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/templates/new", "", AtLeast(Member)),
+    (Form, "/servers/{server}/templates/new", "name=x", AtLeast(Member)),
+    (Page, "/servers/{server}/templates/{template}", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/templates/{template}", "name=x&subject=y&plain_body=z", AtLeast(Member)),
+    (Page, "/servers/{server}/templates/{template}/preview", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/templates/{template}/compare", "from=1&to=1", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/templates/{template}/publish", "version=1", AtLeast(Member)),
+    (Form, "/servers/{server}/templates/{template}/send_test", "from=a@x.test&to=b@x.test", AtLeast(Member)),
+    (Form, "/servers/{server}/templates/{missing}/delete", "", AtLeast(Member)),
+    (Page, "/servers/{server}/domains", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/domains", "name=example.org", AtLeast(Admin)),
+    (Page, "/servers/{server}/domains/{name}", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/domains/{name}/zone", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/domains/{name}/verify", "", AtLeast(Admin)),
+    (Form, "/servers/{server}/domains/{name}/rotate_dkim", "", AtLeast(Admin)),
+    (Form, "/servers/{server}/domains/{name}/share", "", AtLeast(Admin)),
+    (Form, "/servers/{server}/domains/{name}/unshare", "link=999999", AtLeast(Admin)),
+    (Form, "/servers/{server}/domains/example.org/delete", "", AtLeast(Admin)),
+    (Page, "/servers/{server}/webhooks", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/webhooks", "url=http%3A%2F%2F127.0.0.1%3A9%2F", AtLeast(Member)),
+    (Page, "/servers/{server}/webhooks/{webhook}", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/webhooks/{webhook}", "url=http%3A%2F%2F127.0.0.1%3A9%2F", AtLeast(Member)),
+    (Form, "/servers/{server}/webhooks/{webhook}/test", "event=message.delivered", AtLeast(Member)),
+    (Form, "/servers/{server}/webhooks/{webhook}/replay", "attempt=1", AtLeast(Member)),
+    (Form, "/servers/{server}/webhooks/{webhook}/rotate_secret", "", AtLeast(Member)),
+    (Form, "/servers/{server}/webhooks/{missing}/delete", "", AtLeast(Member)),
+    (Page, "/servers/{server}/webhooks/inspector", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/webhooks/inspector", "", AtLeast(Member)),
+    (Stream, "/servers/{server}/webhooks/inspector/live", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/webhooks/inspector/clear", "", AtLeast(Member)),
+    (Page, "/servers/{server}/suppressions", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/suppressions", "address=a@example.net", AtLeast(Member)),
+    (Form, "/servers/{server}/suppressions/remove", "address=a@example.net", AtLeast(Member)),
+    (Form, "/servers/{server}/suppressions/import", "csv=b@example.net", AtLeast(Member)),
+    (Page, "/servers/{server}/suppressions/export", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/keys", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/keys", "name=x&scope=send", AtLeast(Admin)),
+    (Form, "/servers/{server}/keys/{key}/rotate", "", AtLeast(Admin)),
+    (Form, "/servers/{server}/keys/{key}/revoke", "", AtLeast(Admin)),
+    (Page, "/servers/{server}/settings", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/settings", "name=dev&mode=live", AtLeast(Admin)),
+    (Form, "/servers/{server}/suspend", "reason=x", AtLeast(Admin)),
+    (Form, "/servers/{server}/resume", "", AtLeast(Admin)),
+    (Form, "/servers/{spare}/delete", "name=spare", AtLeast(Admin)),
+    (Page, "/account", "", AtLeast(ReadOnly)),
+    (Form, "/account", "name=dev", AtLeast(Admin)),
+    (Page, "/account/people", "", AtLeast(ReadOnly)),
+    (Form, "/account/people", "email=new@example.net&role=read-only", AtLeast(Admin)),
+    (Form, "/account/people/{person}/role", "role=read-only", AtLeast(Admin)),
+    (Form, "/account/people/{person}/sign_out", "", AtLeast(Admin)),
+    (Form, "/account/people/{person}/remove", "", AtLeast(Admin)),
+    (Form, "/account/people/uninvite", "id=999999", AtLeast(Admin)),
+    (Page, "/account/pools", "", AtLeast(ReadOnly)),
+    (Page, "/account/pools/address", "address=192.0.2.9", AtLeast(ReadOnly)),
+    (Form, "/account/pools", "name=x", AtLeast(Operator)),
+    (Form, "/account/pools/address", "pool={pool}&address=192.0.2.10&helo=a.example", AtLeast(Operator)),
+    (Form, "/account/pools/address/update", "address=192.0.2.9&weight=2", AtLeast(Operator)),
+    (Form, "/account/pools/address/warm_up", "address=192.0.2.9&act=pause", AtLeast(Admin)),
+    (Form, "/account/pools/address/remove", "address=192.0.2.9", AtLeast(Operator)),
+    (Form, "/account/pools/delete", "pool={pool}", AtLeast(Operator)),
+    (Page, "/account/keys", "", AtLeast(Admin)),
+    (Form, "/account/keys", "name=x&scopes=read", AtLeast(Admin)),
+    (Form, "/account/keys/{missing}/revoke", "", AtLeast(Admin)),
+    (Page, "/account/audit", "", AtLeast(Admin)),
+    (Page, "/account/you", "", AtLeast(ReadOnly)),
+    (Form, "/account/you/name", "name=x", AtLeast(ReadOnly)),
+    (Form, "/account/you/password", "old=wrong&new=short", AtLeast(ReadOnly)),
+    (Form, "/account/you/app", "", AtLeast(ReadOnly)),
+    (Form, "/account/you/app/enable", "code=1", AtLeast(ReadOnly)),
+    (Form, "/account/you/app/disable", "code=1", AtLeast(ReadOnly)),
+    (Form, "/account/you/sessions", "id=999999", AtLeast(ReadOnly)),
+    (Page, "/operator", "", AtLeast(Operator)),
+    (Page, "/operator/doctor", "", AtLeast(Operator)),
+    (Page, "/operator/accounts", "", AtLeast(Operator)),
+    (Form, "/operator/accounts", "name=x", AtLeast(Operator)),
+    (Form, "/operator/accounts/{missing}/suspend", "reason=x", AtLeast(Operator)),
+    (Form, "/operator/accounts/{missing}/resume", "", AtLeast(Operator)),
+    (Form, "/operator/suspend", "scope=everything&reason=x", AtLeast(Operator)),
+    (Form, "/operator/resume", "scope=everything", AtLeast(Operator)),
+    (Page, "/inbox", "", AtLeast(Operator)),
+    (Stream, "/inbox/live", "", AtLeast(Operator)),
+    (Page, "/inbox/{caught}", "", AtLeast(Operator)),
+    (Page, "/inbox/{caught}/preview", "", AtLeast(Operator)),
+    (Page, "/inbox/{caught}/raw", "", AtLeast(Operator)),
+    (Page, "/inbox/{caught}/attachments/{number}", "", AtLeast(Operator)),
+    (Form, "/inbox/clear", "", AtLeast(Operator)),
+    // The session ends with it.
+    (Form, "/sign_out", "", AtLeast(ReadOnly)),
+];
+
+#[test]
+fn every_route_of_the_portal_has_a_row() {
+    let rows: BTreeSet<(bool, String)> = ROUTES
+        .iter()
+        .map(|(kind, route, _, _)| (*kind == Form, without_names(&route.replace("example.org", "{name}"))))
+        .collect();
+    let mut found = BTreeSet::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../portal/src")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        for part in text.split(".route(\"").skip(1) {
+            let (route, rest) = part.split_once('"').unwrap();
+            let methods = rest.split([';', '\n']).next().unwrap();
+            for (word, is_form) in [("get(", false), ("post(", true), ("any(", false), ("any(", true)] {
+                if methods.contains(word) {
+                    found.insert((is_form, without_names(route)));
+                }
+            }
+        }
+    }
+    assert!(found.len() > 80, "the routes are found in the source: {}", found.len());
+    assert_eq!(found, rows, "the source on the left, `ROUTES` on the right; true is a form");
+}
+
+/// A route whatever its parameters are called.
+fn without_names(route: &str) -> String {
+    let part = |part: &str| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() };
+    route.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,23 @@
+-- Links to the DNS records of a domain for whoever edits its DNS, known by the hash of their secret part. A link that is
+-- revoked is deleted.
+CREATE TABLE domain_links (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain_id INTEGER NOT NULL REFERENCES domains (id),
+    token_hash BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+CREATE INDEX domain_links_by_domain ON domain_links (domain_id, id);
+CREATE INDEX domain_links_by_end ON domain_links (expires_at);
+
+-- Searches for messages of a server that a person keeps. `query` is the query string of the page.
+CREATE TABLE saved_searches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    server_id INTEGER NOT NULL REFERENCES servers (id),
+    name TEXT NOT NULL,
+    query TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (user_id, server_id, query)
+);
+CREATE INDEX saved_searches_by_server ON saved_searches (server_id, id);
