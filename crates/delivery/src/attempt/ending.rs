@@ -17,7 +17,7 @@ pub(crate) enum Ending {
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
     /// No host could be spoken to. The attempt counts only if one was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
-    /// The DNS says that there is nowhere to send to.
+    /// The DNS says that there is nowhere to send to, for good or, with the class `dns`, for now.
     NoRoute { problem: String, class: BounceClass },
     /// It has waited for long without being offered. `is_ours`: for a limit of ours, which never loses a message.
     Waited { cause: String, class: BounceClass, is_ours: bool },

@@ -165,7 +165,10 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
                 ..Judged::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
             }
         }
-        Ending::NoRoute { problem, class } => Judged { counts: false, ..Judged::permanent(class, problem) },
+        Ending::NoRoute { problem, class } => {
+            let is_permanent = class != BounceClass::Dns;
+            Judged { is_permanent, counts: false, ..Judged::temporary(class, problem) }
+        }
         Ending::Waited { cause, class, .. } => Judged {
             counts: false,
             ..Judged::temporary(class, format!("It has not been offered yet: {cause}"))

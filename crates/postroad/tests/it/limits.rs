@@ -131,6 +131,8 @@ async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyt
     for _ in 0..3 {
         let warm = json!({"csv": "a,".repeat(2 << 20)}).to_string();
         world.request("POST", "/api/v1/suppressions/import", &[], warm).await;
+        let list = json!({"events": vec!["x"; 1 << 20]}).to_string();
+        world.request("POST", "/api/v1/webhooks/create", &[], list).await;
     }
     for (path, body, content_type) in heavy_requests() {
         let (before, _) = memory(&world);
