@@ -51,7 +51,7 @@ const FORWARDS: BudgetLimits =
 pub struct ReturnReceiver {
     app: App,
     addresses: Arc<Addresses>,
-    message_id_key: MessageIdKey,
+    message_id_key: Arc<MessageIdKey>,
     readings: Arc<Semaphore>,
     report_budget: Arc<NetworkBudget>,
     stored_reports: Arc<NetworkBudget>,
@@ -114,7 +114,7 @@ impl App {
         Ok(ReturnReceiver {
             app: self.clone(),
             addresses: Arc::new(addresses),
-            message_id_key: MessageIdKey::new(&installation.return_path_secret),
+            message_id_key: Arc::new(MessageIdKey::new(&installation.return_path_secret)),
             readings: Arc::new(Semaphore::new(READINGS_MAX)),
             report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
             stored_reports: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),
