@@ -98,6 +98,4 @@ async fn schemathesis_finds_nothing(world: World) {
     assert!(tested[1] > domains, "{tested:?}");
     let log = world.daemon.stderr_text();
     assert!(!log.contains(" ERROR "), "{log}");
-    // It still works, and its own key was left alone.
-    assert_eq!(world.call("/api/v1/templates/list", &json!({})).await["flags"]["warnings"], Value::Null);
 }

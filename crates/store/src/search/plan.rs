@@ -103,6 +103,8 @@ impl ListedStatuses {
             match status {
                 Status::Sent => return None,
                 Status::Pending | Status::Scheduled | Status::SoftFail => listed.is_queued = true,
+                // A status that is given twice is listed once.
+                rare if listed.rare.contains(&rare.as_str()) => {}
                 rare => listed.rare.push(rare.as_str()),
             }
         }

@@ -96,7 +96,7 @@ mod tests {
         for (source, line, column, words) in [
             ("<style>p { color: red }\n}</style>", 2, 1, "`}` without"),
             ("<style>p { color: red\n td { color: blue }</style>", 1, 10, "`{` without"),
-            ("<p>{{ a }}</p>\n<style>.{{ name }} { font: 'Arial }</style>", 2, 29, "quoted text"),
+            ("<p>{{ a }}</p>\n<style>.{{ name }} { font: 'Arial }</style>", 2, 28, "quoted text"),
             ("<style>/* a\n</style>", 1, 8, "comment"),
             ("<mj-style>a{b:c}}</mj-style>", 1, 17, "`}` without"),
         ] {

@@ -52,6 +52,7 @@ async fn messages_are_found_by_every_condition(world: World) {
         (q("from:shop@ after:2020-01-01 rg"), vec![news]),
         (q("before:2020-01-01"), vec![]),
         (json!({"status": ["Held", "Bounced"]}), vec![held]),
+        (json!({"status": ["Held", "held"]}), vec![held]),
         (json!({"status": "soft_fail"}), vec![]),
         (json!({"tag": "orders", "q": "thanks"}), vec![order]),
         (json!({"to": "bob@"}), vec![news]),
