@@ -1,5 +1,8 @@
 //! The list of messages as a file, searches that are suggested and kept, and ways to look at one message.
 
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
@@ -207,7 +210,8 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("451 4.3.0 try later")));
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
     let delayed = site.send(json!({ "subject": "Slow one" })).await;
-    let scheduled = site.send(json!({ "subject": "Later one", "send_at": "2126-12-10T09:00:00Z" })).await;
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let scheduled = site.send(json!({ "subject": "Later one", "send_at": tomorrow })).await;
     site.until(delayed, "SoftFail").await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
@@ -225,7 +229,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
             break;
         }
         assert!(begun.elapsed().as_secs() < 20, "it is tried again: {}", answer.text());
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        tokio::time::sleep(Duration::from_millis(25)).await;
     }
     browser.open(&format!("{list}?tab=scheduled")).await;
     browser.click("input[name=id]").await;
