@@ -68,7 +68,7 @@ pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, Ret
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
-pub use timeline::{MessageEvent, Timeline, TimelineItem};
+pub use timeline::{MessageEvent, Timeline, TimelineItem, refusal_rule};
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;

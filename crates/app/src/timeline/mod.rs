@@ -5,12 +5,14 @@ mod attempt;
 mod events;
 mod fact;
 mod locate;
+mod rule;
 
 use postroad_model::{EventId, MessageId, ServerId, Timestamp};
 use postroad_store::{Message, StoreError};
 use serde_json::{Value, json};
 
 pub use events::MessageEvent;
+pub use rule::refusal_rule;
 
 use crate::{App, LookupError};
 

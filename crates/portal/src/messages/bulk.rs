@@ -10,11 +10,10 @@ use postroad_model::MessageId;
 use postroad_store::JobState;
 
 use super::act::Act;
-use super::search::Tab;
+use super::search::Search;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::count;
 use crate::visit::Form;
@@ -73,12 +72,8 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
             Err(other) => return Err(other),
         }
     }
-    let tab = Tab::parse(form.fields.text("tab")).name();
     let done = if is_partial { "partly" } else { "changed" };
-    Ok(see_other(&format!(
-        "/servers/{server}/messages{}",
-        query(&[("tab", tab), ("q", form.fields.text("q")), ("done", done)])
-    )))
+    Ok(see_other(&format!("/servers/{server}/messages{}", Search::of(&form.fields).done(done))))
 }
 
 /// Progress of a job; the page reloads itself while it runs.

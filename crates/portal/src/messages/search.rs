@@ -59,19 +59,38 @@ impl Search {
         !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
     }
 
+    /// Whether messages are ticked, to be released, sent or cancelled together.
+    pub(super) fn is_ticked(&self) -> bool {
+        self.tab != Tab::All || self.is_delayed()
+    }
+
+    /// Whether it shows the messages that wait for their next attempt.
+    pub(super) fn is_delayed(&self) -> bool {
+        self.status == Status::SoftFail.as_str()
+    }
+
     /// Query string of its first page.
     pub(super) fn query(&self) -> String {
-        self.page("")
+        self.with("", "")
     }
 
     /// Query string of the page before a message.
     pub(super) fn page(&self, before: &str) -> String {
+        self.with("before", before)
+    }
+
+    /// Query string of its first page with the notice of what was done.
+    pub(super) fn done(&self, notice: &str) -> String {
+        self.with("done", notice)
+    }
+
+    fn with(&self, name: &str, value: &str) -> String {
         query(&[
             ("tab", self.tab.name()),
             ("q", &self.q),
             ("status", self.status),
             ("domain", &self.domain),
-            ("before", before),
+            (name, value),
         ])
     }
 

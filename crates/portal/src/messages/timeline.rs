@@ -1,6 +1,6 @@
 //! Timeline of a message as rows: what happened, why, and the SMTP conversation behind it.
 
-use postroad_app::TimelineItem;
+use postroad_app::{TimelineItem, refusal_rule};
 use serde_json::Value;
 
 use crate::shown::When;
@@ -15,8 +15,15 @@ pub(crate) struct TimelineRow {
     pub(crate) facts: Vec<(&'static str, String)>,
     /// Lines of the SMTP conversation.
     pub(crate) transcript: Vec<String>,
-    /// What to do about a refusal.
-    pub(crate) advice: Option<&'static str>,
+    /// Why a refusal was taken as it was, and what to do about it.
+    pub(crate) why: Option<Why>,
+}
+
+pub(crate) struct Why {
+    pub(crate) class: String,
+    /// Name of the rule that decided; unknown for refusals without a reply.
+    pub(crate) rule: Option<&'static str>,
+    pub(crate) remedy: &'static str,
 }
 
 pub(crate) fn rows(items: Vec<TimelineItem>) -> Vec<TimelineRow> {
@@ -35,7 +42,7 @@ fn row(item: TimelineItem) -> TimelineRow {
         title,
         facts: facts(data),
         transcript: lines(&data["transcript"]),
-        advice: class.filter(|_| is_refusal).and_then(advice),
+        why: class.filter(|_| is_refusal).and_then(|class| why(class, data["output"].as_str())),
         text: item.text,
     }
 }
@@ -99,8 +106,13 @@ fn lines(value: &Value) -> Vec<String> {
     lines.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
+fn why(class: &str, reply: Option<&str>) -> Option<Why> {
+    let rule = reply.and_then(|reply| refusal_rule(reply, class));
+    Some(Why { class: class.to_owned(), rule, remedy: remedy(class)? })
+}
+
 /// What a sender can do about a class of refusals.
-fn advice(class: &str) -> Option<&'static str> {
+fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {
             "The mailbox does not exist. Correct the address with the person; it is suppressed here meanwhile."

@@ -1,6 +1,10 @@
 //! The list of messages as a file, searches that are suggested and kept, and ways to look at one message.
 
-use postroad_testkit::{CatcherAnswer, WebhookCatcher};
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
 use crate::site::{Site, pictures, server_of};
@@ -199,4 +203,42 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
     let export = browser.attribute("a[href*='/export']", "href").await.unwrap();
     let csv = site.get(&export, &site.cookie().await).await.text();
     assert!(csv.contains("From the second") && !csv.contains("From the first"), "{csv}");
+}
+
+#[tokio::test]
+async fn delayed_and_scheduled_messages_are_sent_now_together() {
+    let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("451 4.3.0 try later")));
+    let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
+    let delayed = site.send(json!({ "subject": "Slow one" })).await;
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let scheduled = site.send(json!({ "subject": "Later one", "send_at": tomorrow })).await;
+    site.until(delayed, "SoftFail").await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/messages"));
+    browser.open(&format!("{list}?status=SoftFail")).await;
+    browser.click("input[name=id]").await;
+    browser.click("button[value=retry]").await;
+    browser.until_text("Done. The results are in the list.").await;
+    assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
+    let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));
+    let begun = std::time::Instant::now();
+    loop {
+        let answer = site.client.post_json("/api/v1/messages/deliveries", Some(&key), &wanted).await.unwrap();
+        if answer.json()["data"].as_array().unwrap().len() > 1 {
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "it is tried again: {}", answer.text());
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    browser.open(&format!("{list}?tab=scheduled")).await;
+    browser.click("input[name=id]").await;
+    browser.click("button[value=retry]").await;
+    browser.until_text("Done. The results are in the list.").await;
+    site.until(scheduled, "SoftFail").await;
+    // Why it is delayed, with the rule.
+    browser.open(&format!("{list}/{delayed}")).await;
+    browser.click(".timeline details summary").await;
+    browser.until_text("The reply was taken as").await;
+    assert!(browser.page_text().await.contains("by the rule"), "{}", browser.page_text().await);
 }
