@@ -37,7 +37,7 @@ async fn refusals_after_sending(world: &World, site: &SmtpPeer, round: usize) ->
 
 fn learned_about_the_site(world: &World) -> String {
     let stats = world.queue(&["stats"]);
-    let paths = stats["paths"].as_array().expect("paths in use");
+    let paths = stats["engine"]["paths"].as_array().expect("paths in use");
     let path = paths.iter().find(|path| path["site"].as_str().is_some_and(|site| site.contains("narrow")));
     path.and_then(|path| path["learned"].as_str()).unwrap_or_default().to_owned()
 }
