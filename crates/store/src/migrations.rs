@@ -59,7 +59,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     30 => "0030_users.sql",
     31 => "0031_account_ceilings.sql",
     32 => "0032_report_age.sql",
-    35 => "0035_domain_links_and_saved_searches.sql",
+    33 => "0033_domain_links_and_saved_searches.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

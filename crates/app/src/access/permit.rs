@@ -132,7 +132,8 @@ mod tests {
             (&["full"], |_| true),
             (&["read"], |op| op.effect() == Effect::Read),
             (&["servers", "domains:read"], |op| {
-                let read = ["domains/get", "domains/list", "domains/zone", "domains/reports"];
+                let read =
+                    ["domains/get", "domains/list", "domains/zone", "domains/reports", "domains/links"];
                 op.name().starts_with("servers/") || read.contains(&op.name())
             }),
             (&["credentials"], |op| op.name().starts_with("credentials/")),
