@@ -212,12 +212,6 @@ async fn markup_in_variables_is_escaped_wherever_they_are(world: World) {
     );
     assert_eq!(made["subject"], hostile);
     assert!(made["plain_body"].as_str().unwrap().starts_with(hostile), "a text has no markup: {made}");
-    for filter in ["safe", "tojson|safe"] {
-        let found =
-            done(&world, "validate", json!({"subject": "x", "html_body": format!("{{{{ v|{filter} }}}}")}))
-                .await;
-        assert_eq!(found["valid"], false, "{filter}: {found}");
-    }
     let sent = world.accepted_id(&by_template(json!({"alias": "t", "model": model}))).await;
     assert!(!world.expanded(sent).await["html_body"].as_str().unwrap().contains("<script"));
 }
