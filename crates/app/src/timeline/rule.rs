@@ -1,12 +1,16 @@
 //! The rule that decided what a refusal means.
 
-use postroad_mail::classify::{Reply, classify};
+use postroad_mail::ReplyPhase;
+use postroad_mail::classify::{Reply, classify, classify_in};
 
-/// Name of the rule for a reply such as `550 5.1.1 User unknown`. `None` unless it gives the class that was recorded: the
-/// rules may have changed since, or the command that was answered made the difference.
+/// Name of the rule for a reply such as `550 5.1.1 User unknown`. The command that was answered is not recorded, so it is the
+/// first rule that gives the class which was; `None` if the rules have changed since.
 pub fn refusal_rule(reply: &str, class: &str) -> Option<&'static str> {
-    let verdict = classify(&Reply::parse(reply).ok()?);
-    (verdict.class.as_str() == class).then_some(verdict.rule)
+    let reply = Reply::parse(reply).ok()?;
+    let phases = [ReplyPhase::Recipient, ReplyPhase::Data, ReplyPhase::MailFrom, ReplyPhase::Greeting];
+    let mut verdicts =
+        std::iter::once(classify(&reply)).chain(phases.map(|phase| classify_in(phase, &reply)));
+    verdicts.find(|verdict| verdict.class.as_str() == class).map(|verdict| verdict.rule)
 }
 
 #[cfg(test)]

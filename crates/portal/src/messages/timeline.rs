@@ -23,7 +23,7 @@ pub(crate) struct Why {
     pub(crate) class: String,
     /// Name of the rule that decided; unknown for refusals without a reply.
     pub(crate) rule: Option<&'static str>,
-    pub(crate) remedy: &'static str,
+    pub(crate) remedy: Option<&'static str>,
 }
 
 pub(crate) fn rows(items: Vec<TimelineItem>) -> Vec<TimelineRow> {
@@ -42,7 +42,7 @@ fn row(item: TimelineItem) -> TimelineRow {
         title,
         facts: facts(data),
         transcript: lines(&data["transcript"]),
-        why: class.filter(|_| is_refusal).and_then(|class| why(class, data["output"].as_str())),
+        why: class.filter(|_| is_refusal).map(|class| why(class, data["output"].as_str())),
         text: item.text,
     }
 }
@@ -106,9 +106,9 @@ fn lines(value: &Value) -> Vec<String> {
     lines.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-fn why(class: &str, reply: Option<&str>) -> Option<Why> {
+fn why(class: &str, reply: Option<&str>) -> Why {
     let rule = reply.and_then(|reply| refusal_rule(reply, class));
-    Some(Why { class: class.to_owned(), rule, remedy: remedy(class)? })
+    Why { class: class.to_owned(), rule, remedy: remedy(class) }
 }
 
 /// What a sender can do about a class of refusals.

@@ -207,7 +207,7 @@ async fn messages_are_filtered_by_the_domain_of_the_sender() {
 
 #[tokio::test]
 async fn delayed_and_scheduled_messages_are_sent_now_together() {
-    let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("451 4.3.0 try later")));
+    let peer = SmtpPeer::start(Script::new().on(Stage::RcptTo, Answer::reply("452 4.2.2 Mailbox full")));
     let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
     let delayed = site.send(json!({ "subject": "Slow one" })).await;
     let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
@@ -219,7 +219,8 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.open(&format!("{list}?status=SoftFail")).await;
     browser.click("input[name=id]").await;
     browser.click("button[value=retry]").await;
-    browser.until_text("Done. The results are in the list.").await;
+    // It may be on its way by itself at this moment.
+    browser.until_text("Done").await;
     assert!(browser.url().await.contains("status=SoftFail"), "the list stays as it was");
     let (key, wanted) = (site.ready("api_key"), json!({ "id": delayed }));
     let begun = std::time::Instant::now();
