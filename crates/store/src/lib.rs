@@ -87,9 +87,9 @@ pub use returns::{NewReturn, ReturnEffect, Taken};
 pub use search::{FilterTerm, IndexProgress, Matcher, Needle, SearchFilter, SearchItem, SearchPage};
 pub use setup::{
     Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyOwner, Ceiling,
-    CeilingOwner, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange,
-    CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server,
-    ServerChange, ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetCeilings, Updated,
+    Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange, CredentialFilter,
+    KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server, ServerChange,
+    ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetBy, SetCeilings, Updated,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{

@@ -59,6 +59,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     30 => "0030_users.sql",
     31 => "0031_account_ceilings.sql",
     32 => "0032_report_age.sql",
+    33 => "0036_owners_and_key_lists.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

@@ -62,7 +62,8 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
-    fn execute(&self, statements: &str) {
+    /// Runs statements.
+    pub fn execute(&self, statements: &str) {
         execute(&self.url, statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 }
