@@ -331,6 +331,10 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
             let message = format!("It was changed since: its version is {version}. Get it, and try again");
             ("VersionConflict", message.into())
         }
+        AccountRefusal::SetByOperator => (
+            "SuspendedByOperator",
+            "The operator of the service suspended it: only the operator changes that".into(),
+        ),
         AccountRefusal::PoolInUse => (
             "IpPoolInUse",
             "The pool is in use: remove its addresses and give its servers another pool first".into(),
@@ -497,6 +501,8 @@ pub(crate) enum ErrorCode {
     MessageNotQueued,
     MessageNotHeld,
     AccountLimitReached,
+    HourlyLimitReached,
+    DevelopmentServer,
     MessageInDelivery,
     MessageTextNeeded,
     RecipientSuppressed,
@@ -534,6 +540,7 @@ pub(crate) enum ErrorCode {
     ServerExists,
     IpPoolNotFound,
     IpPoolExists,
+    SuspendedByOperator,
     IpPoolInUse,
     IpAddressNotFound,
     IpAddressExists,
@@ -612,6 +619,7 @@ mod tests {
             Reason::Account(AccountRefusal::LastOwner),
             Reason::Account(AccountRefusal::OtherVersion(2)),
             Reason::Account(AccountRefusal::CredentialEnded),
+            Reason::Account(AccountRefusal::SetByOperator),
             Reason::Account(AccountRefusal::PoolInUse),
             Reason::Account(AccountRefusal::Exists(Thing::IpPool)),
             Reason::Account(AccountRefusal::Exists(Thing::IpAddress)),
@@ -625,6 +633,8 @@ mod tests {
             Reason::MessageUnchanged(ActionFailure::NotHeld),
             Reason::MessageUnchanged(ActionFailure::InDelivery),
             Reason::MessageUnchanged(ActionFailure::TextNeeded),
+            Reason::MessageUnchanged(ActionFailure::HourlyLimitReached { limit: 1 }),
+            Reason::MessageUnchanged(ActionFailure::DevelopmentOnly),
             Reason::MessageUnchanged(ActionFailure::AccountLimitReached {
                 limit: 1,
                 period: postroad_model::LimitPeriod::Hour,

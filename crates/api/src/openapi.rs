@@ -438,7 +438,6 @@ mod tests {
         assert_eq!(asked(account::get::read), documented("OwnAccountIn"));
         assert_eq!(asked(account::update::read), documented("UpdateOwnAccountIn"));
         assert_eq!(asked(account::audit::read), documented("AuditIn"));
-        assert_eq!(asked(account_keys::create::read), documented("CreateAccountKeyIn"));
         assert_eq!(asked(account_keys::list::read), documented("ListAccountKeysIn"));
         assert_eq!(asked(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
         assert_eq!(asked(users::list::read), documented("ListUsersIn"));

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_model::client_network;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
@@ -38,6 +39,7 @@ pub(crate) struct Penalty {
 impl BadKeys {
     /// Records a failure and returns its consequence.
     pub(crate) fn note(&self, address: IpAddr) -> Penalty {
+        let address = client_network(address);
         let now = Instant::now();
         let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {

@@ -52,13 +52,16 @@ impl App {
 
     /// Reads the stored bytes of a message: `record.send.size` bytes, and for an outgoing message the
     /// `Received` header that each delivery puts before them. The signature and the links of a tracked copy are
-    /// not included. `None` if retention has removed the body.
+    /// not included. `None` if retention has removed the body, and for the service's own mail: links to set a password are in it.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,
         record: &Message,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let send = &record.send;
+        if self.inner.store.find_own_server().await? == Some(caller.server_id) {
+            return Ok(None);
+        }
         let found = self.inner.store.find_body(caller.server_id, send.id, send.size).await?;
         if send.direction == Direction::Incoming {
             return Ok(found);

@@ -24,6 +24,7 @@ const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
 const DELETED_AT_ONCE: usize = 100;
+const CANCELLED_AT_ONCE: usize = 200;
 /// Steps of removing deleted servers and accounts in one round; each is one transaction.
 const PURGE_STEPS_MAX: usize = 20;
 
@@ -112,6 +113,7 @@ impl App {
         {}
         while self.inner.store.purge_creations(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.end_deleted_servers(DELETED_AT_ONCE).await? == DELETED_AT_ONCE as u64 {}
+        while self.inner.store.cancel_mail_of_ended_servers(CANCELLED_AT_ONCE).await? == CANCELLED_AT_ONCE {}
         while self.inner.store.purge_user_sessions(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         let over = self.window_start();
         while self.inner.store.purge_attempts(over, PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}

@@ -143,11 +143,9 @@ impl App {
         let read_at = Instant::now();
         let now = self.inner.clock.now();
         let is_good = |credential: &Credential| {
-            credential.scope == Scope::Address
-                && credential.revoked_at.is_none()
-                && credential.expires_at.is_none_or(|at| at > now)
+            credential.revoked_at.is_none() && credential.expires_at.is_none_or(|at| at > now)
         };
-        let credentials = self.inner.store.list_credentials(None).await?;
+        let credentials = self.inner.store.list_address_credentials().await?;
         let networks: Vec<BoundNetwork> = credentials
             .iter()
             .filter(|credential| is_good(credential))

@@ -1,5 +1,7 @@
 //! Check of account and server names.
 
+const OF_THE_SERVICE: &str = "postroad";
+
 /// Problem of a name; `None` if it is valid. The text follows "a name" or the field's name.
 pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     let name = name.trim();
@@ -14,9 +16,23 @@ pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     None
 }
 
+/// Likewise of an account. The service's own account has the name of the service, so that no customer's mail or invitation seems
+/// to be the service's.
+pub(crate) fn find_account_problem(name: &str) -> Option<&'static str> {
+    let is_reserved = name.trim().eq_ignore_ascii_case(OF_THE_SERVICE);
+    find_problem(name).or(is_reserved.then_some("should be another one: this one is the service's own"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_account_takes_the_name_of_the_service() {
+        assert!(find_account_problem(" Postroad ").is_some() && find_account_problem("7").is_some());
+        assert_eq!(find_account_problem("postroad shop"), None);
+        assert_eq!(find_problem("postroad"), None, "of a server");
+    }
 
     #[test]
     fn a_name_is_short_and_neither_a_path_nor_an_id() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
-use postroad_store::{AuditSubject, Gate, NewGate, Pool, QueueEntry, ServerQueue, Store, StoreError};
+use postroad_store::{AuditSubject, Gate, NewGate, Pool, QueueEntry, ServerQueue, SetBy, Store, StoreError};
 
 use crate::access::{Operation, Subject, permit};
-use crate::accounts::{AccountRefusal, Requester, page};
+use crate::accounts::{AccountRefusal, Requester, owner_of, page};
 use crate::{App, Caller};
 
 const REASON_BYTES_MAX: usize = 500;
@@ -61,7 +61,8 @@ impl App {
         Ok(gates)
     }
 
-    /// Stops or slows the sending of a server. Its keys go on working: messages are accepted and wait.
+    /// Stops or slows the sending of a server. Its keys go on working: messages are accepted and wait. An account does not
+    /// replace a gate of the operator.
     pub async fn suspend_queue_of(
         &self,
         by: &Requester,
@@ -73,11 +74,17 @@ impl App {
         self.set_gate(by, operation, GateScope::Server(id), given).await
     }
 
+    /// An account does not lift a gate of the operator.
     pub async fn resume_queue_of(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueResume;
         self.server_of(by, operation, id).await?;
-        self.gate_store(by, operation, GateScope::Server(id)).remove_gate(GateScope::Server(id)).await?;
-        Ok(())
+        let scope = GateScope::Server(id);
+        let store = self.gate_store(by, operation, scope.clone());
+        let is_open = match owner_of(by) {
+            SetBy::Operator => store.remove_gate(scope).await.map(|_| true)?,
+            SetBy::Account => store.remove_gate_of_account(scope).await?,
+        };
+        if is_open { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
     }
 
     /// All gates of the installation.
@@ -136,8 +143,8 @@ impl App {
         }
         let ends_at = given.time.map(|time| self.inner.clock.now().plus(time));
         let new = NewGate { scope: scope.clone(), action: given.action, reason, automatic: false, ends_at };
-        self.gate_store(by, operation, scope).set_gate(new).await?;
-        Ok(())
+        let is_set = self.gate_store(by, operation, scope).set_gate_by(owner_of(by), new).await?;
+        if is_set { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
     }
 
     fn gate_store(&self, by: &Requester, operation: Operation, scope: GateScope) -> Store {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
-use postroad_store::{AuditSubject, Ceiling, CeilingOwner, Server, ServerChange, ServerUpdate, StoreError};
+use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdate, SetBy, StoreError};
 
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
@@ -80,7 +80,7 @@ impl App {
 }
 
 /// Problem of a ceiling, with a pointer to its field.
-pub(crate) fn exceeded((ceiling, owner): (Ceiling, CeilingOwner)) -> FieldProblem {
+pub(crate) fn exceeded((ceiling, owner): (Ceiling, SetBy)) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
         Ceiling::SendRate(rate) => ("send_rate", format!("may be at most `{rate}`")),
@@ -89,8 +89,8 @@ pub(crate) fn exceeded((ceiling, owner): (Ceiling, CeilingOwner)) -> FieldProble
         Ceiling::MessagesDays(days) => ("retention/messages_days", format!("may be at most {days}")),
     };
     let owner = match owner {
-        CeilingOwner::Operator => "the operator of the service",
-        CeilingOwner::Account => "the account",
+        SetBy::Operator => "the operator of the service",
+        SetBy::Account => "the account",
     };
     FieldProblem::new(format!("/{field}"), format!("`{field}` {text}: {owner} set this ceiling"))
 }

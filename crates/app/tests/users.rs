@@ -338,6 +338,17 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
 
     assert!(matches!(app.propose_totp(&fixture_person(&fixture).await).await, Err(UserRefusal::TotpEnabled)));
     assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
+    // Guesses at an open browser count as well.
+    for _ in 0..9 {
+        assert!(matches!(app.disable_totp(&person, "000000").await, Err(UserRefusal::WrongCode)));
+    }
+    let guessed = app.disable_totp(&person, &recovery[1]).await;
+    assert!(matches!(guessed, Err(UserRefusal::TooManyAttempts { .. })), "{guessed:?}");
+    fixture.clock.advance(Duration::from_mins(16));
+    // Who knows the code is not kept out by signing in often.
+    for code in &recovery[2..8] {
+        step(code).await.unwrap();
+    }
     app.disable_totp(&person, &recovery[1]).await.unwrap();
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))));
     let kinds = ["users/create", "person/enable_totp", "person/disable_totp"];

@@ -1,4 +1,5 @@
-//! Benchmark of calls by account and server keys: the same calls with few and with many servers and keys, over HTTP.
+//! Benchmark of calls by account and server keys: the same calls to one account with few and with many servers and keys, over
+//! HTTP.
 
 use std::time::Instant;
 
@@ -13,7 +14,6 @@ use super::Bench;
 use super::report::Report;
 use super::systems::Kind;
 
-const ACCOUNTS: usize = 10;
 const KEYS_PER_SERVER: usize = 10;
 /// Calls that fill an installation at the same time.
 const FILLING: usize = 32;
@@ -23,14 +23,38 @@ const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
 const SERVER: &str = "X-Server-API-Key";
 
-/// A running installation with its accounts filled.
+/// Calls of an account that read, and what the most frequent calls of a server cost beside them.
+const CALLS: [&str; 15] = [
+    "servers/list",
+    "servers/get",
+    "credentials/list",
+    "credentials/list of a server",
+    "credentials/get",
+    "account/get",
+    "account/usage",
+    "account/audit",
+    "account_keys/list",
+    "users/list",
+    "users/invitations",
+    "domains/list",
+    "ip_pools/list",
+    "server/get",
+    "send/message",
+];
+
+/// A running installation with one account that has all servers.
 struct Filled {
     // Before the daemon's folder: it stops first.
     _daemon: Daemon,
     client: Client,
-    account_keys: Vec<String>,
-    /// Server, the place of its account, and its keys.
-    servers: Vec<(i64, usize, Vec<String>)>,
+    account_key: String,
+    servers: Vec<FilledServer>,
+}
+
+struct FilledServer {
+    id: i64,
+    /// Ids and keys.
+    credentials: Vec<(i64, String)>,
 }
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
@@ -65,15 +89,10 @@ async fn fill(
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &envs);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default().to_owned();
     let (client, operator) = (Client::new(&text("url")), text("operator_api_key"));
-    let (mut accounts, mut account_keys) = (Vec::new(), Vec::new());
-    for number in 0..ACCOUNTS {
-        let by = (OPERATOR, operator.as_str());
-        let account = call(&client, by, "accounts/create", &json!({"name": format!("a{number}")})).await?;
-        let key = json!({"account": account["id"], "name": "bench"});
-        let key = call(&client, by, "account_keys/create", &key).await?;
-        accounts.push(account["id"].clone());
-        account_keys.push(key["api_key"].as_str().context("a key")?.to_owned());
-    }
+    let by = (OPERATOR, operator.as_str());
+    let account = call(&client, by, "accounts/create", &json!({"name": "bench"})).await?["id"].clone();
+    let key = call(&client, by, "account_keys/create", &json!({"account": account, "name": "bench"})).await?;
+    let account_key = key["api_key"].as_str().context("a key")?.to_owned();
     let mut made = Vec::with_capacity(servers);
     let mut waiting = 0..servers;
     let mut tasks = tokio::task::JoinSet::new();
@@ -82,13 +101,13 @@ async fn fill(
             && let Some(number) = waiting.next()
         {
             let (client, operator) = (client.clone(), operator.clone());
-            let account = accounts[number % ACCOUNTS].clone();
+            let account = account.clone();
             tasks.spawn(async move { add_server(&client, &operator, &account, number).await });
         }
         let Some(server) = tasks.join_next().await else { break };
         made.push(server??);
     }
-    Ok(Filled { _daemon: daemon, client, account_keys, servers: made })
+    Ok(Filled { _daemon: daemon, client, account_key, servers: made })
 }
 
 async fn add_server(
@@ -96,38 +115,41 @@ async fn add_server(
     operator: &str,
     account: &Value,
     number: usize,
-) -> anyhow::Result<(i64, usize, Vec<String>)> {
+) -> anyhow::Result<FilledServer> {
     let by = (OPERATOR, operator);
     let new = json!({"account": account, "name": format!("s{number}")});
-    let server = call(client, by, "servers/create", &new).await?["id"].as_i64().context("an id")?;
-    let mut keys = Vec::with_capacity(KEYS_PER_SERVER);
+    let id = call(client, by, "servers/create", &new).await?["id"].as_i64().context("an id")?;
+    let mut credentials = Vec::with_capacity(KEYS_PER_SERVER);
     for _ in 0..KEYS_PER_SERVER {
-        let made =
-            call(client, by, "credentials/create", &json!({"server": server, "name": "bench"})).await?;
-        keys.push(made["api_key"].as_str().context("a key")?.to_owned());
+        let made = call(client, by, "credentials/create", &json!({"server": id, "name": "bench"})).await?;
+        let key = made["api_key"].as_str().context("a key")?.to_owned();
+        credentials.push((made["id"].as_i64().context("an id")?, key));
     }
-    Ok((server, number % ACCOUNTS, keys))
+    Ok(FilledServer { id, credentials })
 }
 
 /// Each call with the milliseconds it took, in order.
 async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
     let mut random = StdRng::seed_from_u64(1);
     let mut figures = Vec::new();
-    for name in ["servers/list", "servers/get", "credentials/list", "server/get", "send/message"] {
+    let by_account = (ACCOUNT, filled.account_key.as_str());
+    for name in CALLS {
         let mut milliseconds = Vec::with_capacity(ASKED);
         for _ in 0..ASKED {
-            let (server, account, keys) = &filled.servers[random.random_range(0..filled.servers.len())];
-            let by_account = (ACCOUNT, filled.account_keys[*account].as_str());
-            let by_server = (SERVER, keys[random.random_range(0..keys.len())].as_str());
+            let server = &filled.servers[random.random_range(0..filled.servers.len())];
+            let (credential, key) = &server.credentials[random.random_range(0..server.credentials.len())];
+            let by_server = (SERVER, key.as_str());
             let (by, body) = match name {
-                "servers/list" => (by_account, json!({})),
-                "servers/get" => (by_account, json!({ "id": server })),
-                "credentials/list" => (by_account, json!({ "server": server })),
+                "servers/get" => (by_account, json!({ "id": server.id })),
+                "credentials/get" => (by_account, json!({ "id": credential })),
+                "credentials/list of a server" => (by_account, json!({ "server": server.id })),
                 "server/get" => (by_server, json!({})),
-                _ => (by_server, mail()),
+                "send/message" => (by_server, mail()),
+                _ => (by_account, json!({})),
             };
+            let path = name.split(' ').next().unwrap_or(name);
             let begun = Instant::now();
-            call(&filled.client, by, name, &body).await?;
+            call(&filled.client, by, path, &body).await?;
             milliseconds.push(begun.elapsed().as_secs_f64() * 1e3);
         }
         milliseconds.sort_by(f64::total_cmp);

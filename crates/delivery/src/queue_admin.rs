@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{GateAction, GateScope, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{
-    Cancelled, Gate, NewDelivery, NewGate, Pool, QueueEntry, QueueFilter, QueueStats, Retried, Store,
-    StoreError,
+    Cancelled, Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
 };
 
 use crate::engine::{EngineShared, read_setup};
@@ -169,24 +168,6 @@ impl QueueAdmin {
 
     pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled, StoreError> {
         self.store.cancel(server_id, id).await
-    }
-
-    pub async fn close_gate(
-        &self,
-        scope: GateScope,
-        action: GateAction,
-        reason: String,
-        ends_at: Option<Timestamp>,
-    ) -> Result<(), StoreError> {
-        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await?;
-        self.refresh().await
-    }
-
-    /// Lifts what an operator or Postroad itself closed; whether there was something.
-    pub async fn open_gate(&self, scope: GateScope) -> Result<bool, StoreError> {
-        let was_closed = self.store.remove_gate(scope).await?;
-        self.refresh().await?;
-        Ok(was_closed)
     }
 
     /// Has the engine follow a change of the set-up at once, instead of within seconds.

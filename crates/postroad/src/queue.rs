@@ -5,7 +5,7 @@ use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_delivery::queue_admin::Waiting;
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
-use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
+use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried};
 use serde_json::{Value, json};
 
 use crate::cli::QueueCommand;
@@ -41,14 +41,18 @@ pub(crate) async fn execute(
                 None => GateAction::Suspend,
             };
             let ends_at = for_.map(|duration| now.plus(duration));
-            queue_admin.close_gate(scope.clone(), action, reason.clone(), ends_at).await?;
+            let new = NewGate { scope: scope.clone(), action, reason, automatic: false, ends_at };
+            app.suspend_scope(new).await?;
+            queue_admin.refresh().await?;
             let gates = queue_admin.gates().await?;
             let made = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);
             made.map(shown_gate).context("the gate was lifted at once by somebody else")
         }
         QueueCommand::Resume { scope } => {
             let parsed = parse_scope(app, &scope).await?;
-            if !queue_admin.open_gate(parsed).await? {
+            let was_closed = app.resume_scope(parsed).await?;
+            queue_admin.refresh().await?;
+            if !was_closed {
                 bail!("nothing is suspended or slowed at `{scope}`; `postroad queue stats` shows what is");
             }
             Ok(json!({ "resumed": scope }))
@@ -118,6 +122,10 @@ async fn retry(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value>
                 "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
                  remove the suppression first"
             ),
+            Some(Retried::OverHourlyLimit { limit }) => {
+                format!("held: the server's limit of {limit} messages an hour is reached")
+            }
+            Some(Retried::DevelopmentOnly) => "held: its server is a development server".to_owned(),
             Some(Retried::OverAccountLimit { limit, period }) => {
                 format!("held: the account's limit of {limit} messages {} is reached", period.with_article())
             }

@@ -27,7 +27,7 @@ pub struct DeliverySetup {
 pub struct ServerDelivery {
     pub id: ServerId,
     pub name: String,
-    /// Its own or its account's.
+    /// Its own or its account's; deleted ones send nothing either.
     pub suspended_reason: Option<String>,
     pub pool_id: Option<PoolId>,
     pub send_rate: Option<SendRate>,
@@ -58,7 +58,10 @@ pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup,
 async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> {
     let rows = sql
         .query(
-            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate, a.id, a.send_rate
+            "SELECT s.id, s.name,
+                    coalesce(s.suspended_reason, a.suspended_reason,
+                             CASE WHEN s.delete_at IS NOT NULL OR a.delete_at IS NOT NULL THEN 'deleted' END),
+                    s.pool_id, s.send_rate, a.id, a.send_rate
              FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id",
             &[],
         )

@@ -3,6 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateAction, GateScope, Timestamp};
 
+use crate::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -34,13 +35,24 @@ pub struct Gate {
 impl Store {
     /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {
+        self.set_gate_by(SetBy::Operator, new).await.map(drop)
+    }
+
+    /// `false` if nothing was changed: an account does not replace a gate of the operator.
+    pub async fn set_gate_by(&self, by: SetBy, new: NewGate) -> Result<bool> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set(sql, new, now))).await
+        self.change(move |sql| Box::pin(set(sql, by, new, now))).await
     }
 
     /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
     pub async fn remove_gate(&self, scope: GateScope) -> Result<bool> {
         self.change(move |sql| Box::pin(remove(sql, scope))).await
+    }
+
+    /// Removes the account's own gate on a scope. `false` if a gate of somebody else is left.
+    pub async fn remove_gate_of_account(&self, scope: GateScope) -> Result<bool> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(remove_of_account(sql, scope, now))).await
     }
 
     /// Lists gates that have not ended.
@@ -56,18 +68,20 @@ impl Store {
     }
 }
 
-async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(), StoreError> {
+async fn set(sql: &Sql<'_>, by: SetBy, new: NewGate, now: Timestamp) -> Result<bool, StoreError> {
     let (action, per_minute) = match new.action {
         GateAction::Suspend => (SUSPEND, None),
         GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
     };
-    sql.execute(
-        "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    let set = sql
+        .execute(
+            "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at, set_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (scope_kind, scope_key, automatic) DO UPDATE
              SET action = excluded.action, per_minute = excluded.per_minute, reason = excluded.reason,
-                 created_at = excluded.created_at, ends_at = excluded.ends_at",
-        &[
+                 created_at = excluded.created_at, ends_at = excluded.ends_at, set_by = excluded.set_by
+             WHERE excluded.set_by IS NULL OR gates.set_by IS NOT NULL OR gates.ends_at <= $7",
+            &[
             new.scope.kind().into(),
             new.scope.key().into(),
             new.automatic.into(),
@@ -76,10 +90,22 @@ async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(), StoreErr
             new.reason.into(),
             now.into(),
             new.ends_at.into(),
+            by.stored().into(),
         ],
     )
     .await?;
-    Ok(())
+    Ok(set > 0)
+}
+
+/// Removes the account's own gate on a scope. `false` if a gate of somebody else is left.
+async fn remove_of_account(sql: &Sql<'_>, scope: GateScope, now: Timestamp) -> Result<bool, StoreError> {
+    let key = [scope.kind().into(), scope.key().into()];
+    let own = "DELETE FROM gates WHERE scope_kind = $1 AND scope_key = $2 AND set_by IS NOT NULL";
+    sql.execute(own, &key).await?;
+    let [kind, key] = key;
+    let left = "SELECT scope_key FROM gates
+                WHERE scope_kind = $1 AND scope_key = $2 AND (ends_at IS NULL OR ends_at > $3) LIMIT 1";
+    Ok(sql.query_opt(left, &[kind, key, now.into()]).await?.is_none())
 }
 
 /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.

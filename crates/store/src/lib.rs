@@ -89,9 +89,9 @@ pub use search::{
 };
 pub use setup::{
     Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyOwner, Ceiling,
-    CeilingOwner, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange,
-    CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server,
-    ServerChange, ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetCeilings, Updated,
+    Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange, CredentialFilter,
+    KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server, ServerChange,
+    ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetBy, SetCeilings, Updated,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{

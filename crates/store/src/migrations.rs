@@ -60,6 +60,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     31 => "0031_account_ceilings.sql",
     32 => "0032_report_age.sql",
     33 => "0033_domain_links_and_saved_searches.sql",
+    34 => "0034_owners_and_key_lists.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.

@@ -1,6 +1,5 @@
 //! JSON form of an account's API key.
 
-use postroad_app::accounts::CreatedAccountKey;
 use postroad_model::Timestamp;
 use postroad_store::AccountKey;
 use serde::Serialize;
@@ -28,8 +27,8 @@ pub(crate) struct AccountKeyOut {
 pub(crate) struct NewAccountKeyOut {
     #[serde(flatten)]
     key: AccountKeyOut,
-    /// For the header X-Account-API-Key.
-    api_key: String,
+    /// For the header X-Account-API-Key; null if an earlier call with the same idempotency key made it.
+    api_key: Option<String>,
 }
 
 impl From<AccountKey> for AccountKeyOut {
@@ -50,8 +49,8 @@ impl From<AccountKey> for AccountKeyOut {
     }
 }
 
-impl From<CreatedAccountKey> for NewAccountKeyOut {
-    fn from(created: CreatedAccountKey) -> Self {
-        Self { api_key: created.api_key, key: created.key.into() }
+impl From<(Option<String>, AccountKey)> for NewAccountKeyOut {
+    fn from((api_key, key): (Option<String>, AccountKey)) -> Self {
+        Self { api_key, key: key.into() }
     }
 }

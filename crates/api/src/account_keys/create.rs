@@ -1,16 +1,18 @@
 //! account_keys/create: a new API key of the account.
 
-use postroad_app::accounts::AccountKeyRequest;
+use postroad_app::accounts::{AccountKeyRequest, CreationKey};
 use postroad_model::{AccountId, AccountScope};
 use postroad_request_shapes::request_shape;
 
 use super::account_key_out::NewAccountKeyOut;
-use crate::account_params::{read_account, read_networks, read_required_text, read_time};
+use crate::account_params::{
+    created, read_account, read_creation_key, read_networks, read_required_text, read_time,
+};
 use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
-use crate::json;
+use crate::{idempotency, json};
 
 /// More than there are.
 const SCOPES_MAX: usize = 30;
@@ -22,16 +24,20 @@ pub(crate) struct CreateAccountKeyIn {
     name: String,
     /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Not more than the asking key has.
     scopes: Option<Vec<String>>,
-    /// Addresses and networks it may be used from; all if left out.
+    /// Addresses and networks it may be used from; those of the asking key if left out.
     allow: Option<Vec<String>>,
+    /// Not later than that of the asking key.
     expires_at: Option<String>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// Create an account key
 ///
-/// The key is shown in this answer only.
+/// The key is shown in this answer only: with an idempotency key that was used before, the answer has the key that the first call
+/// made, without its text.
 #[utoipa::path(
     post,
     path = "/api/v1/account_keys/create",
@@ -42,18 +48,20 @@ pub(crate) struct CreateAccountKeyIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, given) = read(&call.text, &mut findings)?;
+    let (account, given, key) = read(&call, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let made = call.app.create_account_key(&call.caller, account, given).await.map_err(Failure::from);
-    Success::with_warnings(made.map(NewAccountKeyOut::from), warnings)
+    let made = call.app.create_account_key_once(&call.caller, account, given, key.as_ref()).await?;
+    Ok(created(made, NewAccountKeyOut::from, warnings))
 }
 
 /// Parses the request; `CreateAccountKeyIn` documents its fields.
-pub(crate) fn read(
-    text: &[u8],
+fn read(
+    call: &AccountCall,
     findings: &mut Findings,
-) -> Result<(Option<AccountId>, AccountKeyRequest), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+) -> Result<(Option<AccountId>, AccountKeyRequest, Option<CreationKey>), Failure> {
+    let object = json::parse_object(&call.text)?;
+    let fingerprint = idempotency::fingerprint(&call.headers, "account_keys/create", false, &object);
+    let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let mut scopes = Vec::new();
     for (pointer, entry) in fields.array("scopes", SCOPES_MAX, findings).unwrap_or_default() {
@@ -66,6 +74,7 @@ pub(crate) fn read(
     let allow = read_networks(&mut fields, findings).unwrap_or_default();
     let expires_at = read_time(&mut fields, "expires_at", findings);
     let account = read_account(&mut fields, findings);
+    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok((account, AccountKeyRequest { name, scopes, allow, expires_at }))
+    Ok((account, AccountKeyRequest { name, scopes, allow, expires_at }, key))
 }

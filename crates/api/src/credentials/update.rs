@@ -1,16 +1,20 @@
 //! credentials/update: change a credential.
 
 use postroad_app::accounts::CredentialChangeRequest;
-use postroad_model::{Change, CredentialId};
+use postroad_model::{Change, CredentialId, Timestamp};
 use postroad_request_shapes::request_shape;
 
 use super::credential_out::CredentialOut;
-use crate::account_params::{read_integer, read_networks, read_required_id, read_time};
+use crate::account_params::{read_integer, read_networks, read_required_id};
 use crate::endpoint::AccountCall;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
+
+const EXPIRES_AT: &str = "expires_at";
+/// `null` means absent, so this word takes the end away.
+const NO_END: &str = "none";
 
 /// Settings to change; omitted ones stay as they are.
 #[request_shape]
@@ -24,6 +28,7 @@ pub(crate) struct UpdateCredentialIn {
     allow: Option<Vec<String>>,
     /// Everything sent with it is held.
     hold: Option<bool>,
+    /// `none` for no end.
     expires_at: Option<String>,
 }
 
@@ -58,8 +63,21 @@ pub(crate) fn read(
         name: fields.text("name", findings).map(Into::into),
         allow: read_networks(&mut fields, findings),
         hold: fields.flag("hold", findings),
-        expires_at: read_time(&mut fields, "expires_at", findings).map_or(Change::Keep, Change::Set),
+        expires_at: read_expiry(&mut fields, findings),
     };
     fields.finish(findings);
     Ok((id, given))
+}
+
+fn read_expiry(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<Timestamp> {
+    let Some(text) = fields.text(EXPIRES_AT, findings) else { return Change::Keep };
+    if text == NO_END {
+        return Change::Clear;
+    }
+    let moment = Timestamp::parse_rfc3339(&text);
+    if moment.is_none() {
+        let message = "`expires_at` should be a time such as 2026-11-15T12:00:00Z (RFC 3339), or `none`";
+        findings.problem(fields.pointer(EXPIRES_AT), message);
+    }
+    moment.map_or(Change::Keep, Change::Set)
 }

@@ -35,7 +35,8 @@ pub(crate) struct DayOut {
 
 /// List what an address sent
 ///
-/// By day and group of receivers, the newest 2,000 entries.
+/// By day and group of receivers, the newest 2,000 entries. Of a pool that is not the account's own there are none: the mail of
+/// others leaves from it as well.
 #[utoipa::path(
     post,
     path = "/api/v1/ip_pools/history",

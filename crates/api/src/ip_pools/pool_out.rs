@@ -37,9 +37,10 @@ pub(crate) struct AddressOut {
     warm_up_day: Option<u32>,
     warm_up_started_at: Option<String>,
     warm_up_paused_reason: Option<String>,
-    sent_today: u64,
-    bounced_today: u64,
-    complained_today: u64,
+    /// Null of a pool that is not the account's own, like the next two: the mail of others leaves from it as well.
+    sent_today: Option<u64>,
+    bounced_today: Option<u64>,
+    complained_today: Option<u64>,
 }
 
 impl From<PoolView> for PoolOut {
@@ -56,7 +57,8 @@ impl From<PoolView> for PoolOut {
 
 impl From<AddressView> for AddressOut {
     fn from(view: AddressView) -> Self {
-        let AddressView { source, warm_up, warm_up_day } = view;
+        let AddressView { source, warm_up, warm_up_day, shows_counts } = view;
+        let shown = |count: u64| shows_counts.then_some(count);
         Self {
             address: source.address.to_string(),
             helo: source.helo.into(),
@@ -65,9 +67,9 @@ impl From<AddressView> for AddressOut {
             warm_up_day,
             warm_up_started_at: source.warmup_started_at.map(Timestamp::to_rfc3339),
             warm_up_paused_reason: source.warmup_paused_reason,
-            sent_today: source.sent_today,
-            bounced_today: source.bounced_today,
-            complained_today: source.complained_today,
+            sent_today: shown(source.sent_today),
+            bounced_today: shown(source.bounced_today),
+            complained_today: shown(source.complained_today),
         }
     }
 }

@@ -96,11 +96,10 @@ pub(super) async fn change_wanted(
     wanted: Wanted,
     warnings: Vec<String>,
 ) -> Result<Success<ChangedMessagesOut>, Failure> {
-    let server_id = call.caller.server_id;
     match wanted {
         Wanted::One(id) => {
             let changed = match id.possible() {
-                Ok(id) => call.app.change_message(server_id, action, id).await.map(|()| id),
+                Ok(id) => call.app.change_message(&call.caller, action, id).await.map(|()| id),
                 Err(_) => Err(ActionFailure::NotFound),
             };
             let one = changed.map(|id| ChangedMessagesOut::results(vec![(id, Ok(()))]));
@@ -108,11 +107,12 @@ pub(super) async fn change_wanted(
         }
         Wanted::Many(ids) => {
             let memory = call.reserve_answer(ids.len() * RESULT_BYTES).await?.into();
-            let data = ChangedMessagesOut::results(call.app.change_messages(server_id, action, ids).await?);
+            let data =
+                ChangedMessagesOut::results(call.app.change_messages(&call.caller, action, ids).await?);
             Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
         }
         Wanted::Query { query, dry_run } => {
-            let started = call.app.start_job(server_id, action, &query, dry_run).await;
+            let started = call.app.start_job(&call.caller, action, &query, dry_run).await;
             Success::with_warnings(job(started), warnings)
         }
     }

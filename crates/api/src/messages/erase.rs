@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Fa
     let warnings = findings.into_warnings()?;
     match wanted {
         WantedErasure::Address { address, dry_run } => {
-            let started = call.app.start_erasure(call.caller.server_id, &address, dry_run).await;
+            let started = call.app.start_erasure(&call.caller, &address, dry_run).await;
             Success::with_warnings(actions::job(started), warnings)
         }
         WantedErasure::Messages(wanted) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::AccountId;
-use postroad_store::{Account, AccountCeilingsChange, AccountFilter, AuditSubject, Updated};
+use postroad_store::{Account, AccountCeilingsChange, AccountFilter, AuditSubject, StoreError, Updated};
 
 use super::ceilings::AccountCeilingsRequest;
 use super::recording::{Created, CreationKey};
@@ -38,13 +38,20 @@ impl App {
             let value = self.customer(by, operation, AccountId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        if let Some(problem) = names::find_problem(name) {
+        if let Some(problem) = names::find_account_problem(name) {
             return Err(AccountRefusal::problem("name", problem));
         }
         let name = name.trim().to_owned();
         let subject = AuditSubject::NewAccount(name.clone());
-        let key = key.map(|key| (postroad_store::INSTALLATION, key));
-        let created = self.recording_creation(by, operation, subject, key).create_account(name).await;
+        let owned = key.map(|key| (postroad_store::INSTALLATION, key));
+        let created = self.recording_creation(by, operation, subject, owned).create_account(name).await;
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(id) = self.find_created(None, key).await?
+        {
+            let value = self.customer(by, operation, AccountId(id)).await?;
+            return Ok(Created { value, is_replay: true });
+        }
         Ok(Created { value: created.map_err(AccountRefusal::store(Thing::Account))?, is_replay: false })
     }
 
@@ -87,7 +94,7 @@ impl App {
         name: Option<&str>,
         ceilings: AccountCeilingsChange,
     ) -> Result<Account, AccountRefusal> {
-        if let Some(problem) = name.and_then(names::find_problem) {
+        if let Some(problem) = name.and_then(names::find_account_problem) {
             return Err(AccountRefusal::problem("name", problem));
         }
         let name = name.map(|name| name.trim().to_owned());

@@ -5,6 +5,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
 use postroad_store::{AccountKey, AccountKeyOwner, AuditSubject, NewAccountKey};
 
+use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, Requester, Thing, page};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit};
@@ -45,7 +46,42 @@ impl App {
         given: AccountKeyRequest,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
         let account_id = self.account_of(by, Operation::AccountKeysCreate, account).await?;
-        self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), given).await
+        self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), given, None).await
+    }
+
+    /// Likewise with an idempotency key; without the clear text if an earlier call made it.
+    pub async fn create_account_key_once(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        given: AccountKeyRequest,
+        creation: Option<&CreationKey>,
+    ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
+        let operation = Operation::AccountKeysCreate;
+        let account_id = self.account_of(by, operation, account).await?;
+        if let Some(made) = self.account_key_made_before(account_id, creation).await? {
+            return Ok(made);
+        }
+        match self.create_key_of(by, operation, Some(account_id), given, creation).await {
+            Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
+            // The first call with the same key may have been at it at the same moment.
+            Err(refusal @ AccountRefusal::Exists(_)) => {
+                self.account_key_made_before(account_id, creation).await?.ok_or(refusal)
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    async fn account_key_made_before(
+        &self,
+        account_id: AccountId,
+        creation: Option<&CreationKey>,
+    ) -> Result<Option<Created<(Option<String>, AccountKey)>>, AccountRefusal> {
+        let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
+        let found = self.inner.store.find_account_key_by_id(AccountKeyId(id)).await?;
+        let found = found.filter(|key| key.account_id == Some(account_id));
+        let key = found.ok_or(AccountRefusal::NotFound(Thing::AccountKey))?;
+        Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
     /// A key that does everything an account key does, for all accounts, and creates accounts.
@@ -56,7 +92,7 @@ impl App {
     ) -> Result<CreatedAccountKey, AccountRefusal> {
         permit(&by.actor, Operation::OperatorKeysCreate, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
-        self.create_key_of(by, Operation::OperatorKeysCreate, None, given).await
+        self.create_key_of(by, Operation::OperatorKeysCreate, None, given, None).await
     }
 
     /// In the order of their ids, and whether there are more.
@@ -108,6 +144,7 @@ impl App {
         operation: Operation,
         account_id: Option<AccountId>,
         mut given: AccountKeyRequest,
+        creation: Option<&CreationKey>,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
         if given.scopes.is_empty() {
             given.scopes.push(AccountScope::Full);
@@ -115,6 +152,7 @@ impl App {
         given.scopes.sort_unstable();
         given.scopes.dedup();
         self.check_key(by, &given)?;
+        self.bind_to_asking_key(by, &mut given).await?;
         let api_key = new_key();
         let key_hash = hash(&api_key);
         let new = NewAccountKey {
@@ -125,7 +163,8 @@ impl App {
             allow: given.allow,
             expires_at: given.expires_at,
         };
-        let store = self.recording(by, operation, AuditSubject::NewAccountKey(key_hash));
+        let subject = AuditSubject::NewAccountKey(key_hash);
+        let store = self.recording_creation(by, operation, subject, account_id.zip(creation));
         let created = store.create_account_key(new).await;
         Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(Thing::Account))? })
     }
@@ -150,6 +189,29 @@ impl App {
         } else {
             Err(AccountRefusal::problem("scopes", "should be among the scopes of the key that asks"))
         }
+    }
+
+    /// A key that works from some networks only, or for some time, makes no key that works elsewhere or longer.
+    async fn bind_to_asking_key(
+        &self,
+        by: &Requester,
+        given: &mut AccountKeyRequest,
+    ) -> Result<(), AccountRefusal> {
+        let (Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. }) = &by.actor else { return Ok(()) };
+        let asking = self.inner.store.find_account_key_by_id(*id).await?;
+        let asking = asking.ok_or(AccountRefusal::NotFound(Thing::AccountKey))?;
+        if let Some(end) = asking.expires_at {
+            given.expires_at = Some(given.expires_at.map_or(end, |at| at.min(end)));
+        }
+        let is_within = |network: &IpNet| asking.allow.iter().any(|own| own.contains(network));
+        if asking.allow.is_empty() || (!given.allow.is_empty() && given.allow.iter().all(is_within)) {
+            return Ok(());
+        }
+        if given.allow.is_empty() {
+            given.allow = asking.allow;
+            return Ok(());
+        }
+        Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
     }
 
     async fn list_keys_of(

@@ -22,6 +22,7 @@ pub use customers::CustomerUpdateRequest;
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
 pub use recording::{Created, CreationKey};
 pub use refusal::{AccountRefusal, Thing};
+pub(crate) use servers::owner_of;
 pub use servers::{NewServerRequest, ServerUpdateRequest};
 
 use crate::App;

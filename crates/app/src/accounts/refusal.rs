@@ -73,6 +73,9 @@ pub enum AccountRefusal {
         "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
     )]
     LastOwner,
+    /// An account does not lift or replace it.
+    #[error("the operator of the service suspended it: only the operator changes that")]
+    SetByOperator,
     #[error(transparent)]
     Store(StoreError),
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CountedThing, ServerId, ServerMode};
 use postroad_store::{
-    AuditSubject, CeilingOwner, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, StoreError,
+    AuditSubject, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, SetBy, StoreError,
 };
 
 use super::recording::{Created, CreationKey};
@@ -61,7 +61,8 @@ impl App {
         let subject = AuditSubject::NewServer(account_id, name.clone());
         let store =
             self.recording_creation(by, operation, subject, given.key.as_ref().map(|key| (account_id, key)));
-        let created = store.create_server(NewServer { account_id, name, mode: given.mode }).await;
+        let new = NewServer { account_id, name, mode: given.mode };
+        let created = store.create_server_by(owner_of(by), new).await;
         // The first call with the same key may have been at it at the same moment.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
@@ -101,8 +102,7 @@ impl App {
         let operation = Operation::ServersUpdate;
         self.server_of(by, operation, id).await?;
         let change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
-        let owner = if by.actor.is_operator() { CeilingOwner::Operator } else { CeilingOwner::Account };
-        let ceilings = (owner, self.check_ceilings(given.ceilings)?);
+        let ceilings = (owner_of(by), self.check_ceilings(given.ceilings)?);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
         self.forget_setup();
@@ -115,7 +115,7 @@ impl App {
         }
     }
 
-    /// Suspends with a reason, or resumes.
+    /// Suspends with a reason, or resumes. An account does not touch a suspension by the operator.
     pub async fn suspend_server_of(
         &self,
         by: &Requester,
@@ -127,8 +127,12 @@ impl App {
         if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
             return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
         }
-        self.recording(by, operation, AuditSubject::Server(id)).set_server_suspended(id, reason).await?;
+        let store = self.recording(by, operation, AuditSubject::Server(id));
+        let is_done = store.set_server_suspended_by(owner_of(by), id, reason).await;
         self.forget_setup();
+        if !is_done.map_err(AccountRefusal::store(Thing::Server))? {
+            return Err(AccountRefusal::SetByOperator);
+        }
         self.server_of(by, operation, id).await
     }
 
@@ -194,4 +198,9 @@ impl App {
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Server))?;
         found.ok_or(AccountRefusal::NotFound(Thing::Server))
     }
+}
+
+/// Whose word it is that the requester gives.
+pub(crate) fn owner_of(by: &Requester) -> SetBy {
+    if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

@@ -1,7 +1,7 @@
 //! Admin commands for API keys of accounts and of the operator, and for the audit log.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountKeyId, Timestamp};
+use postroad_model::{AccountId, AccountKeyId, Timestamp};
 use postroad_store::{AccountKey, AuditEntry, AuditFilter, INSTALLATION};
 use serde_json::{Value, json};
 
@@ -84,17 +84,39 @@ impl App {
         Ok(json!({ "entries": entries.iter().map(entry).collect::<Vec<_>>(), "next": next }))
     }
 
-    /// Fails if the log of any account is not whole.
-    pub async fn check_audit(&self) -> Result<Value, AdminError> {
+    /// Fails if the log of any account is not whole, or lacks an entry whose `ACCOUNT:SEQ:HASH` is expected.
+    pub async fn check_audit(&self, expected: &[String]) -> Result<Value, AdminError> {
         let verdicts = self.verify_audit(&Requester::command_line()).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
-            return Err(AdminError::refused(format!(
-                "the audit log of account {account} was changed: its entry {seq} is missing or altered"
-            )));
+            return Err(altered(account, seq));
+        }
+        for head in expected.iter().flat_map(|heads| heads.split_whitespace()) {
+            let (account, seq, hash) = parse_head(head)?;
+            if seq > 0 && self.inner.store.find_audit_hash(account, seq).await?.as_deref() != Some(hash) {
+                return Err(altered(account, seq));
+            }
         }
         let entries: i64 = verdicts.iter().map(|verdict| verdict.good).sum();
-        Ok(json!({ "accounts": verdicts.len(), "entries": entries, "whole": true }))
+        let heads: Vec<String> =
+            verdicts.iter().map(|v| format!("{}:{}:{}", v.account_id, v.good, v.hash)).collect();
+        Ok(json!({ "accounts": verdicts.len(), "entries": entries, "whole": true, "heads": heads }))
     }
+}
+
+fn altered(account: AccountId, seq: i64) -> AdminError {
+    AdminError::refused(format!(
+        "the audit log of account {account} was changed: its entry {seq} is missing or altered"
+    ))
+}
+
+/// `ACCOUNT:SEQ:HASH`, as `check_audit` shows it.
+fn parse_head(text: &str) -> Result<(AccountId, i64, &str), AdminError> {
+    let wrong =
+        || AdminError::refused(format!("`{text}` should be ACCOUNT:SEQ:HASH, as this command prints it"));
+    let mut parts = text.splitn(3, ':');
+    let mut number = || parts.next().and_then(|part| part.parse::<i64>().ok()).ok_or_else(wrong);
+    let (account, seq) = (AccountId(number()?), number()?);
+    Ok((account, seq, parts.next().ok_or_else(wrong)?))
 }
 
 impl From<AccountRefusal> for AdminError {

@@ -5,7 +5,7 @@ use postroad_model::Timestamp;
 use postroad_store::{Account, AuditSubject, StoreError};
 use serde_json::{Value, json};
 
-use super::{AdminError, check_name, taken};
+use super::{AdminError, check_account_name, taken};
 use crate::App;
 use crate::access::Operation;
 use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
@@ -13,7 +13,7 @@ use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
 #[boxed_futures]
 impl App {
     pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
-        let name = check_name(&name)?;
+        let name = check_account_name(&name)?;
         let what = format!("the account `{name}`");
         let store = self.by_operator(Operation::AccountsCreate, AuditSubject::NewAccount(name.clone()));
         let account = store.create_account(name).await.map_err(taken(what))?;

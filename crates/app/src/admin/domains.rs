@@ -82,7 +82,7 @@ impl App {
         period: ReportPeriod,
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        Ok(json!(self.sum_reports(domain.name, period).await?))
+        Ok(json!(self.sum_reports(domain, period).await?))
     }
 
     pub async fn rename_installation(&self, host: &str) -> Result<Value, AdminError> {

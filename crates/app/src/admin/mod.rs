@@ -5,6 +5,7 @@ mod account_keys;
 mod accounts;
 mod ceilings;
 mod domains;
+mod gates;
 mod keys;
 mod pools;
 mod servers;
@@ -117,7 +118,15 @@ impl Drop for OperatorChange<'_> {
 
 /// Checks and trims the name.
 fn check_name(name: &str) -> Result<String, AdminError> {
-    match names::find_problem(name) {
+    checked(name, names::find_problem(name))
+}
+
+fn check_account_name(name: &str) -> Result<String, AdminError> {
+    checked(name, names::find_account_problem(name))
+}
+
+fn checked(name: &str, problem: Option<&str>) -> Result<String, AdminError> {
+    match problem {
         None => Ok(name.trim().to_owned()),
         Some(problem) => Err(AdminError::refused(format!("a name {problem}"))),
     }

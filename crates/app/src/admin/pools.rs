@@ -162,7 +162,7 @@ fn shown_pool(view: &PoolView) -> Value {
     let addresses: Vec<Value> = view
         .addresses
         .iter()
-        .map(|AddressView { source, warm_up, warm_up_day }| {
+        .map(|AddressView { source, warm_up, warm_up_day, .. }| {
             json!({
                 "address": source.address,
                 "helo": source.helo,

@@ -11,8 +11,8 @@ use super::check::{ExpectedRecords, Purpose, check};
 use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
-use crate::accounts::{Created, CreationKey, Requester};
-use crate::{App, FieldProblem};
+use crate::accounts::{AccountRefusal, Created, CreationKey, Requester};
+use crate::{App, FieldProblem, Refusal};
 
 /// For the look at what the domain has already; without an answer the records are shown as for a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ impl App {
         // Before anything that takes long.
         let limits = &self.inner.domain_limits;
         let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
-        if let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await? {
+        if let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await? {
             return Ok(made);
         }
         if owned.has_name {
@@ -48,7 +48,7 @@ impl App {
         let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
         // The first call with the same key may have been at it at the same moment.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await?
+            && let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await?
         {
             return Ok(made);
         }
@@ -60,14 +60,19 @@ impl App {
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
+    /// Keys are known by account; one that a domain of another owner was made with, such as a sister server, is a used one.
     async fn domain_made_before(
         &self,
+        owner: DomainOwner,
         account_id: AccountId,
         creation: Option<&CreationKey>,
     ) -> Result<Option<Created<DomainView>>, DomainRefusal> {
         let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
         let domain =
             self.inner.store.find_domain_by_id(DomainId(id)).await?.ok_or(DomainRefusal::NotFound)?;
+        if domain.owner() != owner {
+            return Err(AccountRefusal::Refused(Refusal::IdempotencyConflict).into());
+        }
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 

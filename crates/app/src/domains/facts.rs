@@ -6,11 +6,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
-use postroad_store::{DomainOwner, SendersOf, Source, StoreError};
+use postroad_store::{AuditSubject, DomainOwner, SendersOf, Source, StoreError};
 use tokio::time::{Instant, timeout};
 
 use super::check::{SendingAddress, Service, ServiceConfig};
 use crate::App;
+use crate::access::Operation;
+use crate::accounts::Requester;
 
 /// DNS answers about this installation are cached for this long.
 const KEPT: Duration = Duration::from_secs(30);
@@ -137,8 +139,11 @@ impl App {
     }
 
     /// Changes the host name that customers' records lead to.
+    /// By the operator.
     pub(crate) async fn set_installation_host(&self, host: &DomainName) -> Result<(), StoreError> {
-        self.inner.store.set_setting(INSTALLATION_HOST, Some(host.to_string())).await
+        let subject = AuditSubject::Setting(INSTALLATION_HOST);
+        let store = self.recording(&Requester::command_line(), Operation::InstallationSetHost, subject);
+        store.set_setting(INSTALLATION_HOST, Some(host.to_string())).await
     }
 }
 

@@ -121,7 +121,7 @@ impl App {
         if !domain.is_verified() {
             return Err(DomainRefusal::NotVerified);
         }
-        Ok(self.sum_reports(domain.name, period).await?)
+        Ok(self.sum_reports(domain, period).await?)
     }
 
     /// Another's server or account is refused like one that does not exist.

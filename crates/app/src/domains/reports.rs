@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
-use postroad_store::{DomainReport, ReportKind, StoreError};
+use postroad_store::{Domain, DomainReport, ReportKind, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::App;
@@ -101,18 +101,21 @@ struct TlsDetails {
 
 #[boxed_futures]
 impl App {
+    /// Of those that came since the domain was added.
     pub(crate) async fn sum_reports(
         &self,
-        name: DomainName,
+        domain: Domain,
         period: ReportPeriod,
     ) -> Result<DomainReports, StoreError> {
         let to = period.to.unwrap_or_else(|| self.inner.clock.now());
         let from = period.from.unwrap_or_else(|| to.minus(PERIOD_DEFAULT));
+        let Domain { name, created_at, .. } = domain;
         let mut sums = Sums::default();
         let mut after = None;
         loop {
+            let store = &self.inner.store;
             let page =
-                self.inner.store.list_domain_reports_between(name.clone(), (from, to), after, PAGE).await?;
+                store.list_domain_reports_between(name.clone(), created_at, (from, to), after, PAGE).await?;
             let is_last = page.len() < PAGE;
             for report in &page {
                 sums.add(report);

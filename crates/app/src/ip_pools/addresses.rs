@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, PoolId};
-use postroad_store::{AuditSubject, NewSource, Source, SourceChange, SourceDay};
+use postroad_store::{AuditSubject, NewSource, Pool, Source, SourceChange, SourceDay};
 
-use super::view::PoolView;
+use super::view::{PoolView, shows_counts};
 use crate::access::{Operation, Subject, permit, permit_any};
 use crate::accounts::{AccountRefusal, Requester, Thing};
 use crate::{App, FieldProblem, Refusal};
@@ -84,7 +84,7 @@ impl App {
         given: AddressChange,
     ) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsUpdateAddress;
-        let source = self.pool_address(by, operation, address).await?;
+        let (source, _) = self.pool_address(by, operation, address).await?;
         let (helo, weight) = check(given.helo.as_deref(), given.weight)?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
         let changed = store.update_source(source.id, SourceChange { helo, weight }).await;
@@ -99,7 +99,7 @@ impl App {
         address: IpAddr,
     ) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsRemoveAddress;
-        let source = self.pool_address(by, operation, address).await?;
+        let (source, _) = self.pool_address(by, operation, address).await?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
         store.remove_source(source.id).await.map_err(AccountRefusal::store(Thing::IpAddress))?;
         self.forget_setup();
@@ -113,7 +113,7 @@ impl App {
         change: WarmUpChange,
     ) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsWarmUp;
-        let source = self.pool_address(by, operation, address).await?;
+        let (source, _) = self.pool_address(by, operation, address).await?;
         if change == WarmUpChange::Pause && source.warmup_started_at.is_none() {
             return Err(AccountRefusal::problem("action", "`pause` is for an address that is warming up"));
         }
@@ -129,34 +129,38 @@ impl App {
         self.find_ip_pool(by, operation, source.pool_id).await
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes.
+    /// Messages that an address sent per day and receiver group, with their outcomes. Nothing of a pool that an account shares
+    /// with others.
     pub async fn pool_address_history(
         &self,
         by: &Requester,
         address: IpAddr,
     ) -> Result<Vec<SourceDay>, AccountRefusal> {
-        let source = self.pool_address(by, Operation::IpPoolsHistory, address).await?;
+        let (source, pool) = self.pool_address(by, Operation::IpPoolsHistory, address).await?;
+        if !shows_counts(&pool, &by.actor) {
+            return Ok(Vec::new());
+        }
         Ok(self.inner.store.source_days(source.id).await?)
     }
 
-    /// An address of a pool that the actor may do `operation` to.
+    /// An address of a pool that the actor may do `operation` to, and the pool.
     async fn pool_address(
         &self,
         by: &Requester,
         operation: Operation,
         address: IpAddr,
-    ) -> Result<Source, AccountRefusal> {
+    ) -> Result<(Source, Pool), AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
-        let setup = self.inner.store.delivery_setup().await?;
-        let address = address.to_canonical();
-        let source = setup.sources.into_iter().find(|source| source.address == address);
+        let (store, address) = (&self.inner.store, address.to_canonical());
+        let source = store.list_sources().await?.into_iter().find(|source| source.address == address);
         let pool_id = source.as_ref().map(|source| source.pool_id);
-        let subject = match setup.pools.iter().find(|pool| Some(pool.id) == pool_id) {
+        let pool = store.list_pools().await?.into_iter().find(|pool| Some(pool.id) == pool_id);
+        let subject = match &pool {
             Some(pool) => self.pool_subject(by, operation, pool).await?,
             None => Subject::Absent,
         };
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpAddress))?;
-        source.ok_or(AccountRefusal::NotFound(Thing::IpAddress))
+        source.zip(pool).ok_or(AccountRefusal::NotFound(Thing::IpAddress))
     }
 }
 

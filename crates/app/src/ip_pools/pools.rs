@@ -74,16 +74,17 @@ impl App {
     ) -> Result<(Vec<PoolView>, bool), AccountRefusal> {
         let account = self.listed_account(by, Operation::IpPoolsList, account).await?;
         let used = self.pools_used_by(account).await?;
-        let setup = self.inner.store.delivery_setup().await?;
+        let store = &self.inner.store;
+        let (pools, sources) = (store.list_pools().await?, store.list_sources().await?);
         let is_listed = |pool: &Pool| {
             account.is_none_or(|account| is_visible(pool, account, &used))
                 && after.is_none_or(|after| pool.id > after)
         };
-        let mut pools: Vec<Pool> = setup.pools.into_iter().filter(is_listed).take(limit + 1).collect();
+        let mut pools: Vec<Pool> = pools.into_iter().filter(is_listed).take(limit + 1).collect();
         let has_more = pools.len() > limit;
         pools.truncate(limit);
         let (days, now) = (self.inner.warm_up_days, self.inner.clock.now());
-        let view = |pool| PoolView::of(pool, &setup.sources, days, now);
+        let view = |pool| PoolView::of(pool, &sources, &by.actor, days, now);
         Ok((pools.into_iter().map(view).collect(), has_more))
     }
 
@@ -95,15 +96,16 @@ impl App {
         id: PoolId,
     ) -> Result<PoolView, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
-        let setup = self.inner.store.delivery_setup().await?;
-        let pool = setup.pools.into_iter().find(|pool| pool.id == id);
+        let store = &self.inner.store;
+        let pool = store.list_pools().await?.into_iter().find(|pool| pool.id == id);
         let subject = match &pool {
             Some(pool) => self.pool_subject(by, operation, pool).await?,
             None => Subject::Absent,
         };
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpPool))?;
         let pool = pool.ok_or(AccountRefusal::NotFound(Thing::IpPool))?;
-        Ok(PoolView::of(pool, &setup.sources, self.inner.warm_up_days, self.inner.clock.now()))
+        let sources = store.list_sources().await?;
+        Ok(PoolView::of(pool, &sources, &by.actor, self.inner.warm_up_days, self.inner.clock.now()))
     }
 
     /// Only one without addresses that no server sends from.

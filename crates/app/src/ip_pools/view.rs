@@ -3,6 +3,8 @@
 use postroad_model::Timestamp;
 use postroad_store::{Pool, Source};
 
+use crate::access::Actor;
+
 #[derive(Debug, Clone)]
 pub struct PoolView {
     pub pool: Pool,
@@ -15,6 +17,8 @@ pub struct AddressView {
     pub warm_up: WarmUpState,
     /// Day of the warm-up plan, from 1; `None` for a warm address.
     pub warm_up_day: Option<u32>,
+    /// Whether the numbers of messages may be shown: those of a pool of many accounts are nobody's but the operator's.
+    pub shows_counts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +42,24 @@ impl WarmUpState {
     }
 }
 
+/// Whether the actor may see how much mail leaves from a pool.
+pub(super) fn shows_counts(pool: &Pool, actor: &Actor) -> bool {
+    actor.is_operator() || (pool.account_id.is_some() && pool.account_id == actor.account_id())
+}
+
 impl PoolView {
     /// `plan_days`: length of the warm-up plan.
-    pub(super) fn of(pool: Pool, sources: &[Source], plan_days: u32, now: Timestamp) -> Self {
+    pub(super) fn of(pool: Pool, sources: &[Source], actor: &Actor, plan_days: u32, now: Timestamp) -> Self {
+        let shows_counts = shows_counts(&pool, actor);
         let addresses = sources.iter().filter(|source| source.pool_id == pool.id);
-        let addresses = addresses.map(|source| AddressView::of(source.clone(), plan_days, now)).collect();
+        let view = |source: &Source| AddressView::of(source.clone(), shows_counts, plan_days, now);
+        let addresses = addresses.map(view).collect();
         Self { pool, addresses }
     }
 }
 
 impl AddressView {
-    fn of(source: Source, plan_days: u32, now: Timestamp) -> Self {
+    fn of(source: Source, shows_counts: bool, plan_days: u32, now: Timestamp) -> Self {
         let day = source.warmup_day(now);
         let warm_up = match (day, &source.warmup_paused_reason) {
             (None, _) => WarmUpState::None,
@@ -57,6 +68,6 @@ impl AddressView {
             (Some(_), None) => WarmUpState::Running,
         };
         let warm_up_day = day.filter(|_| warm_up != WarmUpState::Done).map(|day| day.saturating_add(1));
-        Self { source, warm_up, warm_up_day }
+        Self { source, warm_up, warm_up_day, shows_counts }
     }
 }

@@ -3,9 +3,10 @@
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use postroad_model::{LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Cancelled, Erased, JobKind, Retried, StoreError, WaitingFor};
+use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, StoreError, WaitingFor};
 
-use crate::App;
+use crate::access::Operation;
+use crate::{App, Caller};
 
 /// Messages of one call that are changed at the same time: the store writes them together.
 const AT_ONCE: usize = 32;
@@ -32,6 +33,15 @@ impl MessageAction {
         }
     }
 
+    const fn operation(self) -> Operation {
+        match self {
+            Self::Retry => Operation::MessagesRetry,
+            Self::Release => Operation::MessagesRelease,
+            Self::CancelHold => Operation::MessagesCancelHold,
+            Self::Erase => Operation::MessagesErase,
+        }
+    }
+
     /// Statuses of messages that it can be done to.
     pub(super) const fn statuses(self) -> &'static [Status] {
         match self {
@@ -53,6 +63,12 @@ pub enum ActionFailure {
     NotHeld,
     #[error("The recipient is suppressed ({reason} since {since}): remove the suppression first", since = since.to_rfc3339())]
     Suppressed { reason: SuppressionReason, since: Timestamp },
+    #[error("The server's limit of {limit} messages an hour is reached: release it in the next hour")]
+    HourlyLimitReached { limit: u32 },
+    #[error(
+        "The operator or the account made this a development server, which sends nothing: ask them to make it live"
+    )]
+    DevelopmentOnly,
     #[error("The account's limit of {limit} messages {} is reached: release it when the limit has room again", period.with_article())]
     AccountLimitReached { limit: u32, period: LimitPeriod },
     #[error("The message is being handed over at this moment")]
@@ -73,6 +89,8 @@ impl ActionFailure {
             Self::NotQueued => "MessageNotQueued",
             Self::NotHeld => "MessageNotHeld",
             Self::Suppressed { .. } => "RecipientSuppressed",
+            Self::HourlyLimitReached { .. } => "HourlyLimitReached",
+            Self::DevelopmentOnly => "DevelopmentServer",
             Self::AccountLimitReached { .. } => "AccountLimitReached",
             Self::InDelivery => "MessageInDelivery",
             Self::TextNeeded => "MessageTextNeeded",
@@ -91,12 +109,38 @@ impl App {
     /// Changes some messages, whatever becomes of the others; results in their order. Fails only if the store does.
     pub async fn change_messages(
         &self,
+        caller: &Caller,
+        action: MessageAction,
+        ids: Vec<MessageId>,
+    ) -> Result<Vec<(MessageId, Result<(), ActionFailure>)>, StoreError> {
+        self.change_all(&self.recording_action(caller, action), caller.server_id, action, ids).await
+    }
+
+    pub async fn change_message(
+        &self,
+        caller: &Caller,
+        action: MessageAction,
+        id: MessageId,
+    ) -> Result<(), ActionFailure> {
+        self.change_one(&self.recording_action(caller, action), caller.server_id, action, id).await
+    }
+
+    /// The store, with an entry in the audit log for each message that is erased and each job that begins.
+    pub(super) fn recording_action(&self, caller: &Caller, action: MessageAction) -> Store {
+        let subject = AuditSubject::Messages(caller.server_id);
+        self.recording(&caller.requester(), action.operation(), subject)
+    }
+
+    pub(super) async fn change_all(
+        &self,
+        store: &Store,
         server_id: ServerId,
         action: MessageAction,
         ids: Vec<MessageId>,
     ) -> Result<Vec<(MessageId, Result<(), ActionFailure>)>, StoreError> {
-        let changes =
-            ids.into_iter().map(|id| async move { (id, self.change_message(server_id, action, id).await) });
+        let changes = ids
+            .into_iter()
+            .map(|id| async move { (id, self.change_one(store, server_id, action, id).await) });
         let changed: Vec<_> = stream::iter(changes).buffered(AT_ONCE).collect().await;
         let mut results = Vec::with_capacity(changed.len());
         for (id, result) in changed {
@@ -108,13 +152,13 @@ impl App {
         Ok(results)
     }
 
-    pub async fn change_message(
+    async fn change_one(
         &self,
+        store: &Store,
         server_id: ServerId,
         action: MessageAction,
         id: MessageId,
     ) -> Result<(), ActionFailure> {
-        let store = &self.inner.store;
         let failure = match action {
             MessageAction::Retry | MessageAction::Release => {
                 let only = match action {
@@ -124,6 +168,8 @@ impl App {
                 match store.retry_if(server_id, id, only).await? {
                     Retried::Now | Retried::Released => return Ok(()),
                     Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
+                    Retried::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },
+                    Retried::DevelopmentOnly => ActionFailure::DevelopmentOnly,
                     Retried::OverAccountLimit { limit, period } => {
                         ActionFailure::AccountLimitReached { limit, period }
                     }

@@ -9,7 +9,7 @@ use postroad_store::{JobKind, JobState, MessageJob, NewJob, SearchFilter, StoreE
 use super::MessageAction;
 use super::erase::query_of;
 use crate::search::parse_query;
-use crate::{App, FieldProblem};
+use crate::{App, Caller, FieldProblem};
 
 /// Time that counting the messages may take.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -43,28 +43,30 @@ impl App {
     /// Erases all messages to an address, and the address itself.
     pub async fn start_erasure(
         &self,
-        server_id: ServerId,
+        caller: &Caller,
         address: &EmailAddress,
         dry_run: bool,
     ) -> Result<StartedJob, JobRefusal> {
-        self.start_job(server_id, MessageAction::Erase, &query_of(address), dry_run).await
+        self.start_job(caller, MessageAction::Erase, &query_of(address), dry_run).await
     }
 
     /// Counts the messages that a query finds and the action can be done to, and starts the job.
     pub async fn start_job(
         &self,
-        server_id: ServerId,
+        caller: &Caller,
         action: MessageAction,
         query: &str,
         dry_run: bool,
     ) -> Result<StartedJob, JobRefusal> {
+        let server_id = caller.server_id;
         let filter = job_filter(action, query).map_err(JobRefusal::Query)?;
         let (matched, is_complete) = self.count_messages(server_id, filter).await?;
         if dry_run {
             return Ok(StartedJob { id: None, matched, is_complete });
         }
         let new = NewJob { server_id, kind: action.job_kind(), request: query.to_owned(), total: matched };
-        let job = self.inner.store.create_job(new, RUNNING_MAX).await?.ok_or(JobRefusal::TooMany)?;
+        let store = self.recording_action(caller, action);
+        let job = store.create_job(new, RUNNING_MAX).await?.ok_or(JobRefusal::TooMany)?;
         self.inner.job_created.notify_one();
         Ok(StartedJob { id: Some(job.id), matched, is_complete })
     }

@@ -205,7 +205,7 @@ impl App {
         let ids: Vec<MessageId> = page.items.iter().filter(is_meant).map(|item| item.id).collect();
         let done = ids.len() as u64;
         let mut problems = Vec::new();
-        for (id, result) in self.change_messages(job.server_id, action, ids).await? {
+        for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
             if let Err(failure) = result {
                 let code = failure.code().unwrap_or_default().to_owned();
                 problems.push(JobProblem { id: id.0, code, message: failure.to_string() });

@@ -7,17 +7,12 @@
 use std::collections::BTreeMap;
 
 use postroad_mail::{RawProblem, is_delivered_to, prepare_raw};
-use postroad_model::{Direction, EmailAddress, Protocol, SendId, ServerId, ServerMode};
-use postroad_store::{InitialState, NewSend, NewServer, SendInfo, SendOptions, StoreError, StoredBody};
+use postroad_model::{Direction, EmailAddress, Protocol, SendId};
+use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
 use super::accept::recipients;
 use super::built::{built_refusal, built_subject};
 use crate::{App, FieldProblem, Refusal};
-
-/// Setting that names the server.
-const SERVER: &str = "operator_server";
-const ACCOUNT_NAME: &str = "postroad";
-const SERVER_NAME: &str = "operator";
 
 /// One message from outside, and where it goes.
 #[derive(Debug)]
@@ -73,7 +68,7 @@ impl App {
     pub(crate) async fn send_forward(&self, prepared: PreparedForward) -> Result<(), Refusal> {
         let PreparedForward { forward, message_id, subject, size, body } = prepared;
         let inner = &self.inner;
-        let server_id = self.operator_server().await?;
+        let server_id = inner.store.find_or_create_own_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let info = SendInfo {
             server_id,
@@ -112,45 +107,5 @@ impl App {
         inner.store.accept(send).await?;
         tracing::info!(server.id = %server_id, "mail forwarded to the operator");
         Ok(())
-    }
-
-    /// The installation's own server; created with the first message.
-    pub(super) async fn operator_server(&self) -> Result<ServerId, Refusal> {
-        let store = &self.inner.store;
-        if let Some(id) = store.find_setting(SERVER).await?.and_then(|id| id.parse().ok())
-            && store.find_server(ServerId(id)).await?.is_some()
-        {
-            return Ok(ServerId(id));
-        }
-        // Another node may be doing the same.
-        let id = match self.create_operator_server().await {
-            Err(StoreError::Conflict) => self.find_operator_server().await?.ok_or(StoreError::Conflict)?,
-            created => created?,
-        };
-        store.set_setting(SERVER, Some(id.0.to_string())).await?;
-        Ok(id)
-    }
-
-    async fn find_operator_server(&self) -> Result<Option<ServerId>, StoreError> {
-        let servers = self.inner.store.list_servers().await?;
-        let is_it = |server: &&postroad_store::Server| {
-            server.account_name == ACCOUNT_NAME && server.name == SERVER_NAME
-        };
-        Ok(servers.iter().find(is_it).map(|server| server.id))
-    }
-
-    async fn create_operator_server(&self) -> Result<ServerId, StoreError> {
-        if let Some(id) = self.find_operator_server().await? {
-            return Ok(id);
-        }
-        let store = &self.inner.store;
-        let accounts = store.list_accounts().await?;
-        let account = match accounts.into_iter().find(|account| account.name == ACCOUNT_NAME) {
-            Some(account) => account,
-            None => store.create_account(ACCOUNT_NAME.to_owned()).await?,
-        };
-        let name = SERVER_NAME.to_owned();
-        let new = NewServer { account_id: account.id, name, mode: ServerMode::Live };
-        Ok(store.create_server(new).await?.id)
     }
 }

@@ -31,11 +31,11 @@ impl App {
 
     async fn read_pools(&self, server_id: ServerId) -> Result<Arc<[UsablePool]>, StoreError> {
         let read_at = Instant::now();
-        let setup = self.inner.store.delivery_setup().await?;
-        let own =
-            setup.servers.iter().find(|server| server.id == server_id).and_then(|server| server.pool_id);
-        let usable: Arc<[UsablePool]> = setup
-            .pools
+        let store = &self.inner.store;
+        let own = store.find_server(server_id).await?.and_then(|server| server.pool_id);
+        let usable: Arc<[UsablePool]> = store
+            .list_pools()
+            .await?
             .into_iter()
             .filter(|pool| pool.shared || own == Some(pool.id))
             .map(|pool| UsablePool { name: pool.name, id: pool.id })

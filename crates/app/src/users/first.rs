@@ -45,7 +45,7 @@ impl App {
         visitor: &Visitor,
     ) -> Result<NewSession, UserRefusal> {
         self.check_set_up_link(token).await?;
-        if let Some(problem) = names::find_problem(account_name) {
+        if let Some(problem) = names::find_account_problem(account_name) {
             return Err(AccountRefusal::problem("account", problem).into());
         }
         let email = read_email(email)?;

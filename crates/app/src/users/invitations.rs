@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, InvitationId, UserRole};
+use postroad_model::{AccountId, AccountScope, InvitationId, UserRole};
 use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
 
 use super::visitor::Visitor;
@@ -143,15 +143,33 @@ impl App {
     }
 }
 
-/// Nobody gives more than they have: only owners, keys and the operator make owners, only the operator makes operators.
+/// Nobody gives more than they have: only owners and the operator make owners, only the operator makes operators.
 pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
-    if operator && !by.actor.is_operator() {
+    if operator && !gives_operator(&by.actor) {
         return Err(AccountRefusal::problem("operator", "is set by the operator"));
     }
-    match &by.actor {
-        Actor::User { role: own, operator: false, .. } if !own.covers(role) => {
-            Err(AccountRefusal::problem("role", "should not be higher than your own"))
-        }
-        _ => Ok(()),
+    if rank(&by.actor).covers(role) {
+        Ok(())
+    } else {
+        Err(AccountRefusal::problem("role", "should not be higher than that of the one who asks"))
     }
+}
+
+/// The highest role that the actor gives and takes. Admins make keys, so a key is no more than an admin; one with less than all
+/// scopes is no more than a member.
+pub(super) fn rank(actor: &Actor) -> UserRole {
+    let is_full = |scopes: &[AccountScope]| scopes.contains(&AccountScope::Full);
+    match actor {
+        Actor::CommandLine => UserRole::Owner,
+        Actor::OperatorKey { scopes, .. } if is_full(scopes) => UserRole::Owner,
+        Actor::AccountKey { scopes, .. } if is_full(scopes) => UserRole::Admin,
+        Actor::OperatorKey { .. } | Actor::AccountKey { .. } => UserRole::Member,
+        Actor::User { role, .. } => *role,
+        Actor::ServerKey { .. } => UserRole::ReadOnly,
+    }
+}
+
+/// Whether the actor makes others operators, and ends that.
+pub(super) fn gives_operator(actor: &Actor) -> bool {
+    actor.is_operator() && rank(actor) == UserRole::Owner
 }

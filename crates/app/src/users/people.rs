@@ -5,7 +5,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, UserId, UserRole, UserSessionId};
 use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserSession};
 
-use super::invitations::{PEOPLE_MAX, check_role};
+use super::invitations::{PEOPLE_MAX, check_role, gives_operator, rank};
 use super::{UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
@@ -61,7 +61,7 @@ impl App {
         let operation = Operation::UsersUpdate;
         let user = self.user_below(by, operation, id).await?;
         check_role(by, given.role.unwrap_or(user.role), given.operator.unwrap_or(false))?;
-        if given.operator.is_some() && !by.actor.is_operator() {
+        if given.operator.is_some() && !gives_operator(&by.actor) {
             return Err(AccountRefusal::problem("operator", "is set by the operator"));
         }
         let name = given.name.as_deref().map(read_name).transpose()?;
@@ -135,8 +135,9 @@ impl App {
 
     /// A link by which the person sets a password; the operator passes it on.
     pub async fn reset_link_of(&self, by: &Requester, id: UserId) -> Result<String, UserRefusal> {
-        let user = self.user_of(by, Operation::UsersResetPassword, id).await?;
-        self.new_reset_link(&user).await
+        let operation = Operation::UsersResetPassword;
+        let user = self.user_of(by, operation, id).await?;
+        self.new_reset_link(&self.recording(by, operation, AuditSubject::User(id)), &user).await
     }
 
     /// For a person who lost the authenticator app and the recovery codes.
@@ -162,7 +163,7 @@ impl App {
         found.ok_or(AccountRefusal::NotFound(Thing::User))
     }
 
-    /// A person whom the actor may change: admins change no owners, and only the operator changes operators.
+    /// A person whom the actor may change: nobody changes people of a higher role, and only the operator changes operators.
     async fn user_below(
         &self,
         by: &Requester,
@@ -171,11 +172,8 @@ impl App {
     ) -> Result<User, AccountRefusal> {
         let user = self.user_of(by, operation, id).await?;
         let is_self = matches!(by.actor, Actor::User { id: own, .. } if own == id);
-        let is_above = match by.actor {
-            Actor::User { role, operator: false, .. } => !role.covers(user.role),
-            _ => false,
-        };
-        if (is_above || (user.operator && !by.actor.is_operator())) && !is_self {
+        let is_above = !rank(&by.actor).covers(user.role);
+        if (is_above || (user.operator && !gives_operator(&by.actor))) && !is_self {
             return Err(AccountRefusal::problem("id", "is a person with more rights than the one who asks"));
         }
         Ok(user)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::EmailAddress;
-use postroad_store::{AuditSubject, StoreError, User, UserTokenKind};
+use postroad_store::{AuditSubject, Store, StoreError, User, UserTokenKind};
 
 use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email};
@@ -69,7 +69,7 @@ impl App {
         if user.suspended_reason.is_some() {
             return Ok(());
         }
-        let link = self.new_reset_link(&user).await?;
+        let link = self.new_reset_link(&self.inner.store, &user).await?;
         let text = format!(
             "Somebody asked to set a new password for {email}.\n\n\
              To set it, open this link within an hour:\n\n{link}\n\n\
@@ -78,9 +78,10 @@ impl App {
         Ok(self.send_notice(email, "Set a new password", &text).await?)
     }
 
-    pub(super) async fn new_reset_link(&self, user: &User) -> Result<String, UserRefusal> {
+    pub(super) async fn new_reset_link(&self, store: &Store, user: &User) -> Result<String, UserRefusal> {
         let token = new_key();
-        self.keep_token(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME).await?;
+        let new = self.token_to_keep(UserTokenKind::PasswordReset, Some(user), &token, LINK_TIME);
+        store.create_user_token(new).await?;
         Ok(self.reset_link(&token))
     }
 }

@@ -62,14 +62,17 @@ impl App {
         Ok(codes)
     }
 
-    /// Needs a code: whoever finds an open browser cannot switch it off.
+    /// Needs a code: whoever finds an open browser cannot switch it off, nor guess the code.
     pub async fn disable_totp(&self, person: &SignedIn, code: &str) -> Result<(), UserRefusal> {
         let by = own_requester(person, Operation::PersonDisableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
         if user.totp_seed.is_none() {
             return Err(UserRefusal::TotpDisabled);
         }
+        let address = person.address().unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+        let attempt = self.count_sign_in(&user.email, Some(user.id), address).await?;
         self.take_code(&user, code).await?;
+        self.forgive_sign_in(attempt).await?;
         let store = self.recording(&by, Operation::PersonDisableTotp, AuditSubject::User(user.id));
         Ok(store.disable_totp(user.id).await?)
     }

@@ -68,6 +68,8 @@ impl App {
         let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
         self.take_code(&user, code).await?;
         self.take_token(UserTokenKind::SecondFactor, token).await?;
+        // The password was an attempt as well.
+        self.forgive_sign_in(attempt.clone()).await?;
         self.forgive_sign_in(attempt).await?;
         self.begin_session(user, visitor).await
     }
@@ -85,9 +87,19 @@ impl App {
         token: &str,
         lasts: std::time::Duration,
     ) -> Result<(), UserRefusal> {
-        let expires_at = self.inner.clock.now().plus(lasts);
-        let new = UserToken { token_hash: hash(token), kind, user_id: user.map(|user| user.id), expires_at };
+        let new = self.token_to_keep(kind, user, token, lasts);
         Ok(self.inner.store.create_user_token(new).await?)
+    }
+
+    pub(super) fn token_to_keep(
+        &self,
+        kind: UserTokenKind,
+        user: Option<&User>,
+        token: &str,
+        lasts: std::time::Duration,
+    ) -> UserToken {
+        let expires_at = self.inner.clock.now().plus(lasts);
+        UserToken { token_hash: hash(token), kind, user_id: user.map(|user| user.id), expires_at }
     }
 
     pub(super) async fn user_of_token(&self, kind: UserTokenKind, token: &str) -> Result<User, UserRefusal> {

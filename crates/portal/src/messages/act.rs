@@ -57,7 +57,7 @@ impl Act {
     pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
             Self::Message(action) => {
-                app.change_message(caller.server_id, action, id).await.map_err(|failure| match failure {
+                app.change_message(caller, action, id).await.map_err(|failure| match failure {
                     ActionFailure::NotFound => Problem::NotFound,
                     ActionFailure::Store(error) => error.into(),
                     other => Problem::Invalid(format!("{other}.")),

@@ -47,7 +47,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         let Act::Message(action) = act else {
             return Err(Problem::Invalid("Tick the messages to cancel.".to_owned()));
         };
-        let started = app.start_job(caller.server_id, action, form.fields.text("q"), false).await;
+        let started = app.start_job(&caller, action, form.fields.text("q"), false).await;
         let started = started.map_err(|refusal| match refusal {
             JobRefusal::Query(problem) => Problem::Invalid(problem.message),
             JobRefusal::TooMany => {

@@ -81,13 +81,14 @@ pub(super) fn address_row(view: &AddressView) -> AddressRow {
         WarmUpState::Running => ("Warming up", "calm", &[("pause", "Pause"), ("end", "Call it warm")]),
         WarmUpState::Paused => ("Paused", "warn", &[("resume", "Resume"), ("end", "Call it warm")]),
     };
+    let shown = |number| if view.shows_counts { count(number) } else { "–".to_owned() };
     AddressRow {
         address: source.address.to_string(),
         helo: source.helo.to_string(),
         weight: source.weight,
-        sent: count(source.sent_today),
-        bounced: count(source.bounced_today),
-        complained: count(source.complained_today),
+        sent: shown(source.sent_today),
+        bounced: shown(source.bounced_today),
+        complained: shown(source.complained_today),
         state,
         tone,
         day: view.warm_up_day,

@@ -22,9 +22,16 @@ pub(crate) struct AuditArgs {
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum AuditCommand {
     /// Check that no entry was removed or changed
-    Verify,
+    Verify(AuditVerifyArgs),
     /// Print entries as JSON lines, oldest first
     Export(AuditExportArgs),
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
+pub(crate) struct AuditVerifyArgs {
+    /// Also check that an entry is still there which an earlier run printed among `heads`; several are separated by blanks
+    #[arg(long, value_name = "ACCOUNT:SEQ:HASH")]
+    expect: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
@@ -58,7 +65,7 @@ pub(crate) struct AuditExportArgs {
 impl AuditCommand {
     pub(crate) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Verify => app.check_audit().await,
+            Self::Verify(args) => app.check_audit(&args.expect).await,
             Self::Export(args) => {
                 let AuditExportArgs { account, operation, subject, subject_id, actor, since, until, after } =
                     args;

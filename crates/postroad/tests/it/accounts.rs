@@ -365,6 +365,22 @@ async fn creating_again_with_the_same_key_makes_nothing(world: World) {
     let again = done(&world, by, "credentials/create", &credential).await;
     assert_eq!(first["id"], again["id"]);
     assert!(first["api_key"].is_string() && again["api_key"].is_null(), "shown once");
+    let key = json!({"name": "once", "idempotency_key": "k3"});
+    let (first, again) = (
+        done(&world, by, "account_keys/create", &key).await,
+        call(&world, by, "account_keys/create", &key).await,
+    );
+    assert_eq!((&first["id"], &again["flags"]["idempotent_replay"]), (&again["data"]["id"], &json!(true)));
+    assert!(first["api_key"].is_string() && again["data"]["api_key"].is_null(), "shown once");
+    let other = json!({"name": "other", "idempotency_key": "k3"});
+    assert_eq!(code(&world, by, "account_keys/create", &other).await, "IdempotencyConflict");
+    // An end can be set, and taken away.
+    let ends = json!({"id": one.credentials[0], "expires_at": "2099-01-01T00:00:00Z"});
+    assert!(done(&world, by, "credentials/update", &ends).await["expires_at"].is_string());
+    let endless = json!({"id": one.credentials[0], "expires_at": "none"});
+    assert!(done(&world, by, "credentials/update", &endless).await["expires_at"].is_null());
+    let wrong = json!({"id": one.credentials[0], "expires_at": "never"});
+    assert_eq!(code(&world, by, "credentials/update", &wrong).await, "ValidationError");
     // Pages have everything once.
     let (mut names, mut cursor) = (Vec::new(), Value::Null);
     loop {

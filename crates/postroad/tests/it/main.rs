@@ -4,6 +4,7 @@
 
 mod access;
 mod account_ceilings;
+mod account_rights;
 mod accounts;
 mod admin;
 mod analytics;

@@ -99,7 +99,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
     envs: Vec<(String, String)>,
     // After the daemon, so that it is dropped when nobody is connected any more.
-    _database: Option<Database>,
+    database: Option<Database>,
 }
 
 impl World {
@@ -123,7 +123,7 @@ impl World {
         }
         let daemon = start_daemon(&folder.path().join("data"), &envs);
         let (client, key) = connect(&daemon);
-        Self { daemon, client, key, folder, envs, _database: database }
+        Self { daemon, client, key, folder, envs, database }
     }
 
     /// On SQLite, in a process that heeds file permissions whoever runs the tests: root gives up its right to ignore them.
@@ -141,7 +141,7 @@ impl World {
             start_daemon(&data_dir, &[])
         };
         let (client, key) = connect(&daemon);
-        Self { daemon, client, key, folder, envs: Vec::new(), _database: None }
+        Self { daemon, client, key, folder, envs: Vec::new(), database: None }
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {
@@ -152,6 +152,11 @@ impl World {
     pub(crate) fn database_text(&self) -> Option<String> {
         let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url)?;
         Some(postroad_testkit::postgres::all_text(url))
+    }
+
+    /// Changes the PostgreSQL database behind the service's back.
+    pub(crate) fn execute_sql(&self, text: &str) {
+        self.database.as_ref().expect("it runs on PostgreSQL").execute(text);
     }
 
     /// kill -9, then a new process on the same data.

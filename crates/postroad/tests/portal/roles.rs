@@ -167,3 +167,38 @@ async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     let id = people.iter().find(|user| user["email"] == email.as_str()).unwrap()["id"].as_i64().unwrap();
     (id, cookie)
 }
+
+#[tokio::test]
+async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_sqlite() {
+    keep_gate(Site::start()).await;
+}
+
+#[tokio::test]
+async fn a_gate_of_the_operator_is_not_lifted_by_an_admin_on_postgres() {
+    keep_gate(Site::start_on_postgres()).await;
+}
+
+async fn keep_gate(site: Site) {
+    let operator = site.cookie().await;
+    let start = site.get("/", &operator).await;
+    let server = start.headers["location"].to_str().unwrap().to_owned();
+    let id = server.rsplit('/').next().unwrap();
+    let (_, admin) = join(&site, "admin", "admin").await;
+    let send = async |cookie: &str, path: &str, fields: &str| {
+        let token = form_token(&site.get("/servers", cookie).await);
+        let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
+        site.post(path, &headers, &format!("csrf={token}&{fields}")).await.status
+    };
+    let (suspend, resume) = (format!("{server}/queue/suspend"), format!("{server}/queue/resume"));
+    assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);
+    assert_eq!(send(&admin, &resume, "").await, 303);
+    let scope = format!("scope=server%3A{id}");
+    assert_eq!(send(&operator, "/operator/suspend", &format!("{scope}&reason=abuse")).await, 303);
+    for (path, fields) in [(&resume, ""), (&suspend, "reason=mine&per_minute=1000")] {
+        assert_eq!(send(&admin, path, fields).await, 422, "{path}");
+    }
+    let queue = site.get(&format!("{server}/queue"), &admin).await.text();
+    assert!(queue.contains("abuse") && !queue.contains("mine"), "{queue}");
+    assert_eq!(send(&operator, "/operator/resume", &scope).await, 303);
+    assert_eq!(send(&admin, &suspend, "reason=mine").await, 303);
+}

@@ -1,23 +1,12 @@
 //! Counts of an account's messages, for operations that are written once for both engines.
 
-use postroad_model::{AccountId, ServerId, Timestamp};
+use postroad_model::{AccountId, Timestamp};
 
 use super::account_limits::{Admission, WindowCount};
 use super::limit_values::{AccountLimits, Window};
 use crate::error::StoreError;
 use crate::setup::notices;
 use crate::sql::{Row, Sql};
-
-/// Limits of a server's account, if it has any.
-pub(crate) async fn find_limits(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-) -> Result<Option<AccountLimits>, StoreError> {
-    let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit
-                FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
-    let row = sql.query_opt(text, &[server_id.0.into()]).await?;
-    row.map_or(Ok(None), |row| read(&row, 0))
-}
 
 /// Reads account and limits from four columns.
 pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreError> {

@@ -1,10 +1,11 @@
 //! Writing entries.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use futures_util::future::BoxFuture;
 use postroad_model::{AccountId, Timestamp};
 
 use super::subject::Snapshot;
-use super::{Audit, AuditEntry, INSTALLATION, chain};
+use super::{Audit, AuditEntry, AuditSubject, INSTALLATION, chain};
 use crate::Result;
 use crate::error::StoreError;
 use crate::setup::creations;
@@ -17,6 +18,7 @@ pub(crate) async fn around<'a, T>(
     now: Timestamp,
     change: BoxFuture<'a, Result<T>>,
 ) -> Result<T> {
+    lock(sql, &audit.subject).await?;
     let before = audit.subject.snapshot(sql).await?;
     let done = change.await?;
     let after = audit.subject.snapshot(sql).await?;
@@ -32,6 +34,18 @@ pub(crate) async fn around<'a, T>(
         append(sql, audit, before, after, now).await?;
     }
     Ok(done)
+}
+
+/// On PostgreSQL, lets other recorded changes of the same thing wait for the end of this one: each entry begins with what the one
+/// before it left.
+async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
+    if sql.is_sqlite() {
+        return Ok(());
+    }
+    let name = digest(&SHA256, format!("{subject:?}").as_bytes());
+    let key = name.as_ref().iter().take(8).fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
+    sql.query("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", &[key.into()]).await?;
+    Ok(())
 }
 
 /// Records a change that says itself what it did.

@@ -9,6 +9,10 @@ pub(super) const HASH_BYTES: usize = 32;
 /// The hash before the first entry.
 pub(super) const START: [u8; HASH_BYTES] = [0; HASH_BYTES];
 
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 pub(super) fn hash(
     previous: &[u8],
     entry: &AuditEntry,

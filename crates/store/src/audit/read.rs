@@ -28,8 +28,16 @@ pub struct AuditVerdict {
     pub account_id: AccountId,
     /// Entries that are there and as they were written.
     pub good: i64,
+    /// Hash of the last of them, as hexadecimal digits. Kept elsewhere, it proves later that none of them was removed.
+    pub hash: String,
     /// The number of the first entry that is missing or changed.
     pub broken_at: Option<i64>,
+}
+
+impl AuditVerdict {
+    fn new(account_id: AccountId, good: i64, hash: &[u8], broken_at: Option<i64>) -> Self {
+        Self { account_id, good, hash: chain::hex(hash), broken_at }
+    }
 }
 
 #[boxed_futures]
@@ -56,9 +64,11 @@ impl Store {
         self.read(move |sql| Box::pin(export(sql, account_id, filter, after, limit as i64))).await
     }
 
-    /// Accounts that have entries, behind `after`.
+    /// Accounts that have entries or the end of a chain, behind `after`.
     pub async fn list_audited_accounts(&self, after: AccountId, limit: usize) -> Result<Vec<AccountId>> {
-        let text = "SELECT account_id FROM audit_heads WHERE account_id > $1 ORDER BY account_id LIMIT $2";
+        let text = "SELECT account_id FROM audit_heads WHERE account_id > $1
+                    UNION SELECT account_id FROM audit WHERE account_id > $1
+                    ORDER BY account_id LIMIT $2";
         let params = vec![after.0.into(), (limit as i64).into()];
         self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
     }
@@ -73,31 +83,35 @@ impl Store {
                 |row| Ok((row.int(0)?, row.blob(1)?)),
             )
             .await?;
-        let (head_seq, head_hash) = head.unwrap_or((0, chain::START.to_vec()));
         let (mut seq, mut previous) = (0, chain::START.to_vec());
+        let Some((head_seq, head_hash)) = head else {
+            // Every entry is written together with the head.
+            let has_entries = !self.read(move |sql| Box::pin(part(sql, account_id, 0))).await?.is_empty();
+            return Ok(AuditVerdict::new(account_id, 0, &previous, has_entries.then_some(1)));
+        };
         while seq < head_seq {
             let part = self.read(move |sql| Box::pin(part(sql, account_id, seq))).await?;
-            for (entry, before, after, hash) in part.into_iter().take_while(|part| part.0.seq <= head_seq) {
+            let (begun_at, is_of_chain) = (seq, |part: &ChainPart| part.0.seq <= head_seq);
+            for (entry, before, after, hash) in part.into_iter().take_while(is_of_chain) {
                 let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
                 if entry.seq != seq + 1 || expected != hash {
-                    return Ok(AuditVerdict { account_id, good: seq, broken_at: Some(seq + 1) });
+                    return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
                 }
                 (seq, previous) = (entry.seq, hash);
             }
-            let is_missing = self.count_audit_after(account_id, seq).await? == 0;
-            if seq < head_seq && is_missing {
-                return Ok(AuditVerdict { account_id, good: seq, broken_at: Some(seq + 1) });
+            if seq == begun_at {
+                return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
             }
         }
         let broken_at = (previous != head_hash).then_some(seq);
-        Ok(AuditVerdict { account_id, good: seq, broken_at })
+        Ok(AuditVerdict::new(account_id, seq, &previous, broken_at))
     }
 
-    /// 0 if there is no later entry, else 1.
-    async fn count_audit_after(&self, account_id: AccountId, seq: i64) -> Result<usize> {
-        let text = "SELECT seq FROM audit WHERE account_id = $1 AND seq > $2 ORDER BY seq LIMIT 1";
-        let params = vec![account_id.0.into(), seq.into()];
-        Ok(self.fetch_all(text, params, |row| row.int(0)).await?.len())
+    /// The hash of one entry, as hexadecimal digits.
+    pub async fn find_audit_hash(&self, account_id: AccountId, seq: i64) -> Result<Option<String>> {
+        let text = "SELECT hash FROM audit WHERE account_id = $1 AND seq = $2";
+        let hash = self.fetch_opt(text, vec![account_id.0.into(), seq.into()], |row| row.blob(0)).await?;
+        Ok(hash.map(|hash| chain::hex(&hash)))
     }
 }
 

@@ -43,6 +43,8 @@ pub enum AuditSubject {
     NewTemplate(ServerId, String),
     /// The whole list of a server: its entries say how many addresses changed, and name none.
     Suppressions(ServerId),
+    /// Messages of a server: its entries say which or how many, and neither whose nor what for.
+    Messages(ServerId),
     User(UserId),
     /// By the address in lower case.
     NewUser(String),
@@ -112,7 +114,7 @@ const SOURCE_FIELDS: &[&str] =
     &["address", "pool", "helo", "weight", "warmup_started_at", "warmup_paused_reason"];
 const WEBHOOK_FIELDS: &[&str] = &["server", "url", "events", "format", "enabled", "secret_rotated_until"];
 const TEMPLATE_FIELDS: &[&str] = &["server", "alias", "name", "kind", "latest", "published"];
-const SUPPRESSIONS_FIELDS: &[&str] = &["server"];
+const OF_SERVER_FIELDS: &[&str] = &["server"];
 const USER_FIELDS: &[&str] = &["email", "name", "role", "operator", "password_changed_at", "two_factor"];
 const INVITATION_FIELDS: &[&str] = &["email", "role", "operator", "expires_at"];
 const SETTING_FIELDS: &[&str] = &["value"];
@@ -136,6 +138,7 @@ impl AuditSubject {
             Self::Webhook(..) | Self::NewWebhook(..) => "webhook",
             Self::Template(..) | Self::NewTemplate(..) => "template",
             Self::Suppressions(_) => "suppressions",
+            Self::Messages(_) => "messages",
             Self::User(_) | Self::NewUser(_) => "user",
             Self::Invitation(_) | Self::NewInvitation(..) => "invitation",
             Self::Setting(_) => "setting",
@@ -145,7 +148,7 @@ impl AuditSubject {
 
     /// The subject now; `None` if it does not exist.
     pub(super) async fn snapshot(&self, sql: &Sql<'_>) -> Result<Option<Snapshot>, StoreError> {
-        if matches!(self, Self::Suppressions(_)) {
+        if matches!(self, Self::Suppressions(_) | Self::Messages(_)) {
             return Ok(None);
         }
         let (row, fields) = self.find(sql).await?;
@@ -310,10 +313,10 @@ impl AuditSubject {
                 vec![server_id.0.into(), name.as_str().into()],
                 TEMPLATE_FIELDS,
             ),
-            Self::Suppressions(id) => (
+            Self::Suppressions(id) | Self::Messages(id) => (
                 "SELECT account_id, CAST(NULL AS BIGINT), id FROM servers WHERE id = $1",
                 vec![id.0.into()],
-                SUPPRESSIONS_FIELDS,
+                OF_SERVER_FIELDS,
             ),
             Self::User(id) => (
                 "SELECT account_id, id, email, name, role, operator, password_changed_at,

@@ -85,15 +85,20 @@ impl Store {
         self.read(move |sql| Box::pin(sum_up(sql, domain))).await
     }
 
-    /// Those that touch the time between the two moments, by kind, organisation and id, behind `after`.
+    /// Those that touch the time between the two moments, by kind, organisation and id, behind `after`. Reports that came before
+    /// `received_since` are left out: they may be about a domain that somebody else had.
     pub async fn list_domain_reports_between(
         &self,
         domain: DomainName,
+        received_since: Timestamp,
         between: (Timestamp, Timestamp),
         after: Option<(ReportKind, String, String)>,
         limit: usize,
     ) -> Result<Vec<DomainReport>> {
-        self.read(move |sql| Box::pin(list_between(sql, domain, between, after, limit as i64))).await
+        self.read(move |sql| {
+            Box::pin(list_between(sql, domain, received_since, between, after, limit as i64))
+        })
+        .await
     }
 
     /// The newest first.
@@ -209,6 +214,7 @@ async fn list(sql: &Sql<'_>, domain: DomainName, limit: i64) -> Result<Vec<Domai
 async fn list_between(
     sql: &Sql<'_>,
     domain: DomainName,
+    received_since: Timestamp,
     (from, to): (Timestamp, Timestamp),
     after: Option<(ReportKind, String, String)>,
     limit: i64,
@@ -219,6 +225,7 @@ async fn list_between(
         .query(
             "SELECT kind, organisation, report_id, begin_at, end_at, total, passed, details FROM domain_reports
              WHERE domain = $1 AND (kind, organisation, report_id) > ($2, $3, $4) AND end_at >= $5 AND begin_at < $6
+               AND received_at >= $8
              ORDER BY kind, organisation, report_id LIMIT $7",
             &[
                 domain.as_str().into(),
@@ -228,6 +235,7 @@ async fn list_between(
                 from.into(),
                 to.into(),
                 limit.into(),
+                received_since.into(),
             ],
         )
         .await?;

@@ -276,8 +276,7 @@ pub(super) async fn set_verified(
     Ok(())
 }
 
-/// With its keys and, unless another owner has a domain of the name, its reports: whoever adds the name later must not see
-/// them. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
+/// With its keys. Its reports go by their age; whoever adds the name later sees none that came before. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
 pub(super) async fn delete(
     sql: &Sql<'_>,
     id: DomainId,
@@ -288,13 +287,6 @@ pub(super) async fn delete(
     tracking::note_change(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
     sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
-    sql.execute(
-        "DELETE FROM domain_reports WHERE domain =
-             (SELECT d.name FROM domains d WHERE d.id = $1
-              AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id))",
-        &[id.0.into()],
-    )
-    .await?;
     sql.change("DELETE FROM domains WHERE id = $1", &[id.0.into()]).await
 }
 

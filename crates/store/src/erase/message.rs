@@ -6,7 +6,7 @@ use postroad_model::{MessageId, SendId, ServerId, Status};
 use super::event_data::without_personal_fields;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Engine, Result, Store};
+use crate::{Described, Engine, Result, Store};
 
 /// The same for statements. Nothing that arrives later is recorded of a message with this recipient.
 macro_rules! erased_address {
@@ -62,8 +62,11 @@ impl Store {
         for message_id in returned.chain([id]) {
             self.erase_events(server_id, message_id).await?;
         }
-        self.write(move |sql| {
-            Box::pin(async move { sql.overwriting(erase_all_rows(sql, server_id, id, &related)).await })
+        self.write_described(move |sql| {
+            Box::pin(async move {
+                sql.overwriting(erase_all_rows(sql, server_id, id, &related)).await?;
+                Ok(((), Some(Described::from_iter([("message".to_owned(), id.0.into())]))))
+            })
         })
         .await?;
         Ok(Erased::Done)

@@ -5,9 +5,10 @@ use std::time::Duration;
 use postroad_model::{MessageId, ServerId, Timestamp};
 
 use super::job::{JobPart, JobState, JobStep, MessageJob, NewJob};
+use crate::audit::append;
 use crate::retention::Removed;
 use crate::sql::{Row, to_json};
-use crate::{Result, Store};
+use crate::{Described, Result, Store};
 
 /// A node that is silent for this long is gone, and another continues its job.
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
@@ -25,7 +26,7 @@ macro_rules! columns {
 impl Store {
     /// Starts a job on messages that exist now. `None` if the server has `running_max` already.
     pub async fn create_job(&self, new: NewJob, running_max: usize) -> Result<Option<MessageJob>> {
-        let now = self.clock.now();
+        let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_with_ids(move |sql, ids| {
             Box::pin(async move {
                 let text = "SELECT count(*) FROM jobs WHERE server_id = $1 AND state = 'running'";
@@ -63,6 +64,10 @@ impl Store {
                     now.into(),
                 ];
                 sql.execute(text, &params).await?;
+                if let Some(audit) = audit {
+                    let begun = [("job".to_owned(), job.id.into()), ("matched".to_owned(), job.total.into())];
+                    append::describe(sql, &audit, Described::from_iter(begun), now).await?;
+                }
                 Ok(Some(job))
             })
         })

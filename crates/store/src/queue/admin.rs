@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
-    EmailAddress, EventKind, IdGenerator, LimitPeriod, MessageId, ServerId, Status, SuppressionReason,
-    Timestamp,
+    EventKind, IdGenerator, LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
 use serde_json::json;
 
-use super::waiting::{Entry, Key, MessageState, add_event, find, lock_entry, remove_entry, settle};
-use crate::accept::account_periods;
-use crate::accept::initial::{HoldCause, SCHEDULED};
+use super::release::release;
+use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::error::StoreError;
 use crate::events::NewEvent;
-use crate::messages::{Message, message};
+use crate::messages::message;
 use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::suppressions::lookup;
@@ -28,8 +26,12 @@ pub enum Retried {
     Released,
     /// Nothing was changed: its recipient is suppressed, so that it would be held again.
     Suppressed { reason: SuppressionReason, since: Timestamp },
+    /// Nothing was changed: its server has reached this hourly limit.
+    OverHourlyLimit { limit: u32 },
     /// Nothing was changed: its account has reached this limit.
     OverAccountLimit { limit: u32, period: LimitPeriod },
+    /// Nothing was changed: the operator or the account made its server a development server, which sends nothing.
+    DevelopmentOnly,
     /// It is on the wire at this moment.
     TooLate,
     /// It is neither queued nor held, or unknown.
@@ -68,16 +70,27 @@ impl WaitingFor {
 
 #[boxed_futures]
 impl Store {
-    /// Makes a queued message due now and puts a held one into the queue. A claim of it is over.
+    /// Makes a queued message due now and puts a held one into the queue, by the operator. A claim of it is over.
     pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {
-        self.retry_if(server_id, id, WaitingFor::Anything).await
+        self.retry_for(server_id, id, WaitingFor::Anything, true).await
     }
 
-    /// The same for a message that waits for this.
+    /// The same for a message that waits for this, by others: they release nothing that a ceiling on the server's mode holds.
     pub async fn retry_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Retried> {
+        self.retry_for(server_id, id, only, false).await
+    }
+
+    async fn retry_for(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        only: WaitingFor,
+        by_operator: bool,
+    ) -> Result<Retried> {
         let (now, key) = (self.clock.now(), (server_id, id));
-        let job: JobWithIds<(Retried, Entry)> =
-            Box::new(move |sql, ids| Box::pin(async move { retry(sql, &ids, key, only, now).await }));
+        let job: JobWithIds<(Retried, Entry)> = Box::new(move |sql, ids| {
+            Box::pin(async move { retry(sql, &ids, key, only, by_operator, now).await })
+        });
         let (retried, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
@@ -145,6 +158,7 @@ pub(crate) async fn retry(
     ids: &IdGenerator,
     key: Key,
     only: WaitingFor,
+    by_operator: bool,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
     if lock_entry(sql, key).await? {
@@ -162,23 +176,7 @@ pub(crate) async fn retry(
         return Ok((suppressed, Entry::Unchanged));
     }
     if is_held {
-        // Held messages have not counted against the limits of the account. Scheduled ones count when they are due.
-        let is_due = message.send_at.is_none_or(|at| at <= now);
-        let limits = if is_due { account_periods::find_limits(sql, key.0).await? } else { None };
-        if let Some(limits) = &limits {
-            let admission = account_periods::count(sql, limits, 1, now).await?;
-            if let Some(HoldCause::OverAccountLimit { limit, period }) = admission.cause {
-                return Ok((Retried::OverAccountLimit { limit, period }, Entry::Unchanged));
-            }
-        }
-        let due_at = release_hold(sql, ids, key, &message, &state, now).await?;
-        if let (None, Some(limits)) = (due_at, &limits) {
-            account_periods::give_back(sql, limits, 1, now).await?;
-        }
-        return Ok(match due_at {
-            Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
-            None => (Retried::NotWaiting, Entry::Unchanged),
-        });
+        return release(sql, ids, key, &message, &state, by_operator, now).await;
     }
     // A claim for its old time ends: `begin` answers `Gone`.
     let text = if sql.is_sqlite() {
@@ -191,56 +189,6 @@ pub(crate) async fn retry(
         0 => Ok((Retried::NotWaiting, Entry::Unchanged)),
         _ => Ok((Retried::Now, Entry::Queued(now))),
     }
-}
-
-/// Puts a held message into the queue; returns when it is due, or `None` if somebody was faster.
-async fn release_hold(
-    sql: &Sql<'_>,
-    ids: &IdGenerator,
-    key: Key,
-    message: &Message,
-    state: &MessageState,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, StoreError> {
-    let address = EmailAddress::parse(&message.rcpt_to)
-        .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
-    let options = &message.send.options;
-    let due_at = message.send_at.map_or(now, |at| at.max(now));
-    let is_scheduled = due_at > now;
-    let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
-    let changed = sql
-        .execute(
-            "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
-             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
-            &[
-                key.0.0.into(),
-                key.1.0.into(),
-                state.last_seq.into(),
-                status.as_str().into(),
-                (state.last_seq + 1).into(),
-            ],
-        )
-        .await?;
-    if changed == 0 {
-        return Ok(None);
-    }
-    let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
-    add_event(sql, ids, key, state, &released, now).await?;
-    sql.execute(
-        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
-         VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",
-        &[
-            key.0.0.into(),
-            key.1.0.into(),
-            address.domain().as_str().into(),
-            due_at.into(),
-            options.expires_at.into(),
-            options.pool_id.map(|id| id.0).into(),
-            if is_scheduled { SCHEDULED } else { 0 }.into(),
-        ],
-    )
-    .await?;
-    Ok(Some(due_at))
 }
 
 /// The event of a message that was cancelled.

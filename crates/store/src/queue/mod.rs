@@ -7,6 +7,7 @@ mod claims;
 mod expiry;
 mod holds;
 mod listing;
+mod release;
 pub(crate) mod scheduled;
 mod scheduled_changes;
 pub(crate) mod waiting;

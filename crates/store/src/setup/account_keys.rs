@@ -67,6 +67,10 @@ impl Store {
         self.read(move |sql| Box::pin(find_by_hash(sql, key))).await
     }
 
+    pub async fn find_account_key_by_id(&self, id: AccountKeyId) -> Result<Option<AccountKey>> {
+        self.read(move |sql| Box::pin(find_by_id(sql, id))).await
+    }
+
     /// In the order of their ids, behind `after`.
     pub async fn list_account_keys(
         &self,
@@ -120,6 +124,14 @@ async fn find_by_hash(sql: &Sql<'_>, key: KeyHash) -> Result<Option<AccountKey>,
         )
         .await?;
     row.map(|mut row| read(&mut row)).transpose()
+}
+
+async fn find_by_id(sql: &Sql<'_>, id: AccountKeyId) -> Result<Option<AccountKey>, StoreError> {
+    let row = sql.query_opt("SELECT key_hash FROM account_keys WHERE id = $1", &[id.0.into()]).await?;
+    match row {
+        Some(mut row) => find_by_hash(sql, hash(&mut row, 0)?).await,
+        None => Ok(None),
+    }
 }
 
 async fn list(

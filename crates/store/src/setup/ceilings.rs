@@ -16,16 +16,23 @@ use crate::{Result, Store};
 pub enum ServerUpdate {
     Done(Box<Server>),
     /// Nothing was changed: these ceilings forbid it.
-    Exceeds(Vec<(Ceiling, CeilingOwner)>),
+    Exceeds(Vec<(Ceiling, SetBy)>),
     /// Nothing was changed: the server has this version.
     OtherVersion(i64),
 }
 
-/// Who sets ceilings of a server.
+/// Who set a ceiling, a suspension or a gate of a server: an account does not lift what the operator set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CeilingOwner {
+pub enum SetBy {
     Operator,
     Account,
+}
+
+impl SetBy {
+    /// In columns that name who set something; `NULL` is the operator.
+    pub(crate) fn stored(self) -> Option<&'static str> {
+        (self == Self::Account).then_some("account")
+    }
 }
 
 /// Changes of ceilings; `Keep` keeps one.
@@ -107,7 +114,7 @@ impl Store {
         self.change(move |sql| {
             Box::pin(async move {
                 let server = lock(sql, id).await?;
-                set(sql, &server, CeilingOwner::Operator, &change, now).await
+                set(sql, &server, SetBy::Operator, &change, now).await
             })
         })
         .await
@@ -118,11 +125,11 @@ impl Store {
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
-    owner: CeilingOwner,
+    owner: SetBy,
     ceilings: &CeilingsChange,
     change: &ServerChange,
     now: Timestamp,
-) -> Result<Vec<(Ceiling, CeilingOwner)>, StoreError> {
+) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
     let set_ceilings = after(server, owner, ceilings);
     // The account cannot make a server live that the operator put into development.
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
@@ -141,7 +148,7 @@ pub(super) async fn set_all(
         set(sql, server, owner, ceilings, now).await?;
     }
     let owner = |ceiling: &Ceiling| {
-        if by_operator.contains(ceiling) { CeilingOwner::Operator } else { CeilingOwner::Account }
+        if by_operator.contains(ceiling) { SetBy::Operator } else { SetBy::Account }
     };
     Ok(exceeded.iter().map(|ceiling| (*ceiling, owner(ceiling))).collect())
 }
@@ -152,11 +159,11 @@ pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreErr
     servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-fn after(server: &Server, owner: CeilingOwner, change: &CeilingsChange) -> SetCeilings {
+fn after(server: &Server, owner: SetBy, change: &CeilingsChange) -> SetCeilings {
     let mut set = server.set_ceilings;
     match owner {
-        CeilingOwner::Operator => set.operator = change.after(&set.operator),
-        CeilingOwner::Account => set.account = change.after(&set.account),
+        SetBy::Operator => set.operator = change.after(&set.operator),
+        SetBy::Account => set.account = change.after(&set.account),
     }
     set
 }
@@ -164,14 +171,14 @@ fn after(server: &Server, owner: CeilingOwner, change: &CeilingsChange) -> SetCe
 async fn set(
     sql: &Sql<'_>,
     server: &Server,
-    owner: CeilingOwner,
+    owner: SetBy,
     change: &CeilingsChange,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let set = after(server, owner, change);
     let (old, new) = (server.set_ceilings.lowest(), set.lowest());
     let (text, stored) = match owner {
-        CeilingOwner::Operator => (
+        SetBy::Operator => (
             "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
                  retention_messages = $6, mode_ceiling = $7, send_rate_ceiling = $8, hourly_limit_ceiling = $9,
                  retention_bodies_ceiling = $10, retention_messages_ceiling = $11, version = version + 1,
@@ -179,7 +186,7 @@ async fn set(
              WHERE id = $1",
             set.operator,
         ),
-        CeilingOwner::Account => (
+        SetBy::Account => (
             "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
                  retention_messages = $6, account_mode_ceiling = $7, account_send_rate_ceiling = $8,
                  account_hourly_limit_ceiling = $9, account_retention_bodies_ceiling = $10,

@@ -57,7 +57,7 @@ async fn list(
     after: Option<CredentialId>,
     limit: i64,
 ) -> Result<Vec<Credential>, StoreError> {
-    // A text for each way to look them up: by the index of servers, through the account's servers, or by id.
+    // A text for each way to look them up: by the index of servers, by that of accounts, or by id.
     let text = match (filter.server_id, filter.account_id) {
         (Some(_), _) => {
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
@@ -71,7 +71,7 @@ async fn list(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
                     expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
              FROM credentials
-             WHERE CAST($1 AS BIGINT) = 0 AND server_id IN (SELECT id FROM servers WHERE account_id = $2) AND id > $3
+             WHERE CAST($1 AS BIGINT) = 0 AND account_id = $2 AND id > $3
                AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
              ORDER BY id LIMIT $5"
         }

@@ -74,6 +74,18 @@ pub struct CredentialAccess {
     pub tracking: ServerTracking,
 }
 
+/// A query for credentials.
+macro_rules! credentials {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test, expires_at, revoked_at,
+                    last_used_at, created_at, replaced_by, version, updated_at
+             FROM credentials ",
+            $rest
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
     pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
@@ -114,6 +126,11 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, server_id))).await
     }
 
+    /// Those that are bound to networks instead of a secret.
+    pub async fn list_address_credentials(&self) -> Result<Vec<Credential>> {
+        self.read(move |sql| Box::pin(list_of_addresses(sql))).await
+    }
+
     pub async fn revoke_credential(&self, id: CredentialId) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(revoke(sql, id, now))).await
@@ -143,8 +160,9 @@ pub(crate) async fn create(
     let row = sql
         .query_opt(
             "INSERT INTO credentials
-             (server_id, name, key_hash, secret_hash, scope, allow, hold, test, expires_at, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id",
+             (server_id, name, key_hash, secret_hash, scope, allow, hold, test, expires_at, created_at, updated_at, account_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10,
+                     coalesce((SELECT account_id FROM servers WHERE id = $1), 0)) RETURNING id",
             &[
                 new.server_id.0.into(),
                 new.name.into(),
@@ -230,27 +248,22 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
 }
 
 pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Credential>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
-             FROM credentials WHERE id = $1",
-            &[id.0.into()],
-        )
-        .await?;
+    let row = sql.query_opt(credentials!("WHERE id = $1"), &[id.0.into()]).await?;
     row.map(|mut row| read(&mut row)).transpose()
 }
 
 /// All credentials, or those of one server.
 pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Credential>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
-             FROM credentials WHERE server_id = $1 OR $1 = 0 ORDER BY id",
-            &[server_id.map_or(0, |id| id.0).into()],
-        )
-        .await?;
+    // Two texts, so that those of one server are found by index.
+    let rows = match server_id {
+        Some(id) => sql.query(credentials!("WHERE server_id = $1 ORDER BY id"), &[id.0.into()]).await?,
+        None => sql.query(credentials!("ORDER BY id"), &[]).await?,
+    };
+    rows.into_iter().map(|mut row| read(&mut row)).collect()
+}
+
+async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError> {
+    let rows = sql.query(credentials!("WHERE scope = 'address' ORDER BY id"), &[]).await?;
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 

@@ -1,8 +1,9 @@
 //! Servers whose time to be restored is over.
 
 use postroad_boxed_futures::boxed_futures;
+use postroad_model::{MessageId, ServerId};
 
-use crate::{Result, Store};
+use crate::{Cancelled, Result, Store};
 
 #[boxed_futures]
 impl Store {
@@ -24,5 +25,22 @@ impl Store {
             )
             .await?;
         Ok(ended)
+    }
+
+    /// Cancels some messages that wait in the queues of servers that can no longer be restored; returns their number. Those
+    /// on the wire are left for the next time.
+    pub async fn cancel_mail_of_ended_servers(&self, limit: usize) -> Result<usize> {
+        let text = "SELECT q.server_id, q.message_id FROM servers s JOIN queue q ON q.server_id = s.id
+                    WHERE s.delete_at <= $1 LIMIT $2";
+        let params = vec![self.clock.now().into(), (limit as i64).into()];
+        let waiting =
+            self.fetch_all(text, params, |row| Ok((ServerId(row.int(0)?), MessageId(row.int(1)?)))).await?;
+        let mut cancelled = 0;
+        for (server_id, id) in waiting {
+            if matches!(self.cancel(server_id, id).await?, Cancelled::Done(_)) {
+                cancelled += 1;
+            }
+        }
+        Ok(cancelled)
     }
 }

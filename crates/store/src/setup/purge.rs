@@ -10,8 +10,6 @@ use crate::{Result, Store};
 
 /// Rows of one table that one step removes.
 const ROWS_AT_ONCE: i64 = 500;
-/// Deleted servers that are looked at in one step: some may still have mail.
-const LOOKED_AT: i64 = 100;
 
 /// A table of a server's rows by its other key columns.
 macro_rules! of_server {
@@ -25,7 +23,9 @@ macro_rules! of_server {
             $columns,
             " FROM ",
             $table,
-            " WHERE server_id = $1 LIMIT $2)"
+            " WHERE server_id = $1 ORDER BY ",
+            $columns,
+            " LIMIT $2)"
         )
     };
 }
@@ -56,10 +56,14 @@ const OF_SERVER: &[&str] = &[
     of_server!("credentials", "id"),
     "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN
      (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
-      WHERE d.server_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
+      WHERE d.server_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id)
+      ORDER BY r.domain, r.kind, r.organisation, r.report_id LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     of_server!("domains", "id"),
+    "DELETE FROM gates WHERE (scope_kind, scope_key, automatic) IN
+     (SELECT scope_kind, scope_key, automatic FROM gates
+      WHERE scope_kind = 'server' AND scope_key = CAST(CAST($1 AS BIGINT) AS TEXT) ORDER BY automatic LIMIT $2)",
 ];
 
 /// Likewise of an account whose servers are gone.
@@ -76,7 +80,8 @@ const OF_ACCOUNT: &[&str] = &[
      (SELECT key FROM creations WHERE account_id = $1 ORDER BY key LIMIT $2)",
     "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN
      (SELECT r.domain, r.kind, r.organisation, r.report_id FROM domains d JOIN domain_reports r ON r.domain = d.name
-      WHERE d.account_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id) LIMIT $2)",
+      WHERE d.account_id = $1 AND NOT EXISTS (SELECT 1 FROM domains o WHERE o.name = d.name AND o.id <> d.id)
+      ORDER BY r.domain, r.kind, r.organisation, r.report_id LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 ORDER BY id LIMIT $2)",
@@ -110,19 +115,11 @@ enum Deleted {
 }
 
 async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Deleted>, StoreError> {
-    let text = "SELECT id FROM servers WHERE delete_at <= $1 ORDER BY delete_at LIMIT $2";
-    for row in sql.query(text, &[now.into(), LOOKED_AT.into()]).await? {
-        let id = row.int(0)?;
-        let mut has_mail = false;
-        for text in [
-            "SELECT server_id FROM sends WHERE server_id = $1 LIMIT 1",
-            "SELECT server_id FROM queue WHERE server_id = $1 LIMIT 1",
-        ] {
-            has_mail |= sql.query_opt(text, &[id.into()]).await?.is_some();
-        }
-        if !has_mail {
-            return Ok(Some(Deleted::Server(ServerId(id))));
-        }
+    let text = "SELECT s.id FROM servers s WHERE s.delete_at <= $1
+                AND NOT EXISTS (SELECT 1 FROM sends m WHERE m.server_id = s.id)
+                AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.server_id = s.id) ORDER BY s.delete_at LIMIT 1";
+    if let Some(row) = sql.query_opt(text, &[now.into()]).await? {
+        return Ok(Some(Deleted::Server(ServerId(row.int(0)?))));
     }
     let text = "SELECT a.id FROM accounts a WHERE a.delete_at <= $1
                 AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.account_id = a.id) ORDER BY a.delete_at LIMIT 1";

@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
-use super::ceilings::{CeilingOwner, CeilingsChange, ServerUpdate};
+use super::ceilings::{CeilingsChange, ServerUpdate, SetBy};
 use super::server_change::ServerChange;
 use super::{ceilings, servers};
 use crate::error::StoreError;
@@ -15,7 +15,7 @@ impl Store {
     /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
     /// the name.
     pub async fn update_server(&self, id: ServerId, change: ServerChange) -> Result<ServerUpdate> {
-        let ceilings = (CeilingOwner::Account, CeilingsChange::default());
+        let ceilings = (SetBy::Account, CeilingsChange::default());
         self.update_server_from_above(id, None, ceilings, change).await
     }
 
@@ -25,7 +25,7 @@ impl Store {
         &self,
         id: ServerId,
         if_version: Option<i64>,
-        ceilings: (CeilingOwner, CeilingsChange),
+        ceilings: (SetBy, CeilingsChange),
         change: ServerChange,
     ) -> Result<ServerUpdate> {
         let now = self.clock.now();
@@ -38,7 +38,7 @@ pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
     if_version: Option<i64>,
-    (owner, new_ceilings): (CeilingOwner, CeilingsChange),
+    (owner, new_ceilings): (SetBy, CeilingsChange),
     change: ServerChange,
     now: Timestamp,
 ) -> Result<ServerUpdate, StoreError> {

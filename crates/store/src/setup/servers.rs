@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
 use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
+use super::ceilings::SetBy;
 use super::room;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
@@ -130,9 +131,15 @@ macro_rules! servers {
 
 #[boxed_futures]
 impl Store {
+    /// By the operator: a development server stays one until the operator makes it live.
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
+        self.create_server_by(SetBy::Operator, new).await
+    }
+
+    /// A development server stays one until `owner` makes it live.
+    pub async fn create_server_by(&self, owner: SetBy, new: NewServer) -> Result<Server> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(create(sql, new, now))).await
+        self.change(move |sql| Box::pin(create(sql, new, owner, now))).await
     }
 
     pub async fn find_server(&self, id: ServerId) -> Result<Option<Server>> {
@@ -160,15 +167,20 @@ impl Store {
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
     }
 
+    /// Suspends with a reason, or resumes; by the operator.
     pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
+        self.set_server_suspended_by(SetBy::Operator, id, reason).await.map(drop)
+    }
+
+    /// `false` if nothing was changed: an account does not touch a suspension by the operator.
+    pub async fn set_server_suspended_by(
+        &self,
+        by: SetBy,
+        id: ServerId,
+        reason: Option<String>,
+    ) -> Result<bool> {
         let now = self.clock.now();
-        self.execute_one(
-            "UPDATE servers SET suspended_reason = $2, version = version + 1, updated_at = $3 WHERE id = $1",
-            vec![id.0.into(), reason.into(), now.into()],
-        )
-        .await?;
-        self.note_change();
-        Ok(())
+        self.change(move |sql| Box::pin(set_suspended(sql, by, id, reason, now))).await
     }
 
     /// `None` for the installation's default. `NotFound` also if there is no such pool.
@@ -203,17 +215,25 @@ impl Store {
     }
 }
 
-pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Result<Server, StoreError> {
+pub(crate) async fn create(
+    sql: &Sql<'_>,
+    new: NewServer,
+    owner: SetBy,
+    now: Timestamp,
+) -> Result<Server, StoreError> {
     room::make_room(sql, new.account_id, CountedThing::Servers, now).await?;
+    let ceiling = ceiling_values::of_mode(new.mode);
+    let of = |setter: SetBy| ceiling.filter(|_| owner == setter);
     let inserted = sql
         .query_opt(
-            "INSERT INTO servers (account_id, name, mode, mode_ceiling, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $5) RETURNING id",
+            "INSERT INTO servers (account_id, name, mode, mode_ceiling, account_mode_ceiling, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id",
             &[
                 new.account_id.0.into(),
                 new.name.into(),
                 new.mode.as_str().into(),
-                ceiling_values::of_mode(new.mode).into(),
+                of(SetBy::Operator).into(),
+                of(SetBy::Account).into(),
                 now.into(),
             ],
         )
@@ -268,6 +288,32 @@ async fn list_page(
         limit.into(),
     ];
     sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+async fn set_suspended(
+    sql: &Sql<'_>,
+    by: SetBy,
+    id: ServerId,
+    reason: Option<String>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let changed = sql
+        .execute(
+            "UPDATE servers SET suspended_reason = $2, suspended_by = $3, version = version + 1, updated_at = $4
+             WHERE id = $1 AND (CAST($5 AS BIGINT) = 1 OR suspended_reason IS NULL OR suspended_by = 'account')",
+            &[
+                id.0.into(),
+                reason.into(),
+                by.stored().into(),
+                now.into(),
+                (by == SetBy::Operator).into(),
+            ],
+        )
+        .await?;
+    match changed {
+        0 if find_as_set(sql, id).await?.is_none() => Err(StoreError::NotFound),
+        changed => Ok(changed > 0),
+    }
 }
 
 async fn set_deleted(

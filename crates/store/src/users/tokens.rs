@@ -8,7 +8,7 @@ use super::user_changes;
 use crate::error::StoreError;
 use crate::setup::KeyHash;
 use crate::sql::Sql;
-use crate::{Result, Store};
+use crate::{Described, Result, Store};
 
 /// Purpose of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,14 @@ impl Store {
     /// Replaces the person's other tokens of the kind, except for `SignIn`.
     pub async fn create_user_token(&self, new: UserToken) -> Result<()> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(create(sql, new, now))).await
+        self.write_described(move |sql| {
+            Box::pin(async move {
+                let link = ("link".to_owned(), new.kind.as_str().into());
+                create(sql, new, now).await?;
+                Ok(((), Some(Described::from_iter([link]))))
+            })
+        })
+        .await
     }
 
     /// The person of a token that has not ended; `Some(None)` for one without a person.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{
     DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status, Timestamp,
 };
-use postroad_store::{NewGate, NewSource, Outcome, PacingNote, SourceCounts, StoreError, WarmupPause};
+use postroad_store::{NewGate, NewSource, Outcome, PacingNote, SetBy, SourceCounts, StoreError, WarmupPause};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -241,7 +241,15 @@ async fn gates_are_replaced_listed_and_end(fixture: Fixture) {
     assert_eq!(store.list_gates().await.expect("the store works").len(), 2, "one has ended");
     assert_eq!(store.purge_gates().await.expect("the store works"), 1);
     let scope = GateScope::Domain(DomainName::parse("example.com").expect("a domain"));
+    // An account neither replaces nor lifts it, and does both to its own.
+    let of_account = || store.set_gate_by(SetBy::Account, new_gate("domain:example.com", false));
+    assert!(!of_account().await.expect("the store works"));
+    assert!(!store.remove_gate_of_account(scope.clone()).await.expect("the store works"));
     assert!(store.remove_gate(scope.clone()).await.expect("the store works"));
+    for _ in 0..2 {
+        assert!(of_account().await.expect("the store works"));
+    }
+    assert!(store.remove_gate_of_account(scope.clone()).await.expect("the store works"));
     assert!(!store.remove_gate(scope).await.expect("the store works"));
     assert_eq!(store.list_gates().await.expect("the store works")[0].scope, GateScope::Everything);
 }

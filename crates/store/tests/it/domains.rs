@@ -41,7 +41,10 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
     ALTER TABLE deliveries DROP COLUMN tls_policy; ALTER TABLE deliveries DROP COLUMN dkim";
 
 /// Undoes the migrations of accounts and of people.
-pub(crate) const ACCOUNTS_BEFORE: &str = "DROP TABLE domain_links; DROP TABLE saved_searches; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
+pub(crate) const ACCOUNTS_BEFORE: &str =
+    "DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
+    ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
+    ALTER TABLE gates DROP COLUMN set_by; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
     DROP TABLE user_sessions; DROP TABLE user_tokens; DROP TABLE invitations; DROP TABLE sign_in_attempts;
     DROP TABLE users; DROP TABLE account_keys; DROP TABLE audit; DROP TABLE audit_heads;
     DROP TABLE creations; DROP INDEX servers_by_account; DROP INDEX servers_by_delete_at;

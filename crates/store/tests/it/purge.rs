@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postroad_model::{EventSet, Scope, ServerId, SuppressionReason, WebhookFormat};
+use postroad_model::{EventSet, GateAction, GateScope, Scope, ServerId, SuppressionReason, WebhookFormat};
 use postroad_store::{
-    DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewSuppression, NewTemplate, NewUser, NewWebhook,
-    StoreError, TemplateContent, TemplateKind, WebhookSecret,
+    DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewGate, NewSuppression, NewTemplate, NewUser,
+    NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
 };
 
 use crate::fixture::{Fixture, create_server, new_key, on_both_engines};
 
 on_both_engines!(
     a_deleted_server_goes_with_all_it_has_and_nobody_elses,
-    a_deleted_account_goes_and_its_name_is_free
+    a_deleted_account_goes_and_its_name_is_free,
+    servers_that_still_have_mail_do_not_keep_others
 );
 
 /// Tables that have rows of a server.
@@ -91,6 +92,14 @@ async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture
     let before = counts(&fixture).await;
     let doomed = create_server(store, fixture.account, "Doomed").await;
     fill(&fixture, doomed, 1_200).await;
+    let gate = NewGate {
+        scope: GateScope::Server(doomed),
+        action: GateAction::Suspend,
+        reason: "moving".into(),
+        automatic: false,
+        ends_at: None,
+    };
+    store.set_gate(gate).await.expect("the store works");
     let until = fixture.in_secs(7 * 24 * 3_600);
     store.set_server_deleted(doomed, Some(until)).await.expect("it works");
     assert_eq!(purge(&fixture).await, 0, "it can still be restored");
@@ -100,14 +109,33 @@ async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture
     let mail = fixture.send(doomed, &["ann@example.com"], postroad_store::InitialState::Pending, b"x");
     fixture.accept(mail).await;
     assert_eq!(purge(&fixture).await, 0);
-    for table in ["sends", "messages", "deliveries", "events", "queue"] {
+    assert_eq!(store.cancel_mail_of_ended_servers(10).await.expect("it works"), 1, "it is never sent");
+    assert_eq!(fixture.query_int(&format!("SELECT count(*) FROM queue WHERE server_id = {doomed}")).await, 0);
+    for table in ["sends", "messages", "deliveries", "events"] {
         fixture.execute(&format!("DELETE FROM {table} WHERE server_id = {doomed}")).await;
     }
     let steps = purge(&fixture).await;
     assert!(steps >= 3 + 6, "1,200 addresses go in three steps, the rest one by one: {steps}");
     assert_eq!(counts(&fixture).await, before);
+    assert!(store.list_gates().await.expect("it works").is_empty());
     assert!(store.find_server(doomed).await.expect("it works").is_none());
     create_server(store, fixture.account, "Doomed").await;
+}
+
+async fn servers_that_still_have_mail_do_not_keep_others(fixture: Fixture) {
+    let store = &fixture.store;
+    let (sooner, later) = (fixture.in_secs(60), fixture.in_secs(61));
+    for number in 0..101 {
+        let server = create_server(store, fixture.account, &format!("With mail {number}")).await;
+        let mail = fixture.send(server, &["ann@example.com"], postroad_store::InitialState::Pending, b"x");
+        fixture.accept(mail).await;
+        store.set_server_deleted(server, Some(sooner)).await.expect("it works");
+    }
+    let empty = create_server(store, fixture.account, "Empty").await;
+    store.set_server_deleted(empty, Some(later)).await.expect("it works");
+    fixture.clock.advance(Duration::from_mins(2));
+    assert!(purge(&fixture).await > 0);
+    assert!(store.find_server(empty).await.expect("it works").is_none());
 }
 
 async fn a_deleted_account_goes_and_its_name_is_free(fixture: Fixture) {

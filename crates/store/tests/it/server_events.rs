@@ -7,8 +7,8 @@ use postroad_model::{
     SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    Ceiling, CeilingOwner, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server,
-    ServerChange, ServerUpdate, StoreError, WarmupPause, WebhookSecret,
+    Ceiling, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
+    ServerUpdate, SetBy, StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
 
@@ -288,7 +288,7 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
         ServerChange { name: Some("free".into()), hourly_limit: Change::Clear, ..ServerChange::default() };
     let refused = store.update_server(fixture.server, change).await.expect("the store works");
     assert!(
-        matches!(refused, ServerUpdate::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), CeilingOwner::Operator)])
+        matches!(refused, ServerUpdate::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), SetBy::Operator)])
     );
     assert_eq!(
         (server().await.name, server().await.hourly_limit),

@@ -62,7 +62,8 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
-    fn execute(&self, statements: &str) {
+    /// Runs statements.
+    pub fn execute(&self, statements: &str) {
         run(&self.url, statements);
     }
 }

@@ -1,0 +1,350 @@
+//! What keys of an account and of its servers may not do to what the operator set, and to people above them.
+
+use postroad_testkit::eventually;
+use serde_json::{Value, json};
+
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, call, code, customer, done, ready};
+use crate::world::{DELIVERIES, MESSAGE, World, both_engines, good};
+
+both_engines!(
+    mail_of_the_service_itself_is_read_by_nobody,
+    held_mail_is_not_released_beyond_the_limits_of_its_server,
+    a_suspension_by_the_operator_is_not_lifted_by_the_account,
+    nobody_gives_a_role_above_their_own,
+    an_idempotency_key_of_a_sister_server_is_a_used_one,
+    an_account_makes_its_own_development_server_live,
+    a_key_makes_no_key_that_works_elsewhere_or_longer,
+    volumes_of_a_shared_pool_are_the_operators,
+    a_deleted_server_sends_nothing_until_it_is_restored,
+    erasures_links_and_gates_are_in_the_audit_log
+);
+
+fn operator(world: &World) -> Key<'_> {
+    (OPERATOR, ready(world, "operator_api_key"))
+}
+
+async fn new_key(world: &World, by: Key<'_>, body: Value) -> Value {
+    done(world, by, "account_keys/create", &body).await
+}
+
+fn secret(made: &Value) -> &str {
+    made["api_key"].as_str().expect("a key")
+}
+
+async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    // Nobody can be what the service's mail is stored under.
+    for name in ["postroad", " Postroad "] {
+        assert_eq!(
+            code(&world, account, "account/update", &json!({ "name": name })).await,
+            "ValidationError"
+        );
+    }
+    assert!(!world.admin_output(&["account", "create", "postroad"]).0);
+    done(&world, account, "servers/update", &json!({"id": one.servers[0], "name": "operator"})).await;
+    let invited = done(&world, account, "users/invite", &json!({"email": "ann@customer.example"})).await;
+    let token = invited["link"].as_str().unwrap().split_once("token=").unwrap().1.to_owned();
+    let caught = world.client.get("/dev/messages/wait?to=ann@customer.example&timeout=30").await.unwrap();
+    assert_eq!(caught.json()["subject"], "Invitation");
+    let servers = done(&world, operator(&world), "servers/list", &json!({"name": "operator"})).await;
+    let servers = servers["items"].as_array().unwrap();
+    let own = servers.iter().find(|server| server["id"] != one.servers[0]).unwrap();
+    let new = json!({"server": own["id"], "name": "x"});
+    let made = done(&world, operator(&world), "credentials/create", &new).await;
+    let key = (SERVER, secret(&made));
+    let events = done(&world, key, "events/list", &json!({"types": ["message.accepted"]})).await;
+    let id = events["items"][0]["data"]["message"]["id"].clone();
+    assert!(id.is_i64(), "{events}");
+    let shown = world.call_as(key.1, MESSAGE, &json!({"id": id, "_expansions": true})).await;
+    assert_eq!(shown["status"], "success", "{shown}");
+    assert!(shown["data"]["plain_body"].is_null() && shown["data"]["raw_message"].is_null(), "{shown}");
+    assert!(!shown.to_string().contains(&token), "{shown}");
+    // Mail of others is shown as ever.
+    let id = world.accepted_id(&good()).await;
+    assert_eq!(world.expanded(id).await["plain_body"], "Thank you.");
+}
+
+async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World) {
+    let release = async |id: i64| world.call("/api/v1/messages/release", &json!({ "id": id })).await;
+    world.admin(&["server", "set-hourly-limit", "dev", "1"]);
+    let first = world.accepted_id(&good()).await;
+    world.until_status(first, "Sent").await;
+    let held = world.accepted_id(&good()).await;
+    world.until_status(held, "Held").await;
+    let refused = release(held).await;
+    assert_eq!(refused["data"]["code"], "HourlyLimitReached", "{refused}");
+    let message = "The server's limit of 1 messages an hour is reached: release it in the next hour";
+    assert_eq!(refused["data"]["message"], message);
+    // One of two fits: what is held has counted as well.
+    let other = world.accepted_id(&good()).await;
+    world.admin(&["server", "set-hourly-limit", "dev", "4"]);
+    assert_eq!(release(held).await["status"], "success");
+    world.until_status(held, "Sent").await;
+    assert_eq!(release(other).await["data"]["code"], "HourlyLimitReached");
+    world.admin(&["server", "set-hourly-limit", "dev", "none"]);
+    assert_eq!(release(other).await["status"], "success");
+
+    // A server that others put into development sends nothing either; the operator does.
+    world.admin(&["server", "set-mode", "dev", "development"]);
+    let held = world.accepted_id(&good()).await;
+    world.until_status(held, "Held").await;
+    assert_eq!(release(held).await["data"]["code"], "DevelopmentServer");
+    let job = world.call("/api/v1/messages/release", &json!({"query": "status:held"})).await;
+    assert_eq!(job["status"], "success", "{job}");
+    eventually(async || {
+        let job = world.call("/api/v1/jobs/get", &json!({"id": job["data"]["job_id"]})).await["data"].clone();
+        if job["state"] == "done" { Ok(()) } else { Err(job.to_string()) }
+    })
+    .await;
+    world.until_status(held, "Held").await;
+    assert_eq!(world.queue(&["retry", &held.to_string()])[0]["result"], "released");
+    world.until_status(held, "Sent").await;
+    // In development by its own will it releases what it likes.
+    world.admin(&["server", "set-mode", "dev", "live"]);
+    world.call("/api/v1/server/update", &json!({"mode": "development"})).await;
+    let held = world.accepted_id(&good()).await;
+    assert_eq!(release(held).await["status"], "success");
+}
+
+async fn a_suspension_by_the_operator_is_not_lifted_by_the_account(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    let (id, reason) = (json!({"id": one.servers[0]}), json!({"id": one.servers[0], "reason": "mine"}));
+    // Its own suspension is.
+    done(&world, account, "servers/suspend", &reason).await;
+    assert_eq!(done(&world, account, "servers/resume", &id).await["suspended"], false);
+    done(&world, account, "servers/suspend", &reason).await;
+    done(&world, operator(&world), "servers/suspend", &json!({"id": one.servers[0], "reason": "abuse"}))
+        .await;
+    for (name, body) in [("servers/resume", &id), ("servers/suspend", &reason)] {
+        let refused = call(&world, account, name, body).await;
+        assert_eq!(refused["data"]["code"], "SuspendedByOperator", "{name}: {refused}");
+    }
+    let shown = done(&world, account, "servers/get", &id).await;
+    assert_eq!(shown["suspended_reason"], "abuse");
+    let own = (SERVER, one.server_keys[0].as_str());
+    assert_eq!(code(&world, own, "server/get", &json!({})).await, "ServerSuspended");
+    world.admin(&["server", "resume", "one/shop"]);
+    done(&world, own, "server/get", &json!({})).await;
+}
+
+async fn nobody_gives_a_role_above_their_own(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    let limited = new_key(&world, account, json!({"name": "people", "scopes": ["users"]})).await;
+    let limited = (ACCOUNT, secret(&limited));
+    let made = world.admin(&["operator-key", "create", "--scope", "users"]);
+    let narrow = (OPERATOR, secret(&made));
+    let invite = |role: &str, operator: bool| {
+        let email = format!("{role}-{operator}@customer.example");
+        json!({"account": one.id, "email": email, "role": role, "operator": operator, "mail": false})
+    };
+    for (key, role, is_operator, may) in [
+        (account, "owner", false, false),
+        (account, "admin", false, true),
+        (account, "member", true, false),
+        (limited, "owner", false, false),
+        (limited, "admin", false, false),
+        (limited, "member", false, true),
+        (narrow, "owner", false, false),
+        (narrow, "read-only", true, false),
+        (narrow, "member", false, true),
+        (operator(&world), "owner", true, true),
+    ] {
+        let answer = call(&world, key, "users/invite", &invite(role, is_operator)).await;
+        assert_eq!(answer["status"] == "success", may, "{key:?} {role} {is_operator}: {answer}");
+        if !may {
+            assert_eq!(answer["data"]["code"], "ValidationError");
+        }
+    }
+    // Nor is somebody above them changed or removed.
+    let email = |name: &str| format!("{name}@customer.example");
+    for (name, role) in [("olga", "owner"), ("adam", "admin")] {
+        world.admin(&["user", "create", &email(name), "--account", "one", "--role", role]);
+    }
+    let people = done(&world, account, "users/list", &json!({})).await["items"].clone();
+    let id = |name: &str| {
+        let found = people.as_array().unwrap().iter().find(|person| person["email"] == email(name));
+        found.unwrap()["id"].clone()
+    };
+    for (key, name, change, may) in [
+        (account, "olga", json!({"role": "member"}), false),
+        (account, "adam", json!({"role": "owner"}), false),
+        (limited, "adam", json!({"name": "A."}), false),
+        (narrow, "olga", json!({"name": "O."}), false),
+        (narrow, "adam", json!({"operator": true}), false),
+        (account, "adam", json!({"role": "member"}), true),
+        (limited, "adam", json!({"name": "Adam"}), true),
+        (operator(&world), "adam", json!({"role": "owner"}), true),
+    ] {
+        let mut body = change.clone();
+        body["id"] = id(name);
+        let answer = call(&world, key, "users/update", &body).await;
+        assert_eq!(answer["status"] == "success", may, "{key:?} {name} {change}: {answer}");
+    }
+    assert_eq!(code(&world, limited, "users/remove", &json!({"id": id("olga")})).await, "ValidationError");
+}
+
+async fn an_idempotency_key_of_a_sister_server_is_a_used_one(world: World) {
+    let one = customer(&world, "one").await;
+    let [shop, news] = [0, 1].map(|at| (SERVER, one.server_keys[at].as_str()));
+    let body = json!({"name": "sister.example", "idempotency_key": "k"});
+    let made = done(&world, shop, "domains/create", &body).await;
+    let again = call(&world, shop, "domains/create", &body).await;
+    assert_eq!((&again["data"]["name"], &again["flags"]["idempotent_replay"]), (&made["name"], &json!(true)));
+    for key in [news, (ACCOUNT, one.key.as_str())] {
+        assert_eq!(code(&world, key, "domains/create", &body).await, "IdempotencyConflict");
+    }
+    assert_eq!(code(&world, news, "domains/get", &json!({"name": "sister.example"})).await, "DomainNotFound");
+}
+
+async fn an_account_makes_its_own_development_server_live(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    let trial = json!({"name": "trial", "mode": "development"});
+    let id = done(&world, account, "servers/create", &trial).await["id"].clone();
+    let made = done(&world, account, "credentials/create", &json!({"server": id, "name": "x"})).await;
+    let live = json!({"mode": "live"});
+    assert_eq!(code(&world, (SERVER, secret(&made)), "server/update", &live).await, "CeilingExceeded");
+    let live = json!({"id": id, "ceilings": {"mode": "live"}});
+    assert_eq!(done(&world, account, "servers/update", &live).await["mode"], "live");
+    // The operator's stays one.
+    let trial = json!({"account": one.id, "name": "second", "mode": "development"});
+    let id = done(&world, operator(&world), "servers/create", &trial).await["id"].clone();
+    let live = json!({"id": id, "ceilings": {"mode": "live"}});
+    assert_eq!(code(&world, account, "servers/update", &live).await, "CeilingExceeded");
+}
+
+async fn a_key_makes_no_key_that_works_elsewhere_or_longer(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    let end = "2099-01-01T00:00:00Z";
+    let bound = json!({"name": "bound", "allow": ["127.0.0.0/8"], "expires_at": end});
+    let bound = new_key(&world, account, bound).await;
+    let by = (ACCOUNT, secret(&bound));
+    let heir = new_key(&world, by, json!({"name": "heir"})).await;
+    assert_eq!((&heir["allow"], &heir["expires_at"]), (&bound["allow"], &bound["expires_at"]));
+    let narrower = json!({"name": "x", "allow": ["127.0.0.1/32"], "expires_at": "2098-01-01T00:00:00Z"});
+    let narrower = new_key(&world, by, narrower).await;
+    assert_eq!(narrower["allow"], json!(["127.0.0.1/32"]));
+    assert!(narrower["expires_at"].as_str().unwrap().starts_with("2098"), "{narrower}");
+    let longer = new_key(&world, by, json!({"name": "x", "expires_at": "2199-01-01T00:00:00Z"})).await;
+    assert_eq!(longer["expires_at"], bound["expires_at"]);
+    for allow in [json!(["0.0.0.0/0"]), json!(["127.0.0.1/32", "192.0.2.0/24"])] {
+        let wider = json!({"name": "x", "allow": allow});
+        assert_eq!(code(&world, by, "account_keys/create", &wider).await, "ValidationError", "{wider}");
+    }
+}
+
+async fn volumes_of_a_shared_pool_are_the_operators(world: World) {
+    let one = customer(&world, "one").await;
+    let account = (ACCOUNT, one.key.as_str());
+    let mut pools = Vec::new();
+    for (number, pool) in
+        [json!({"name": "all", "shared": true}), json!({"name": "own", "account": one.id})].iter().enumerate()
+    {
+        let made = done(&world, operator(&world), "ip_pools/create", pool).await;
+        let address =
+            json!({"pool": made["id"], "address": format!("192.0.2.{number}"), "helo": "mta.example.com"});
+        done(&world, operator(&world), "ip_pools/add_address", &address).await;
+        pools.push(made["id"].clone());
+    }
+    for (key, at, shows) in
+        [(account, 0, false), (account, 1, true), (operator(&world), 0, true), (operator(&world), 1, true)]
+    {
+        let pool = done(&world, key, "ip_pools/get", &json!({"id": pools[at]})).await;
+        let listed = done(&world, key, "ip_pools/list", &json!({})).await["items"].clone();
+        let listed = listed.as_array().unwrap().iter().find(|listed| listed["id"] == pool["id"]).unwrap();
+        for name in ["sent_today", "bounced_today", "complained_today"] {
+            let shown = [&pool, listed].map(|pool| pool["addresses"][0][name].is_u64());
+            assert_eq!(shown, [shows, shows], "{key:?}: {pool}");
+        }
+    }
+}
+
+async fn a_deleted_server_sends_nothing_until_it_is_restored(world: World) {
+    world.queue(&["suspend", "everything", "--reason", "to have some waiting"]);
+    let id = world.accepted_id(&good()).await;
+    world.admin(&["server", "delete", "dev"]);
+    world.queue(&["resume", "everything"]);
+    world.have_changes_heeded();
+    let why = world.queue(&["show", &id.to_string()])["why"].as_str().unwrap_or_default().to_owned();
+    assert!(why.contains("deleted"), "{why}");
+    assert_eq!(world.call(DELIVERIES, &json!({ "id": id })).await["data"]["code"], "ServerSuspended");
+    world.admin(&["server", "restore", "dev"]);
+    world.until_status(id, "Sent").await;
+}
+
+async fn erasures_links_and_gates_are_in_the_audit_log(world: World) {
+    let id = world.accepted_id(&good()).await;
+    world.until_status(id, "Sent").await;
+    let erased = world.call("/api/v1/messages/erase", &json!({ "id": id })).await;
+    assert_eq!(erased["status"], "success", "{erased}");
+    let job = world.call("/api/v1/messages/erase", &json!({"address": "someone@example.com"})).await;
+    assert_eq!(job["status"], "success", "{job}");
+    world.admin(&["user", "create", "ann@example.com", "--account", "dev"]);
+    world.admin(&["user", "reset-password", "ann@example.com"]);
+    world.queue(&["suspend", "server:dev", "--reason", "moving"]);
+    world.queue(&["resume", "server:dev"]);
+    world.admin(&["domain", "set-host", "mail.other.example"]);
+    // Refusals leave none.
+    world.call("/api/v1/messages/erase", &json!({ "id": 1 })).await;
+    let account = (ACCOUNT, ready(&world, "account_api_key"));
+    let log = done(&world, account, "account/audit", &json!({"limit": 100})).await["items"].clone();
+    let entries: Vec<&Value> = log.as_array().unwrap().iter().rev().collect();
+    let of = |operation: &str| -> Vec<&Value> {
+        entries.iter().filter(|entry| entry["operation"] == operation).copied().collect()
+    };
+    let erasures = of("messages/erase");
+    assert_eq!(erasures.len(), 2, "{log}");
+    assert_eq!((&erasures[0]["after"]["message"], &erasures[0]["actor"]), (&json!(id), &json!("server_key")));
+    assert_eq!(erasures[1]["after"]["job"], job["data"]["job_id"]);
+    let links = of("users/reset_password");
+    assert_eq!(links.len(), 2, "a person without a password is made with a link: {log}");
+    assert!(links.iter().all(|entry| entry["after"]["link"] == "password_reset"), "{links:?}");
+    assert_eq!(of("installation/suspend")[0]["after"]["reason"], "moving");
+    assert_eq!(of("installation/resume").len(), 1);
+    assert!(!log.to_string().contains("someone@example.com"), "{log}");
+    let installation = json!({"account": 0, "operation": "installation/set_host"});
+    let hosts = done(&world, operator(&world), "account/audit", &installation).await;
+    assert_eq!(hosts["items"][0]["after"]["value"], "mail.other.example", "{hosts}");
+}
+
+/// On PostgreSQL, which another program can change while the service runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
+    let world = World::start(crate::world::Engine::Postgres);
+    let one = customer(&world, "one").await;
+    let (success, out, err) = world.audit_output(&["verify"]);
+    assert!(success, "{err}");
+    let verdict: Value = serde_json::from_str(&out).unwrap();
+    let heads: Vec<&str> =
+        verdict["heads"].as_array().unwrap().iter().map(|head| head.as_str().unwrap()).collect();
+    let expected = heads.join(" ");
+    let of_one = heads.iter().find(|head| head.starts_with(&format!("{}:6:", one.id))).unwrap().to_string();
+    let verify = |expected: &str| world.audit_output(&["verify", "--expect", expected]);
+    assert!(verify(&expected).0);
+    let (_, _, err) = verify("1:2");
+    assert!(err.contains("should be ACCOUNT:SEQ:HASH"), "{err}");
+    // Later entries do no harm.
+    done(&world, (ACCOUNT, &one.key), "account/update", &json!({"name": "uno"})).await;
+    assert!(verify(&expected).0);
+    // The newest entries are removed, and the head is set back.
+    let id = &one.id;
+    world.execute_sql(&format!("DELETE FROM audit WHERE account_id = {id} AND seq > 5"));
+    let (success, _, err) = world.audit_output(&["verify"]);
+    assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
+    world.execute_sql(&format!(
+        "UPDATE audit_heads SET seq = 5, hash = (SELECT hash FROM audit WHERE account_id = {id} AND seq = 5)
+         WHERE account_id = {id}"
+    ));
+    assert!(world.audit_output(&["verify"]).0, "it is whole in itself");
+    let (success, _, err) = verify(&of_one);
+    assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
+    // The head alone is removed, then all.
+    world.execute_sql(&format!("DELETE FROM audit_heads WHERE account_id = {id}"));
+    assert!(!world.audit_output(&["verify"]).0, "there are entries");
+    world.execute_sql(&format!("DELETE FROM audit WHERE account_id = {id}"));
+    assert!(!verify(&expected).0);
+}

@@ -1,0 +1,172 @@
+//! Release of a held message: it counts against the limits of its server and account, which it has not done so far.
+
+use postroad_model::{EmailAddress, EventKind, IdGenerator, Status, Timestamp};
+use serde_json::json;
+
+use super::admin::Retried;
+use super::waiting::{Entry, Key, MessageState, add_event};
+use crate::accept::initial::{HoldCause, SCHEDULED, hour_at};
+use crate::accept::{AccountLimits, account_periods, hourly_limit};
+use crate::error::StoreError;
+use crate::events::{NewEvent, append};
+use crate::messages::Message;
+use crate::sql::Sql;
+
+/// Puts a held message into the queue, if its server and account have room for it; the operator passes the hourly limit of the
+/// server. Scheduled ones count when they are due.
+pub(super) async fn release(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    message: &Message,
+    state: &MessageState,
+    by_operator: bool,
+    now: Timestamp,
+) -> Result<(Retried, Entry), StoreError> {
+    let unchanged = |retried| Ok((retried, Entry::Unchanged));
+    let Some(server) = ReleasingServer::find(sql, key).await? else { return unchanged(Retried::NotWaiting) };
+    if server.is_for_development && !by_operator {
+        return unchanged(Retried::DevelopmentOnly);
+    }
+    let is_due = message.send_at.is_none_or(|at| at <= now);
+    let hourly_limit = server.hourly_limit.filter(|_| is_due);
+    let account_limits = server.account_limits.filter(|_| is_due);
+    // Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
+    let mut before = 0;
+    if let Some(limit) = hourly_limit {
+        let most = if by_operator { u32::MAX } else { limit };
+        match count_in_hour(sql, key, most, now).await? {
+            Some(count) => before = count - 1,
+            None => return unchanged(Retried::OverHourlyLimit { limit }),
+        }
+    }
+    if let Some(limits) = &account_limits {
+        let admission = account_periods::count(sql, limits, 1, now).await?;
+        if let Some(HoldCause::OverAccountLimit { limit, period }) = admission.cause {
+            give_hour_back(sql, key, hourly_limit, now).await?;
+            return unchanged(Retried::OverAccountLimit { limit, period });
+        }
+    }
+    let Some(due_at) = queue(sql, ids, key, message, state, now).await? else {
+        give_hour_back(sql, key, hourly_limit, now).await?;
+        if let Some(limits) = &account_limits {
+            account_periods::give_back(sql, limits, 1, now).await?;
+        }
+        return unchanged(Retried::NotWaiting);
+    };
+    if let Some(limit) = hourly_limit {
+        for event in hourly_limit::crossed(limit, hour_at(now), before, before + 1) {
+            let event = hourly_limit::with_server(&event, key.0, Some(&server.name));
+            append::append_of_server(sql, ids, key.0, &event, now).await?;
+        }
+    }
+    Ok((Retried::Released, Entry::Queued(due_at)))
+}
+
+struct ReleasingServer {
+    name: String,
+    hourly_limit: Option<u32>,
+    /// The operator or the account set this ceiling.
+    is_for_development: bool,
+    account_limits: Option<AccountLimits>,
+}
+
+impl ReleasingServer {
+    async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Self>, StoreError> {
+        let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name,
+                           coalesce(s.mode_ceiling, s.account_mode_ceiling)
+                    FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
+        let Some(row) = sql.query_opt(text, &[key.0.0.into()]).await? else { return Ok(None) };
+        Ok(Some(Self {
+            name: row.text(5)?,
+            hourly_limit: row.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()),
+            is_for_development: row.text_opt(6)?.is_some(),
+            account_limits: account_periods::read(&row, 0)?,
+        }))
+    }
+}
+
+/// Counts one message in the present hour of a server; the new count, or `None` if the hour is full.
+async fn count_in_hour(
+    sql: &Sql<'_>,
+    key: Key,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Option<i64>, StoreError> {
+    if limit == 0 {
+        return Ok(None);
+    }
+    let row = sql
+        .query_opt(
+            "INSERT INTO server_hours (server_id, hour, messages) VALUES ($1, $2, 1)
+             ON CONFLICT (server_id, hour) DO UPDATE SET messages = server_hours.messages + 1
+                 WHERE server_hours.messages < $3
+             RETURNING messages",
+            &[key.0.0.into(), hour_at(now).into(), i64::from(limit).into()],
+        )
+        .await?;
+    row.map(|row| row.int(0)).transpose()
+}
+
+async fn give_hour_back(
+    sql: &Sql<'_>,
+    key: Key,
+    counted: Option<u32>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if counted.is_some() {
+        let text = "UPDATE server_hours SET messages = messages - 1 WHERE server_id = $1 AND hour = $2";
+        sql.execute(text, &[key.0.0.into(), hour_at(now).into()]).await?;
+    }
+    Ok(())
+}
+
+/// Returns when it is due, or `None` if somebody was faster.
+async fn queue(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    message: &Message,
+    state: &MessageState,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let address = EmailAddress::parse(&message.rcpt_to)
+        .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
+    let options = &message.send.options;
+    let due_at = message.send_at.map_or(now, |at| at.max(now));
+    let is_scheduled = due_at > now;
+    let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
+    let changed = sql
+        .execute(
+            "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
+             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
+            &[
+                key.0.0.into(),
+                key.1.0.into(),
+                state.last_seq.into(),
+                status.as_str().into(),
+                (state.last_seq + 1).into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(None);
+    }
+    let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
+    add_event(sql, ids, key, state, &released, now).await?;
+    sql.execute(
+        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
+         VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",
+        &[
+            key.0.0.into(),
+            key.1.0.into(),
+            address.domain().as_str().into(),
+            due_at.into(),
+            options.expires_at.into(),
+            options.pool_id.map(|id| id.0).into(),
+            if is_scheduled { SCHEDULED } else { 0 }.into(),
+        ],
+    )
+    .await?;
+    Ok(Some(due_at))
+}
