@@ -154,8 +154,11 @@ async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) ->
 async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     let key = site.ready("account_api_key");
     let email = format!("{name}@example.com");
-    let wanted = json!({ "email": email, "role": role, "mail": false });
-    let invited = call(site, "x-account-api-key", &key, "users/invite", &wanted).await;
+    let account = call(site, "x-account-api-key", &key, "account/get", &json!({})).await["id"].clone();
+    let wanted = json!({ "account": account, "email": email, "role": role, "mail": false });
+    // A key of the account makes no owners.
+    let operator_key = site.ready("operator_api_key");
+    let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &wanted).await;
     let link = invited["link"].as_str().unwrap().to_owned();
     let token = link.split_once("token=").unwrap().1;
     let form = format!("token={token}&name={name}&password=a+road+of+seven+posts");
