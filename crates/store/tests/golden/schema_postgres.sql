@@ -142,9 +142,12 @@ TABLE credentials
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
     version bigint NOT NULL DEFAULT 1
+    account_id bigint NOT NULL DEFAULT 0
     UNIQUE (key_hash)
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX credentials_by_account ON public.credentials USING btree (account_id, id)
+    CREATE INDEX credentials_by_address ON public.credentials USING btree (id) WHERE (scope = 'address'::text)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
     CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)
 
@@ -292,6 +295,7 @@ TABLE gates
     reason text NOT NULL
     created_at bigint NOT NULL
     ends_at bigint
+    set_by text
     PRIMARY KEY (scope_kind, scope_key, automatic)
 
 TABLE idempotency_keys
@@ -522,6 +526,7 @@ TABLE servers
     account_hourly_limit_ceiling bigint
     account_retention_bodies_ceiling bigint
     account_retention_messages_ceiling bigint
+    suspended_by text
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)

@@ -130,7 +130,11 @@ CREATE TABLE credentials (
     last_used_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-, version INTEGER NOT NULL DEFAULT 1);
+, version INTEGER NOT NULL DEFAULT 1, account_id INTEGER NOT NULL DEFAULT 0);
+
+CREATE INDEX credentials_by_account ON credentials (account_id, id);
+
+CREATE INDEX credentials_by_address ON credentials (id) WHERE scope = 'address';
 
 CREATE INDEX credentials_by_server ON credentials (server_id);
 
@@ -277,7 +281,7 @@ CREATE TABLE gates (
     per_minute INTEGER,
     reason TEXT NOT NULL,
     created_at INTEGER NOT NULL,
-    ends_at INTEGER,
+    ends_at INTEGER, set_by TEXT,
     PRIMARY KEY (scope_kind, scope_key, automatic)
 ) WITHOUT ROWID;
 
@@ -481,7 +485,7 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, account_mode_ceiling TEXT, account_send_rate_ceiling TEXT, account_hourly_limit_ceiling INTEGER, account_retention_bodies_ceiling INTEGER, account_retention_messages_ceiling INTEGER,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, account_mode_ceiling TEXT, account_send_rate_ceiling TEXT, account_hourly_limit_ceiling INTEGER, account_retention_bodies_ceiling INTEGER, account_retention_messages_ceiling INTEGER, suspended_by TEXT,
     UNIQUE (account_id, name)
 );
 
