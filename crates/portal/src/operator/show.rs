@@ -68,7 +68,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     let at_least = |number| format!("{}{}", if overview.stored.is_more { "> " } else { "" }, count(number));
     let figure = |value: String, label| Figure { value, label };
     let figures = vec![
-        figure(at_least(overview.stored.total), "messages wait"),
+        figure(at_least(overview.stored.total), "waiting messages"),
         figure(at_least(overview.stored.due), "due now"),
         figure(
             if health.lag.is_zero() { "–".to_owned() } else { elapsed(now.minus(health.lag), now) },
