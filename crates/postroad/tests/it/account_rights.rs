@@ -62,7 +62,7 @@ async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
     assert!(!shown.to_string().contains(&token), "{shown}");
     // Mail of others is shown as ever.
     let id = world.accepted_id(&good()).await;
-    assert_eq!(world.expanded(id).await["plain_body"], "Thank you.");
+    assert_eq!(world.expanded(id).await["plain_body"], "Thank you.\r\n");
 }
 
 async fn held_mail_is_not_released_beyond_the_limits_of_its_server(world: World) {

@@ -10,7 +10,7 @@ pub(super) const HASH_BYTES: usize = 32;
 pub(super) const START: [u8; HASH_BYTES] = [0; HASH_BYTES];
 
 pub(super) fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 pub(super) fn hash(

@@ -11,8 +11,10 @@ on_both_engines!(
     reports_are_kept_once_and_summed_up,
     only_domains_of_servers_are_known,
     old_reports_are_removed_and_a_full_domain_makes_room,
-    reports_of_a_deleted_domain_go_with_it,
+    reports_of_a_deleted_domain_are_not_its_next_owners,
 );
+
+const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_micros(0), Timestamp::from_micros(i64::MAX));
 
 fn name(text: &str) -> DomainName {
     DomainName::parse(text).expect("a name")
@@ -103,7 +105,7 @@ async fn old_reports_are_removed_and_a_full_domain_makes_room(fixture: Fixture) 
     assert_eq!(sums().await, []);
 }
 
-async fn reports_of_a_deleted_domain_go_with_it(fixture: Fixture) {
+async fn reports_of_a_deleted_domain_are_not_its_next_owners(fixture: Fixture) {
     let store = &fixture.store;
     let mut ids = Vec::new();
     for (server, domain) in [
@@ -120,13 +122,21 @@ async fn reports_of_a_deleted_domain_go_with_it(fixture: Fixture) {
         let sums = store.sum_up_domain_reports(None).await.expect("the store works");
         sums.iter().map(|sum| sum.domain.clone()).collect::<Vec<_>>()
     };
-    let delete = async |id| store.delete_domain(id, fixture.now()).await.expect("the store works");
-    delete(ids[0]).await;
-    assert_eq!(left().await, ["one.example", "two.example"], "another server has a domain of the name");
-    delete(ids[1]).await;
-    assert_eq!(left().await, ["two.example"]);
-    // Likewise when the server itself goes.
+    let since =
+        |created_at| store.list_domain_reports_between(name("one.example"), created_at, ALWAYS, None, 10);
+    let first = store.find_domain_by_id(ids[0]).await.expect("the store works").expect("it is there");
+    assert_eq!(since(first.created_at).await.expect("the store works").len(), 1);
+    for id in &ids[..2] {
+        store.delete_domain(*id, fixture.now()).await.expect("the store works");
+    }
+    // They go by their age: whoever adds the name meanwhile does not see them.
+    assert_eq!(left().await, ["one.example", "two.example"]);
+    fixture.clock.advance(Duration::from_secs(1));
+    let next = store.create_domain(fixture.new_domain("one.example")).await.expect("the store works");
+    assert!(since(next.created_at).await.expect("the store works").is_empty());
+    store.delete_domain(next.id, fixture.now()).await.expect("the store works");
+    // Those of domains that go with their server are removed with it.
     store.set_server_deleted(fixture.server, Some(fixture.now())).await.expect("the store works");
     while store.purge_deleted().await.expect("the store works") {}
-    assert!(left().await.is_empty());
+    assert_eq!(left().await, ["one.example"]);
 }
