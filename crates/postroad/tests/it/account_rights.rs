@@ -331,20 +331,18 @@ async fn a_tampered_audit_log_is_noticed_at_the_command_line() {
     done(&world, (ACCOUNT, &one.key), "account/update", &json!({"name": "uno"})).await;
     assert!(verify(&expected).0);
     // The newest entries are removed, and the head is set back.
-    let id = &one.id;
-    world.execute_sql(&format!("DELETE FROM audit WHERE account_id = {id} AND seq > 5"));
+    let id = &one.id.to_string();
+    let database = world.database();
+    database.remove_audit_entries_after(id, 5);
     let (success, _, err) = world.audit_output(&["verify"]);
     assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
-    world.execute_sql(&format!(
-        "UPDATE audit_heads SET seq = 5, hash = (SELECT hash FROM audit WHERE account_id = {id} AND seq = 5)
-         WHERE account_id = {id}"
-    ));
+    database.set_audit_head_back(id, 5);
     assert!(world.audit_output(&["verify"]).0, "it is whole in itself");
     let (success, _, err) = verify(&of_one);
     assert!(!success && err.contains("entry 6 is missing or altered"), "{err}");
     // The head alone is removed, then all.
-    world.execute_sql(&format!("DELETE FROM audit_heads WHERE account_id = {id}"));
+    database.remove_audit_head(id);
     assert!(!world.audit_output(&["verify"]).0, "there are entries");
-    world.execute_sql(&format!("DELETE FROM audit WHERE account_id = {id}"));
+    database.remove_audit_entries_after(id, 0);
     assert!(!verify(&expected).0);
 }

@@ -234,6 +234,7 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     }
     let answers = cancelling.join_all().await;
     let mut cancelled = 0;
+    let mut expected = Vec::new();
     for (id, answer) in answers {
         if answer["status"] == "success" {
             cancelled += 1;
@@ -241,10 +242,15 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
         } else {
             assert_eq!(answer["data"]["code"], "TooLateToCancel", "{answer}");
             world.until_status(id, "Sent").await;
+            let number = ids.iter().position(|other| *other == id).unwrap();
+            expected.push(format!("r{number}@race.example"));
         }
     }
+    expected.sort_unstable();
     assert!(cancelled > 0 && cancelled < MESSAGES, "{cancelled} of {MESSAGES}: there was no race");
-    assert_eq!(peer.messages().len(), MESSAGES - cancelled);
+    let mut taken: Vec<String> = peer.messages().iter().map(|message| message.rcpt_to[0].clone()).collect();
+    taken.sort_unstable();
+    assert_eq!(taken, expected, "each one that was not cancelled arrives once, and no other");
     for id in ids {
         let status = world.expanded(id).await["status"]["status"].clone();
         assert!(status == "Cancelled" || status == "Sent", "{status}");

@@ -154,9 +154,9 @@ impl World {
         Some(postroad_testkit::postgres::all_text(url))
     }
 
-    /// Changes the PostgreSQL database behind the service's back.
-    pub(crate) fn execute_sql(&self, text: &str) {
-        self.database.as_ref().expect("it runs on PostgreSQL").execute(text);
+    /// PostgreSQL's, to do what somebody with access to it could.
+    pub(crate) fn database(&self) -> &Database {
+        self.database.as_ref().expect("it runs on PostgreSQL")
     }
 
     /// kill -9, then a new process on the same data.

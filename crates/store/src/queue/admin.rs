@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{
-    EventKind, IdGenerator, LimitPeriod, MessageId, ServerId, Status, SuppressionReason, Timestamp,
-};
+use postroad_model::{EventKind, IdGenerator, MessageId, ServerId, Status, Timestamp};
 use serde_json::json;
 
 use super::release::release;
+use super::retried::Retried;
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -17,26 +16,6 @@ use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 use crate::{Engine, JobWithIds, Result, Store};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retried {
-    /// It was queued and is due now.
-    Now,
-    /// It was held and is queued again.
-    Released,
-    /// Nothing was changed: its recipient is suppressed, so that it would be held again.
-    Suppressed { reason: SuppressionReason, since: Timestamp },
-    /// Nothing was changed: its server has reached this hourly limit.
-    OverHourlyLimit { limit: u32 },
-    /// Nothing was changed: its account has reached this limit.
-    OverAccountLimit { limit: u32, period: LimitPeriod },
-    /// Nothing was changed: the operator or the account made its server a development server, which sends nothing.
-    DevelopmentOnly,
-    /// It is on the wire at this moment.
-    TooLate,
-    /// It is neither queued nor held, or unknown.
-    NotWaiting,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {

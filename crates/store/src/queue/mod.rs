@@ -8,12 +8,14 @@ mod expiry;
 mod holds;
 mod listing;
 mod release;
+mod retried;
 pub(crate) mod scheduled;
 mod scheduled_changes;
 pub(crate) mod waiting;
 
-pub use admin::{Cancelled, Retried, WaitingFor};
+pub use admin::{Cancelled, WaitingFor};
 pub use begin::{Begin, Begun};
 pub use claimed::Claimed;
 pub use listing::{QueueEntry, QueueFilter, QueueStats, ServerQueue};
+pub use retried::Retried;
 pub use scheduled_changes::{ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage};

@@ -3,7 +3,7 @@
 use postroad_model::{EmailAddress, EventKind, IdGenerator, Status, Timestamp};
 use serde_json::json;
 
-use super::admin::Retried;
+use super::retried::Retried;
 use super::waiting::{Entry, Key, MessageState, add_event};
 use crate::accept::initial::{HoldCause, SCHEDULED, hour_at};
 use crate::accept::{AccountLimits, account_periods, hourly_limit};

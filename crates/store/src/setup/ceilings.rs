@@ -7,6 +7,7 @@ use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, of_mode};
 use super::server_change::ServerChange;
 use super::servers::{self, Server, SetCeilings};
+use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
 use crate::{Result, Store};
@@ -19,20 +20,6 @@ pub enum ServerUpdate {
     Exceeds(Vec<(Ceiling, SetBy)>),
     /// Nothing was changed: the server has this version.
     OtherVersion(i64),
-}
-
-/// Who set a ceiling, a suspension or a gate of a server: an account does not lift what the operator set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetBy {
-    Operator,
-    Account,
-}
-
-impl SetBy {
-    /// In columns that name who set something; `NULL` is the operator.
-    pub(crate) fn stored(self) -> Option<&'static str> {
-        (self == Self::Account).then_some("account")
-    }
 }
 
 /// Changes of ceilings; `Keep` keeps one.

@@ -4,8 +4,8 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId, ServerMode, Timestamp};
 
-use super::ceilings::SetBy;
 use super::servers::{self, NewServer};
+use super::set_by::SetBy;
 use super::{accounts, settings};
 use crate::error::StoreError;
 use crate::sql::Sql;

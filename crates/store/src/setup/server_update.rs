@@ -3,8 +3,9 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
-use super::ceilings::{CeilingsChange, ServerUpdate, SetBy};
+use super::ceilings::{CeilingsChange, ServerUpdate};
 use super::server_change::ServerChange;
+use super::set_by::SetBy;
 use super::{ceilings, servers};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};

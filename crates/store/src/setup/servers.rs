@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
 use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
-use super::ceilings::SetBy;
 use super::room;
+use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};

@@ -47,6 +47,24 @@ impl Database {
         self.execute(statements);
     }
 
+    /// Removes the audit entries of an account after this one, as somebody with access to the database could.
+    pub fn remove_audit_entries_after(&self, account: &str, seq: u32) {
+        self.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq > {seq}"));
+    }
+
+    /// Has the account's audit log end with this entry.
+    pub fn set_audit_head_back(&self, account: &str, seq: u32) {
+        self.execute(&format!(
+            "UPDATE audit_heads SET seq = {seq},
+                 hash = (SELECT hash FROM audit WHERE account_id = {account} AND seq = {seq})
+             WHERE account_id = {account}"
+        ));
+    }
+
+    pub fn remove_audit_head(&self, account: &str) {
+        self.execute(&format!("DELETE FROM audit_heads WHERE account_id = {account}"));
+    }
+
     /// Refuses outcomes of attempts, like a full disk; everything else works.
     pub fn refuse_outcomes(&self) {
         self.execute(
@@ -62,8 +80,7 @@ impl Database {
         self.execute("DROP FUNCTION refuse_outcomes CASCADE");
     }
 
-    /// Runs statements.
-    pub fn execute(&self, statements: &str) {
+    fn execute(&self, statements: &str) {
         run(&self.url, statements);
     }
 }

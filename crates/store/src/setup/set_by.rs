@@ -1,0 +1,15 @@
+//! Who set something of a server.
+
+/// Who set a ceiling, a suspension or a gate of a server: an account does not lift what the operator set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetBy {
+    Operator,
+    Account,
+}
+
+impl SetBy {
+    /// In columns that name who set something; `NULL` is the operator.
+    pub(crate) fn stored(self) -> Option<&'static str> {
+        (self == Self::Account).then_some("account")
+    }
+}
