@@ -97,7 +97,9 @@ async fn send_all(world: &World, random: &mut StdRng) -> (Vec<Known>, Vec<String
         let (known, mut messages): (Vec<Known>, Vec<Value>) =
             (0..BATCH_MESSAGES).map(|_| random_message(random, batch, status)).unzip();
         if status == "Scheduled" {
-            messages.iter_mut().for_each(|message| message["send_at"] = json!(in_millis(3_600_000)));
+            for message in &mut messages {
+                message["send_at"] = json!(in_millis(3_600_000));
+            }
         }
         let request = json!({ "messages": messages });
         let answer = match status {
