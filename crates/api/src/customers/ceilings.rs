@@ -20,7 +20,7 @@ pub(crate) struct AccountCeilingsIn {
     daily_limit: Option<LimitIn>,
     /// Likewise in a month of the calendar.
     monthly_limit: Option<LimitIn>,
-    /// Highest rate of each server, such as `10/s`, `100/m` or `1000/h`.
+    /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
     servers: Option<LimitIn>,
     /// Domains of the account and of its servers.
@@ -43,7 +43,7 @@ pub(crate) struct AccountCeilingsOut {
     /// Likewise in a month of the calendar.
     #[schema(example = 100_000)]
     monthly_limit: Option<u32>,
-    /// Highest rate of each server.
+    /// Highest rate of all servers together.
     send_rate: Option<String>,
     servers: Option<u32>,
     /// Domains of the account and of its servers.

@@ -116,7 +116,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let goes_on = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
-            // No answer of the DNS is no answer about the messages: they wait, and are told if it lasts.
+            // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` tells if it lasts.
             if goes_on || !failure.is_final {
                 return;
             }

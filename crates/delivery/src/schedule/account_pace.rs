@@ -8,7 +8,7 @@ use postroad_model::{AccountId, SendRate, ServerId, Timestamp};
 use super::block::{Block, Why};
 use super::bucket::Bucket;
 
-/// A server that does not use its turn for so long loses it: its messages may have expired, or their receiver is away.
+/// A server loses a turn that it does not use within this time: its messages may have expired, or their receiver is away.
 const TURN_LOST_AFTER: Duration = Duration::from_millis(200);
 
 /// Accounts that have a send rate.

@@ -97,7 +97,7 @@ impl Why {
         )
     }
 
-    /// Class of the delivery record that tells of a long wait.
+    /// Bounce class of the delivery record of a long wait.
     pub(crate) fn bounce_class(&self) -> BounceClass {
         match self {
             Self::Dns { .. } | Self::NoAnswer { .. } => BounceClass::Dns,

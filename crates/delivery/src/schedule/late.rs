@@ -1,5 +1,5 @@
-//! Messages that something has kept waiting for long: nobody refused them, so they were not told anything yet. Now they are, with
-//! the cause; and those that are too old are given up, unless they wait for a limit of ours.
+//! Messages that have waited for more than five minutes without being offered. They get a delivery record with the cause
+//! (`message.delayed`); those that are too old fail, unless they wait for a limit of ours.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl Entry {
 }
 
 impl Schedule {
-    /// Takes out those that wait for the DNS, for a site or a domain that takes nothing, or for a rate or a warm-up, at most so
-    /// many. What an operator keeps back, and what only waits for its turn, stays untouched.
+    /// Takes out those that wait for the DNS, for a site or a domain that takes nothing, for its connections, or for a rate or
+    /// a warm-up, at most so many. What an operator keeps back, and what only waits for its turn, stays untouched.
     pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
         let mut late = self.take_unanswered(limit, now);
         let of_servers = self.server_rates(now);

@@ -74,7 +74,7 @@ impl SiteQueue {
         !self.ring.is_empty()
     }
 
-    /// Behind the others of its lane; one that was told of its long wait keeps its place before those that came later.
+    /// Behind the others of its lane; one whose long wait was recorded keeps its place before those that came later.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
         let has_waited = entry.tell_at.is_some();
         self.put(lane, entry, if has_waited { put_in_order } else { VecDeque::push_back });

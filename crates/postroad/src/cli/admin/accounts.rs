@@ -64,7 +64,7 @@ pub(crate) struct CeilingOptions {
     /// Messages a month
     #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
     monthly_limit: Option<LimitOrNone<u32>>,
-    /// Highest rate of each server, such as 10/s, 100/m or 1000/h
+    /// Highest rate of all servers together, such as 10/s, 100/m or 1000/h
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     send_rate: Option<LimitOrNone<SendRate>>,
     /// Servers
