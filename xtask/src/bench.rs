@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
+use anyhow::Context;
 
 /// The part of the benchmark that needs neither an optimised build nor an idle machine.
 const PACING: &str = "pacing";
+const PACING_SEEDS: u32 = 20;
 
 /// Builds Postroad and the benchmark with link-time optimisation, as packages are built, and runs the benchmark.
 pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments == [PACING] {
-        return run_pacing(repository);
+    if let [PACING, options @ ..] = arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        return run_pacing(repository, options);
     }
     let mut build = cargo(repository);
     build.args(["build", "--profile", "dist", "-p", "postroad", "-p", "postroad-bench", "--bins"]);
@@ -27,8 +29,15 @@ pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<Exi
 }
 
 /// Runs receivers with hidden limits in simulated time: the cases of a test of `delivery`, with more seeds and
-/// longer. Prints the table, and fails if a case misses its target.
-fn run_pacing(repository: &Path) -> anyhow::Result<ExitCode> {
+/// longer. Prints the table, and fails if a case misses its target. `--seeds N` changes their number.
+fn run_pacing(repository: &Path, options: &[&str]) -> anyhow::Result<ExitCode> {
+    let seeds = match options {
+        [] => PACING_SEEDS,
+        ["--seeds", number] => {
+            number.parse().ok().filter(|seeds| *seeds > 0).context("write `--seeds` and a number")?
+        }
+        _ => anyhow::bail!("`bench pacing` takes only `--seeds N`"),
+    };
     let mut table = cargo(repository);
     table.args([
         "test",
@@ -36,11 +45,11 @@ fn run_pacing(repository: &Path) -> anyhow::Result<ExitCode> {
         "-p",
         "postroad-delivery",
         "--lib",
-        "receivers_get_their_mail",
+        "schedule::receivers::",
         "--",
         "--nocapture",
     ]);
-    table.env("POSTROAD_PACING_SEEDS", "20");
+    table.env("POSTROAD_PACING_SEEDS", seeds.to_string());
     Ok(ExitCode::from(Interrupts::listen()?.run(table)?))
 }
 

@@ -45,7 +45,7 @@ enum Command {
     ///
     /// Installs the peers if they are missing (apt-get, npm), runs private instances on the loopback, and prints the
     /// medians; docs/performance.md explains the figures. Wants an idle machine. `cargo xtask bench -- --help` lists parts
-    /// and options.
+    /// and options. `cargo xtask bench pacing [--seeds N]` runs in simulated time, on any machine.
     Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,

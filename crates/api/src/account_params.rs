@@ -1,4 +1,4 @@
-//! Parameters and answers that calls above a server's own data share.
+//! Parameters and answers shared by calls above a server's own data.
 
 use std::borrow::Cow;
 
@@ -100,7 +100,7 @@ pub(crate) fn read_creation_key(
     Some(CreationKey { key: request.key, fingerprint: request.fingerprint })
 }
 
-/// Answer with something that was created now or by an earlier call.
+/// Answer with an object that was created now or by an earlier call.
 pub(crate) fn created<T, Out>(
     created: Created<T>,
     show: impl FnOnce(T) -> Out,

@@ -32,7 +32,7 @@ impl<F: Into<Failure>> From<F> for NotAdmitted {
     }
 }
 
-/// A caller that an endpoint takes: `Caller` by the key of a server, `Requester` by any key.
+/// A caller that an endpoint accepts: `Caller` by the key of a server, `Requester` by any key.
 pub(crate) trait Admit: Send + Sized + 'static {
     fn admit(
         app: &App,
@@ -41,7 +41,7 @@ pub(crate) trait Admit: Send + Sized + 'static {
         operation: Operation,
     ) -> impl Future<Output = Result<Self, NotAdmitted>> + Send;
 
-    /// Whose shares of threads and memory its calls use.
+    /// The tenant whose shares of threads and memory its calls use.
     fn tenant(&self) -> Tenant;
 
     fn logged(&self) -> LoggedCaller;

@@ -45,7 +45,7 @@ pub(crate) struct Memory {
 
 /// Body that is being received.
 struct Arriving {
-    /// Whose memory the body takes.
+    /// The tenant whose memory the body takes.
     tenant: Tenant,
     /// Length from `Content-Length`.
     declared: Option<usize>,

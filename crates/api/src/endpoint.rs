@@ -44,7 +44,7 @@ fn methods(operation: Operation) -> &'static str {
 pub(crate) struct Call<C = Caller> {
     pub(crate) app: App,
     pub(crate) caller: C,
-    /// Whose shares the call uses.
+    /// The tenant whose shares the call uses.
     tenant: Tenant,
     pub(crate) headers: HeaderMap,
     /// JSON text of the request, not parsed yet.
@@ -56,6 +56,7 @@ pub(crate) struct Call<C = Caller> {
     pub(crate) queue: Option<QueueAdmin>,
     samples: Arc<FairPool<Tenant>>,
     batches: Arc<FairPool<Tenant>>,
+    schedule_changes: Arc<FairPool<Tenant>>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,
     /// Memory of the body, held until the call is done.
@@ -100,7 +101,15 @@ impl<C> Call<C> {
         permit.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
     }
 
-    /// Waits for a permit to work on many messages. Each server has few of them; 503 if none gets free in time.
+    /// Waits for a permit to change many scheduled messages. Each server has few of them; 503 if none gets free in time.
+    pub(crate) async fn schedule_permit(&self) -> Result<FairPermit, Failure> {
+        let permit = self.schedule_changes.acquire(self.tenant, 1).await;
+        let full =
+            || Reason::Unavailable("the changes of scheduled messages are at their limit".into()).into();
+        permit.ok_or_else(full)
+    }
+
+    /// Waits for a permit to work on a batch. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
         let permit = self.batches.acquire(self.tenant, 1).await;
         permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
@@ -164,6 +173,7 @@ where
         };
         let is_long = is_batch || body.bytes.len() > LARGE_BYTES;
         let (bodies, batches) = (Arc::clone(&state.bodies), Arc::clone(&state.batches));
+        let schedule_changes = Arc::clone(&state.schedule_changes);
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
         let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
@@ -183,6 +193,7 @@ where
                 queue,
                 samples,
                 batches,
+                schedule_changes,
                 blocking_pool,
                 memory,
                 bodies,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Not;
 
+use crate::documented::ToSchema;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -11,10 +12,9 @@ use postroad_app::templates::{RenderFailure, TemplateProblem};
 use postroad_app::{FieldProblem, KeyKind, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use crate::answers::Answers;
-use crate::failure::{ErrorCode, Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
+use crate::failure::{Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
 use crate::rate_limit::RateLimit;
@@ -59,7 +59,7 @@ impl<T> Success<T> {
     }
 }
 
-/// Remarks beside the payload; `{}` most of the time.
+/// Notes on the answer; usually `{}`.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Flags {
     /// Position in a list.
@@ -111,20 +111,10 @@ pub(crate) struct FailureEnvelope<'a> {
     data: ErrorOut<'a>,
 }
 
-/// Every HTTP 200 answer is one of these two; check `status`.
-#[derive(Debug, Serialize, ToSchema)]
-#[expect(clippy::large_enum_variant, reason = "no value of it is ever made")]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only its schema is used; the two are written from different places")]
-pub(crate) enum Answer<T> {
-    Success(SuccessEnvelope<T>),
-    Failure(FailureEnvelope<'static>),
-}
-
 /// Cause of the failure.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorOut<'a> {
-    #[schema(value_type = ErrorCode)]
+    #[schema(value_type = crate::failure::ErrorCode)]
     code: &'static str,
     /// One sentence for people; with ValidationError, the first problem.
     message: Cow<'a, str>,
@@ -136,7 +126,7 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     id: Option<&'a RawValue>,
-    /// With BatchRejected: the result of every message, `not_sent` for those that are fine.
+    /// With BatchRejected: the result of every message; `not_sent` for valid ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     results: Option<&'a RawValue>,
@@ -147,17 +137,17 @@ pub(crate) struct ErrorOut<'a> {
     /// With TemplateVariableMissing: the variable that the model lacks, as the template writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     variable: Option<&'a str>,
-    /// With TemplateVariableMissing: the nearest name that the model has.
+    /// With TemplateVariableMissing: the most similar name in the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     did_you_mean: Option<OrNull<&'a str>>,
-    /// With TemplateVariableMissing and TemplateRenderingFailed: which text it is in, such as `html_body`.
+    /// With TemplateVariableMissing and TemplateRenderingFailed: the text with the error, such as `html_body`.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<&'a str>,
-    /// Likewise, the line from 1.
+    /// With the same codes: the line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// Likewise, the column from 1.
+    /// With the same codes: the column, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
     /// With InternalError: quote this to support; the same as the header X-Request-Id.
@@ -178,13 +168,13 @@ pub(crate) struct FieldErrorOut<'a> {
     pointer: Cow<'a, str>,
     #[schema(example = "`to/3` should be a `String` but is a `Integer`")]
     message: Cow<'a, str>,
-    /// With TemplateInvalid: which text, such as `html_body` or `locales/de/subject`.
+    /// With TemplateInvalid: the text with the error, such as `html_body` or `locales/de/subject`.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<&'a str>,
-    /// Likewise, the line from 1; 0 if the whole text is meant.
+    /// With TemplateInvalid: the line, from 1; 0 for the whole text.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// Likewise, the column from 1.
+    /// With TemplateInvalid: the column, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
 use postroad_app::access::{Denial, Level};
@@ -12,7 +13,6 @@ use postroad_app::{ActionFailure, FieldProblem, KeyKind, Refusal, WebhookRefusal
 use postroad_store::StoreError;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 /// Most characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
@@ -46,7 +46,7 @@ pub(crate) enum Reason {
     AccountSuspended,
     /// An operation above a server's own data was refused.
     Account(AccountRefusal),
-    /// The caller is known, and may not do this.
+    /// The caller is known, but may not do this.
     Denied(Denial),
     RequestTooLarge {
         bytes_max: usize,
@@ -61,7 +61,7 @@ pub(crate) enum Reason {
         refused: usize,
         results: Box<RawValue>,
     },
-    /// Nothing was done to the message.
+    /// The message was not changed.
     MessageUnchanged(ActionFailure),
     JobNotFound,
     TooManyJobs,
@@ -119,7 +119,7 @@ impl Reason {
             Self::UnknownEndpoint => error(
                 not_found,
                 "UnknownEndpoint",
-                "There is no such endpoint; GET /api/v1/openapi.json describes all there are".into(),
+                "There is no such endpoint; GET /api/v1/openapi.json lists all endpoints".into(),
             ),
             Self::MethodNotAllowed(method, allowed) => {
                 let method: String = method.as_str().chars().take(METHOD_CHARS_MAX).collect();
@@ -240,7 +240,7 @@ impl Reason {
             Self::TemplateVersionNotFound => error(
                 ok,
                 "TemplateVersionNotFound",
-                "The template has no such version; templates/versions lists those that are kept".into(),
+                "The template has no such version; templates/versions lists the stored ones".into(),
             ),
             Self::TemplateInvalid(problems) => {
                 let first = problems.first().map(|problem| problem.message.as_str());
@@ -344,7 +344,7 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
                 "The credential is revoked, expired, replaced or bound to addresses; create a new one";
             ("CredentialEnded", message.into())
         }
-        // `Failure::from` gives these the rows they have elsewhere.
+        // `Failure::from` maps these to their rows elsewhere.
         AccountRefusal::Refused(_) | AccountRefusal::Denied(_) | AccountRefusal::Store(_) => {
             ("InternalError", "An unexpected error occurred".into())
         }
@@ -631,6 +631,7 @@ mod tests {
             Reason::BatchRejected { refused: 1, results: RawValue::from_string("[]".into()).unwrap() },
             Reason::MessageUnchanged(ActionFailure::NotQueued),
             Reason::MessageUnchanged(ActionFailure::NotHeld),
+            Reason::MessageUnchanged(ActionFailure::NotScheduled),
             Reason::MessageUnchanged(ActionFailure::InDelivery),
             Reason::MessageUnchanged(ActionFailure::TextNeeded),
             Reason::MessageUnchanged(ActionFailure::HourlyLimitReached { limit: 1 }),

@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes those of `defaults` that the object has not itself.
+    /// Adds those of `defaults` that the object itself lacks.
     pub(crate) fn add_defaults(&mut self, defaults: &Object<'a>) {
         for (name, value) in defaults {
             if self.is_absent(name) {
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         Self::inside(self.pointer(name), json, findings)
     }
 
-    /// Takes an object that may also be `[]`: PHP writes an empty map so.
+    /// Takes an object that may also be `[]`, which PHP writes for an empty map.
     pub(crate) fn loose_object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         match self.take(name, findings)? {
             Json::Array(values) if values.is_empty() => None,

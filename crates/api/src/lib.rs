@@ -16,6 +16,7 @@ mod connection;
 mod credentials;
 mod customers;
 mod dev;
+mod documented;
 mod domains;
 mod drain;
 mod endpoint;
@@ -68,7 +69,7 @@ use postroad_net::limits::PerAddressLimit;
 use postroad_net::local_dns::LocalDns;
 
 pub use dev::DevAccess;
-pub use openapi::{openapi, openapi_json};
+pub use openapi::OPENAPI_JSON;
 pub use server::Server;
 pub use settings::{Mode, Settings, TimeLimits};
 

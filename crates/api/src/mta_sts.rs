@@ -1,4 +1,5 @@
-//! The MTA-STS policy of the bounce host (RFC 8461 3.2): senders of bounces use TLS, with a certificate for this host.
+//! The MTA-STS policy of the bounce host (RFC 8461 3.2): senders of bounces must use TLS, with a certificate for this
+//! host.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{envelope, host};
 
 pub(crate) const PATH: &str = "/.well-known/mta-sts.txt";
 
-/// Only at the name that the policy is for; the portal and the API have none.
+/// Only under the host name of the policy; the portal and the API have none.
 pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Request<B>) -> Response {
     let own = state.app.host();
     let name = format!("mta-sts.rp.{own}");

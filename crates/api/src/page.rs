@@ -1,10 +1,10 @@
 //! Paged lists: `limit` and `cursor` in, `flags.pagination` out. A cursor is opaque to clients; it encodes the
 //! position of the last entry of a page.
 
+use crate::documented::ToSchema;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::fields::{Fields, Findings};
 use crate::json::Json;

@@ -19,7 +19,7 @@ pub(crate) struct RateLimit {
 }
 
 impl RateLimit {
-    /// The limit with the least room; of several, the one that lasts longest.
+    /// The limit with the least room; among equals, the one with the longest period.
     pub(crate) fn tightest(uses: &[LimitUse]) -> Option<Self> {
         let tightest =
             uses.iter().min_by_key(|used| (used.remaining(), std::cmp::Reverse(used.resets_in)))?;
@@ -30,13 +30,13 @@ impl RateLimit {
     pub(crate) fn write(self, headers: &mut HeaderMap) {
         headers.insert(LIMIT, self.limit.into());
         headers.insert(REMAINING, self.remaining.into());
-        // Rounded up, so that whoever waits that long does not come too early.
+        // Rounded up, so that a client that waits this long is not too early.
         let secs = self.resets_in.as_secs() + u64::from(self.resets_in.subsec_nanos() > 0);
         headers.insert(RESET, HeaderValue::from(secs));
     }
 }
 
-/// Adds what the sender should know about limits that are nearly used up.
+/// Adds warnings about limits that are nearly used up.
 pub(crate) fn add_warnings(warnings: &mut Vec<String>, uses: &[LimitUse]) {
     warnings.extend(uses.iter().filter_map(limit_warning));
 }

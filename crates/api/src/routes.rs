@@ -15,7 +15,7 @@ use crate::auth::Admit;
 use crate::endpoint::{self, Call};
 use crate::envelope::{Success, json};
 use crate::failure::Failure;
-use crate::openapi::openapi_json;
+use crate::openapi::OPENAPI_JSON;
 use crate::state::ApiState;
 use crate::{
     account, account_keys, analytics, credentials, customers, domains, events, health, ip_pools, jobs,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
-    let openapi = Bytes::from(openapi_json());
+    let openapi = Bytes::from_static(OPENAPI_JSON.as_bytes());
     Router::new()
         .endpoint(Operation::SendMessage, send::message::handle)
         .endpoint(Operation::SendRaw, send::raw::handle)

@@ -99,7 +99,7 @@ async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase
                     drop(admission);
                 });
             }
-            Ok(None) => tracing::debug!("connection refused: its address has as many as it may have"),
+            Ok(None) => tracing::debug!("connection refused: its address has reached its limit"),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "accepting connections failed; retrying");

@@ -22,6 +22,11 @@ const IN_FLIGHT_MAX: usize = 16_384;
 const BATCHES_MAX: usize = 8;
 const BATCHES_OF_SERVER_MAX: usize = 2;
 
+/// Calls that cancel or reschedule many messages at the same time, in total and per server. They have permits of their own: mail
+/// must be stopped also while batches are in work.
+const SCHEDULE_CHANGES_MAX: usize = 8;
+const SCHEDULE_CHANGES_OF_SERVER_MAX: usize = 2;
+
 /// Samples posted to webhooks at the same time, in total and per server: receivers may be slow.
 const SAMPLES_MAX: usize = 128;
 const SAMPLES_OF_SERVER_MAX: usize = 8;
@@ -37,6 +42,8 @@ pub(crate) struct ApiState {
     pub(crate) in_flight: FairPool<Tenant>,
     /// Batches that are being checked and stored, by server.
     pub(crate) batches: Arc<FairPool<Tenant>>,
+    /// Calls that cancel or reschedule many messages, by server.
+    pub(crate) schedule_changes: Arc<FairPool<Tenant>>,
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool<Tenant>>,
     /// Webhook worker, if it runs in this process.
@@ -58,6 +65,11 @@ impl ApiState {
             blocking_pool: Arc::new(BlockingPool::new(wait_max)),
             in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
             batches: Arc::new(FairPool::new(BATCHES_MAX, BATCHES_OF_SERVER_MAX, wait_max)),
+            schedule_changes: Arc::new(FairPool::new(
+                SCHEDULE_CHANGES_MAX,
+                SCHEDULE_CHANGES_OF_SERVER_MAX,
+                wait_max,
+            )),
             samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
             webhooks: OnceLock::new(),
             queue: OnceLock::new(),

@@ -1,4 +1,4 @@
-//! Whoever shares of threads, memory and connections are counted for.
+//! Tenants, for which shares of threads, memory and connections are counted.
 
 use postroad_model::{AccountId, ServerId};
 

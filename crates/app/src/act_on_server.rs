@@ -1,4 +1,4 @@
-//! A person who works on one server: the same operations as the server's own key, by role.
+//! People who work on one server: the same operations as with the server's own key, limited by their role.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -9,7 +9,7 @@ use crate::{App, Caller, FieldProblem, Peer, Refusal};
 
 #[boxed_futures]
 impl App {
-    /// Lets `by` do `operation` to a server. A suspended server can be read and changed, and sends nothing.
+    /// Lets `by` perform `operation` on a server. A suspended server can be read and changed, but sends nothing.
     pub async fn act_on_server(
         &self,
         by: &Requester,

@@ -13,7 +13,7 @@ use crate::authenticate::KeyKind;
 use crate::secrets::hash;
 use crate::{App, AuthFailure, Peer};
 
-/// The keys that came with a call, one from each header. The most powerful one counts.
+/// The keys presented with a call, one from each header. The most powerful one is used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PresentedKeys<'a> {
     pub operator: Option<&'a str>,
@@ -23,8 +23,8 @@ pub struct PresentedKeys<'a> {
 
 #[boxed_futures]
 impl App {
-    /// Checks the key of a call that account keys may make. Whether its subject is the caller's is checked by the
-    /// operation.
+    /// Checks the key of a call that account keys may make. The operation itself checks whether the object belongs to
+    /// the caller.
     pub async fn authenticate_actor(
         &self,
         keys: PresentedKeys<'_>,

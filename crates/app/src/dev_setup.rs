@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, CredentialId, DomainName, Scope, ServerMode};
-use postroad_store::{AccountKeyOwner, Credential, DomainOwner, KeyHash, NewCredential, NewServer, Server};
+use postroad_store::{
+    AccountKeyFilter, AccountKeyOwner, Credential, DomainOwner, KeyHash, NewCredential, NewServer, Server,
+};
 
 use crate::App;
 use crate::accounts::{AccountKeyRequest, Requester};
@@ -20,7 +22,7 @@ const DOMAIN: &str = "example.test";
 const FIXED_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
 
-/// Keys of earlier starts that are looked through; `dev` revokes them at every start, so there are few.
+/// How many keys of earlier starts are searched; `dev` revokes them at every start, so there are few.
 const OLD_KEYS_MAX: usize = 1_000;
 
 /// Options of `postroad dev`, set once while it starts.
@@ -46,8 +48,8 @@ impl DevOptions {
 pub struct DevSetupRequest {
     /// The API key, instead of a new one.
     pub api_key: Option<String>,
-    /// On a database shared with other processes: revokes only the keys of this process's earlier start, instead of
-    /// those of all.
+    /// For a database shared with other processes: revoke only the keys of this process's earlier start, not those of
+    /// all.
     pub previous: Option<DevKeyIds>,
 }
 
@@ -65,7 +67,7 @@ pub struct DevSetup {
     pub key_ids: DevKeyIds,
 }
 
-/// The keys that one start made; written `1 2 3`. By default none.
+/// The keys that one start created; written as `1 2 3`. By default none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevKeyIds {
     pub credential: CredentialId,
@@ -116,7 +118,7 @@ impl fmt::Debug for DevSetup {
 
 #[boxed_futures]
 impl App {
-    /// Creates what is missing, and new keys, because old ones cannot be shown again. Revokes the keys of all
+    /// Creates whatever is missing, and new keys, because old ones cannot be shown again. Revokes the keys of all
     /// earlier starts.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
         self.dev_setup_with(DevSetupRequest::default()).await
@@ -147,7 +149,7 @@ impl App {
             let id = self.inner.store.create_credential(new_credential(&server, NAME, &pair)).await?;
             (pair, id)
         };
-        // A second one would belong to another start in the same process: the first stays.
+        // A second key would belong to another start in the same process: keep the first.
         let _ = self.inner.dev.key.set(hash(&pair.api_key));
         for key in self.inner.store.list_credentials(Some(server.id)).await? {
             let is_old = key.name == NAME && only.is_none_or(|only| only.credential == key.id);
@@ -201,7 +203,9 @@ impl App {
         only: Option<AccountKeyId>,
     ) -> Result<(String, AccountKeyId), AdminError> {
         let owner = account_id.map_or(AccountKeyOwner::Operator, AccountKeyOwner::Account);
-        for key in self.inner.store.list_account_keys(owner, None, OLD_KEYS_MAX).await? {
+        for key in
+            self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), None, OLD_KEYS_MAX).await?
+        {
             let is_old = key.name == NAME && only.is_none_or(|only| only == key.id);
             if key.revoked_at.is_none() && is_old {
                 self.inner.store.revoke_account_key(owner, key.id).await?;
@@ -227,7 +231,12 @@ impl App {
             Some(account) => account,
             None => self.inner.store.create_account(NAME.to_owned()).await?,
         };
-        let new = NewServer { account_id: account.id, name: NAME.to_owned(), mode: ServerMode::Live };
+        let new = NewServer {
+            account_id: account.id,
+            name: NAME.to_owned(),
+            mode: ServerMode::Live,
+            pool_id: None,
+        };
         Ok(self.inner.store.create_server(new).await?)
     }
 }
@@ -247,7 +256,7 @@ fn new_credential(server: &Server, name: &str, pair: &KeyPair) -> NewCredential 
     }
 }
 
-/// The secret follows from the key, so that both are the same at every start.
+/// The secret is derived from the key, so both stay the same at every start.
 fn fixed_pair(api_key: &str) -> Result<KeyPair, AdminError> {
     let is_good = (1..=FIXED_KEY_CHARS_MAX).contains(&api_key.len())
         && api_key.bytes().all(|byte| byte.is_ascii_graphic());

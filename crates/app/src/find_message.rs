@@ -1,4 +1,5 @@
-//! Looks up messages and their deliveries, always by the caller's own server: a foreign id is an unknown one.
+//! Looks up messages and their deliveries, always within the caller's own server: a message of another server is
+//! reported as unknown.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{MessageView, received};
@@ -50,16 +51,17 @@ impl App {
         Ok(FoundMessage { summary, record: Some(record) })
     }
 
-    /// Reads the stored bytes of a message: `record.send.size` bytes, and for an outgoing message the
-    /// `Received` header that each delivery puts before them. The signature and the links of a tracked copy are
-    /// not included. `None` if retention has removed the body, and for the service's own mail: links to set a password are in it.
+    /// Reads the stored bytes of a message: `record.send.size` bytes, preceded, for an outgoing message, by the
+    /// `Received` header that each delivery adds. The signature and the links of a tracked copy are not included.
+    /// `None` if retention has removed the body. Also `None` for the service's own mail, because it contains links to
+    /// set a password.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,
         record: &Message,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let send = &record.send;
-        if self.inner.store.find_own_server().await? == Some(caller.server_id) {
+        if self.is_own_server(caller.server_id).await? {
             return Ok(None);
         }
         let found = self.inner.store.find_body(caller.server_id, send.id, send.size).await?;
@@ -73,7 +75,7 @@ impl App {
         Ok(Some(bytes))
     }
 
-    /// Number of bytes that `read_message_bytes` returns, whether they still exist or not.
+    /// Number of bytes that `read_message_bytes` would return, even if they no longer exist.
     pub fn message_size(&self, record: &Message) -> u64 {
         match record.send.direction {
             Direction::Incoming => record.send.size,
@@ -81,7 +83,7 @@ impl App {
         }
     }
 
-    /// `Received` header that each delivery puts before the message.
+    /// `Received` header that each delivery adds before the message.
     fn received_by_us(&self, record: &Message) -> String {
         let send = &record.send;
         // Messages from older versions do not record the accepting host.
@@ -97,7 +99,7 @@ impl App {
     ) -> Result<Vec<Delivery>, LookupError> {
         let deliveries = self.inner.store.list_deliveries(caller.server_id, id).await?;
         if deliveries.is_empty() {
-            // Tell a message without attempts from an unknown one.
+            // Distinguishes a message without attempts from an unknown one.
             self.find_message(caller, id, Wanted::Summary).await?;
         }
         Ok(deliveries)

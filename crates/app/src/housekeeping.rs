@@ -1,6 +1,6 @@
-//! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels
-//! expired holds, deletes expired suppressions, passes notices about ceilings on, gives the mail of deleted servers to the retention job. On failure
-//! (store unavailable) it keeps its data and retries in the next round.
+//! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels expired
+//! holds, deletes expired suppressions, sends notices about ceilings, and hands the mail of deleted servers to the
+//! retention job. If the store is unavailable it keeps its data and retries in the next round.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,16 +16,16 @@ use crate::App;
 use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 const EVERY: Duration = Duration::from_secs(5);
-/// Notices about ceilings are passed on more often: somebody should act on them.
+/// Notices about ceilings are sent more often, because somebody should act on them.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);
-/// Steps of passing them on in one round; each is one transaction.
+/// Transactions for sending notices in one round.
 const NOTICE_STEPS_MAX: usize = 20;
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
 const DELETED_AT_ONCE: usize = 100;
 const CANCELLED_AT_ONCE: usize = 200;
-/// Steps of removing deleted servers and accounts in one round; each is one transaction.
+/// Transactions for removing deleted servers and accounts in one round.
 const PURGE_STEPS_MAX: usize = 20;
 
 /// Last use of credentials, not stored yet.
@@ -45,7 +45,7 @@ impl<Id: Copy + Eq + Hash> Used<Id> {
         self.at.lock().insert(id, at);
     }
 
-    /// Stores what was recorded; keeps it if that fails.
+    /// Stores the recorded times; keeps them if that fails.
     async fn store<F: Future<Output = Result<(), StoreError>>>(
         &self,
         store: impl FnOnce(Vec<(Id, Timestamp)>) -> F,
@@ -126,7 +126,7 @@ impl App {
         Ok(())
     }
 
-    /// Passes notices about ceilings on for that long.
+    /// Sends notices about ceilings for this long.
     async fn pass_on_notices(&self, duration: Duration) {
         let until = Instant::now() + duration;
         while Instant::now() < until {

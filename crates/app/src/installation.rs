@@ -1,5 +1,5 @@
-//! Identity of this installation: the secret of its return paths, and the DKIM key that signs when a domain has
-//! none. Created once, kept in the store, the same on every node.
+//! Identity of this installation: the secret of its return paths, and the DKIM key for domains without one of their
+//! own. Created once and stored, so it is the same on every node.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ struct StoredKey {
 
 #[boxed_futures]
 impl App {
-    /// Loads the identity; creates what is missing.
+    /// Loads the identity, or creates it.
     pub async fn installation(&self) -> Result<Installation, AdminError> {
         let store = &self.inner.store;
         let unreadable =

@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::PacingNote;
+use postroad_store::{NodeRecord, PacingNote};
 
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Requester};
 use crate::domains::check::RecordCheck;
 
-/// Time for which notes about receivers are worth showing.
+/// Notes about receivers are shown for this long.
 const NOTES_TIME: Duration = Duration::from_hours(24);
 const NOTES_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
 pub struct InstallationStatus {
-    /// Nodes that share the work, this one among them.
-    pub live_nodes: u32,
+    /// Nodes that share the work and those that did lately; running ones first.
+    pub nodes: Vec<NodeRecord>,
     pub is_in_maintenance: bool,
-    /// Limits that receivers were found to have within the last day, the newest first.
+    /// Limits of receivers learned within the last day, newest first.
     pub pacing_notes: Vec<PacingNote>,
-    /// Version of the program that answers.
+    /// Version of the answering program.
     pub version: &'static str,
 }
 
@@ -31,14 +31,14 @@ impl App {
         self.permit_operator(by, Operation::InstallationStatus)?;
         let since = self.inner.clock.now().minus(NOTES_TIME);
         Ok(InstallationStatus {
-            live_nodes: self.inner.store.live_nodes().await?,
+            nodes: self.list_nodes(by).await?,
             is_in_maintenance: self.is_in_maintenance().await?,
             pacing_notes: self.inner.store.list_pacing_notes(since, NOTES_MAX).await?,
             version: env!("CARGO_PKG_VERSION"),
         })
     }
 
-    /// The installation's own DNS records with what the DNS has at this moment, below the host name.
+    /// The installation's own DNS records with the current DNS content, below the host name.
     pub async fn check_installation_records(
         &self,
         by: &Requester,
@@ -48,7 +48,8 @@ impl App {
         checked.map_err(|error| AccountRefusal::Refused(crate::Refusal::Internal(error.to_string())))
     }
 
-    /// For what only the operator sees and no function of `app` has, such as the inbox of `postroad dev`.
+    /// Permission check for pages that only the operator sees and that no other function of `app` checks, such as the
+    /// inbox of `postroad dev`.
     pub fn permit_operator(&self, by: &Requester, operation: Operation) -> Result<(), AccountRefusal> {
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)
     }

@@ -22,6 +22,7 @@ mod log_in;
 mod long_reads;
 mod maintenance;
 mod names;
+mod nodes;
 pub mod queue;
 mod refusal;
 mod retention;
@@ -58,6 +59,7 @@ pub use installation::Installation;
 pub use installation_status::InstallationStatus;
 pub use jobs::{ActionFailure, JobRefusal, JobTask, MessageAction, StartedJob};
 pub use log_in::{LoginFailure, Submitter};
+pub use nodes::{CERTIFICATE_ENDS_SOON, certificate_trouble};
 pub use postroad_mail::{
     AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
     visible_text,
@@ -68,7 +70,7 @@ pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, Ret
 pub use sealing::{SealingKey, UnsealError};
 pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
-pub use timeline::{MessageEvent, Timeline, TimelineItem, refusal_rule};
+pub use timeline::{Located, MessageEvent, Timeline, TimelineItem, refusal_rule};
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;
@@ -102,7 +104,7 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
-    /// Domains of one server, and of one account beside those of its servers.
+    /// Domains of one server; also domains of one account, not counting those of its servers.
     pub domains_per_server: usize,
     /// How often domains are checked.
     pub domain_checks: domains::CheckIntervals,
@@ -115,12 +117,12 @@ pub struct Settings {
     pub notices_from: Option<EmailAddress>,
 }
 
-/// Where complaints come in, beside `fbl@<hostname>`, and who reads the mail that is none.
+/// Addresses for complaints in addition to `fbl@<hostname>`, and the recipient of other mail to the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedbackSettings {
     /// Further addresses for complaints.
     pub addresses: Vec<EmailAddress>,
-    /// Mail to `postmaster@` and `abuse@` that is no complaint goes there; without it, none is taken.
+    /// Recipient of mail to `postmaster@` and `abuse@` that is not a complaint; without it such mail is refused.
     pub forward_to: Option<EmailAddress>,
 }
 
@@ -175,7 +177,7 @@ struct Inner {
     account_keys: ttl_cache::TtlCache<KeyHash, AccountKey>,
     /// Cache of verified domains.
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
-    /// How the records of domains are looked up, once the process has said so.
+    /// How the records of domains are looked up; set when the process starts.
     checker: OnceLock<domains::DomainChecker>,
     /// Limits on the number of domains and the work for them.
     domain_limits: domains::DomainLimits,
@@ -187,6 +189,8 @@ struct Inner {
     message_id_key: OnceLock<MessageIdKey>,
     /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,
+    /// Cache of the server of the service's own mail.
+    own_server: ttl_cache::TtlCache<(), Option<ServerId>>,
     /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
     /// Addresses that sent invalid keys.
@@ -210,7 +214,7 @@ struct Inner {
     job_created: tokio::sync::Notify,
     /// Calls that wait for events.
     waiting: feed::Waiting,
-    /// Templates that were just used, compiled.
+    /// Compiled templates that were used recently.
     templates: templates::Templates,
     /// Computes password hashes, a few at a time.
     passwords: users::PasswordHasher,
@@ -268,6 +272,7 @@ impl App {
                 tracking_base: OnceLock::new(),
                 message_id_key: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
+                own_server: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
@@ -314,6 +319,7 @@ impl App {
         self.inner.account_keys.clear();
         self.inner.verified.clear();
         self.inner.maintenance.clear();
+        self.inner.own_server.clear();
         self.inner.pools.clear();
         self.inner.bound_networks.clear();
         self.inner.templates.forget();

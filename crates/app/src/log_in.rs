@@ -102,7 +102,7 @@ impl App {
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
     }
 
-    /// The client of a listener that asks for no login: it sends with the key of `postroad dev`, from any address.
+    /// For a listener without login: sends with the key of `postroad dev`, from any From address.
     pub async fn log_in_openly(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
@@ -121,7 +121,7 @@ impl App {
         admitted.map_err(|failure| match failure {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
-            // Sending is denied by scope alone.
+            // Only the scope can deny sending.
             AuthFailure::Missing { .. }
             | AuthFailure::Invalid { .. }
             | AuthFailure::AccountSuspended
@@ -135,7 +135,7 @@ impl App {
         LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
     }
 
-    /// Leaves out revoked and expired credentials: a wider network of another one may match then.
+    /// Omits revoked and expired credentials, so that a wider network of another credential can match.
     async fn bound_networks(&self) -> Result<Vec<BoundNetwork>, StoreError> {
         if let Some(networks) = self.inner.bound_networks.find(&()) {
             return Ok(networks);

@@ -1,6 +1,6 @@
-//! Concurrency limit of analytics calls and searches: each may hold many rows, and one of the store's readers for long.
-//! There are fewer permits than readers, so delivery never waits for them. If there is more than one
-//! permit, a single server never holds all of them, so it cannot block the other servers.
+//! Concurrency limit of analytics calls and searches: each may hold many rows, and one of the store's readers for a
+//! long time. There are fewer permits than readers, so delivery never waits for them. If there is more than one permit,
+//! a single server never holds all of them, so it cannot block the other servers.
 
 use std::time::Duration;
 

@@ -16,8 +16,8 @@ pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Likewise of an account. The service's own account has the name of the service, so that no customer's mail or invitation seems
-/// to be the service's.
+/// Problem of an account name; `None` if it is valid. Reserves the name of the service, so that no customer's mail or
+/// invitation seems to come from it.
 pub(crate) fn find_account_problem(name: &str) -> Option<&'static str> {
     let is_reserved = name.trim().eq_ignore_ascii_case(OF_THE_SERVICE);
     find_problem(name).or(is_reserved.then_some("should be another one: this one is the service's own"))

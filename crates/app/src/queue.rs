@@ -1,5 +1,5 @@
-//! The queue as people look at it, and the gates that they set before it: an account on its own servers, the operator on
-//! everything. Delivery follows a gate within seconds; messages stay as they are.
+//! The queue as people see it, and the gates that they set on it: an account on its own servers, the operator on
+//! everything. Delivery applies a gate within seconds; the messages are not changed.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::accounts::{AccountRefusal, Requester, owner_of, page};
 use crate::{App, Caller};
 
 const REASON_BYTES_MAX: usize = 500;
-/// Longest time that a gate can be set for; one without an end stays until it is lifted.
+/// Longest time for which a gate can be set; a gate without an end stays until it is lifted.
 const GATE_TIME_MAX: Duration = Duration::from_hours(30 * 24);
 
-/// A suspension or slow-down that somebody asks for.
+/// Request for a suspension or slow-down.
 #[derive(Debug, Clone)]
 pub struct GateRequest {
     pub action: GateAction,
@@ -40,7 +40,7 @@ impl App {
         self.inner.store.count_queue_of(caller.server_id).await
     }
 
-    /// Gates that the caller's mail may meet. Those on single addresses and paths are the operator's business.
+    /// Gates that may affect the caller's mail. Those on single addresses and paths are shown only to the operator.
     pub async fn list_gates_of(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.inner.store.list_gates().await?;
         if gates.is_empty() {
@@ -61,7 +61,7 @@ impl App {
         Ok(gates)
     }
 
-    /// Stops or slows the sending of a server. Its keys go on working: messages are accepted and wait. An account does not
+    /// Stops or slows the sending of a server. Its keys keep working: messages are accepted and wait. An account cannot
     /// replace a gate of the operator.
     pub async fn suspend_queue_of(
         &self,
@@ -74,7 +74,7 @@ impl App {
         self.set_gate(by, operation, GateScope::Server(id), given).await
     }
 
-    /// An account does not lift a gate of the operator.
+    /// Lifts the gate of a server. An account cannot lift a gate of the operator.
     pub async fn resume_queue_of(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueResume;
         self.server_of(by, operation, id).await?;
@@ -107,7 +107,7 @@ impl App {
         if let GateScope::Pool(name) | GateScope::Lane { pool: name, .. } = &scope {
             let pools = self.inner.store.list_pools().await?;
             let is_there = |pool: &Pool| pool.name == *name;
-            // `default` is the pool of an installation without any.
+            // `default` names the pool of an installation without pools.
             if !(pools.iter().any(is_there) || pools.is_empty() && name == "default") {
                 return Err(AccountRefusal::problem("scope", "names a pool that does not exist"));
             }
@@ -115,7 +115,7 @@ impl App {
         self.set_gate(by, operation, scope, given).await
     }
 
-    /// Lifts what a person or Postroad itself closed.
+    /// Lifts a gate that a person or Postroad itself closed.
     pub async fn open_gate(&self, by: &Requester, scope: &str) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationResume;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;

@@ -10,12 +10,12 @@ use crate::templates::RenderFailure;
 /// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
 /// was lost may have succeeded.
 ///
-/// Serialised with the answer to a batch, for its repetitions: a variant that was stored keeps its name.
+/// Serialised with the answer to a batch, for its repetitions: names of variants must not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// Invalid fields, all of them at once.
     Validation(Vec<FieldProblem>),
-    /// Settings above their ceilings, each with its ceiling, or one thing more than the account may have.
+    /// Settings above their ceilings, each with its ceiling; or more objects than the account may have.
     CeilingExceeded(Vec<FieldProblem>),
     NoRecipients,
     TooManyAddresses(AddressList),
@@ -28,7 +28,7 @@ pub enum Refusal {
     MailLoop,
     /// The template cannot be rendered with this model.
     TemplateRendering(Box<RenderFailure>),
-    /// The template has no version that mails are made of.
+    /// The template has no published version.
     TemplateNotPublished,
     /// The idempotency key was used for another request.
     IdempotencyConflict,

@@ -1,7 +1,7 @@
 //! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
 //! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! On failure (store unavailable) the rest waits for the next run.
+//! If the store is unavailable, the rest waits for the next run.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Secrets at rest: AES-256-GCM under a key that is not in the database, so that a copy of the database alone is useless.
+//! Encrypts stored secrets: AES-256-GCM under a key that is not in the database, so that a copy of the database alone
+//! is useless.
 
 use std::fmt;
 
@@ -48,7 +49,7 @@ impl SealingKey {
         &self.bytes
     }
 
-    /// Seals a secret for one place, such as `totp:12`: it cannot be opened as that of another.
+    /// Seals a secret for one purpose, such as `totp:12`: it cannot be unsealed for another.
     pub(crate) fn seal(&self, place: &str, secret: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE_LEN];
         rand::rng().fill_bytes(&mut nonce);
@@ -83,7 +84,7 @@ impl SealingKey {
         opened.map(|secret| secret.to_vec()).map_err(|_| UnsealError::Damaged)
     }
 
-    /// Tells keys apart without telling anything of them.
+    /// Identifies the key without revealing it.
     fn id(&self) -> [u8; KEY_ID_BYTES] {
         let hash = digest(&SHA256, &self.bytes);
         hash.as_ref()[..KEY_ID_BYTES].try_into().expect("a hash is longer")

@@ -4,7 +4,7 @@ use aws_lc_rs::digest;
 use postroad_model::token::random_text;
 use postroad_store::KeyHash;
 
-/// 32 letters and digits have 190 bits.
+/// 32 letters and digits are 190 bits.
 const KEY_LENGTH: usize = 32;
 const SECRET_LENGTH: usize = 40;
 

@@ -7,6 +7,7 @@ use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
 use postroad_store::{AuditSubject, Ceiling, Server, ServerChange, ServerUpdate, SetBy, StoreError};
 
 use crate::access::Operation;
+use crate::accounts::AccountRefusal;
 use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
 
 const HOSTS_MAX: usize = 100;
@@ -53,27 +54,24 @@ impl App {
     pub async fn update_own_server(
         &self,
         caller: &Caller,
+        if_version: Option<i64>,
         given: ServerChangeRequest,
-    ) -> Result<Server, Refusal> {
+    ) -> Result<Server, AccountRefusal> {
         let id = caller.server_id;
         let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
         let by = caller.requester();
         let store = self.recording(&by, Operation::ServerUpdate, AuditSubject::Server(id));
-        let changed = store.update_server(id, change).await;
+        let changed = store.update_server(id, if_version, change).await;
         self.forget_setup();
         match changed {
             Ok(ServerUpdate::Done(server)) => Ok(self.within_installation(*server)),
-            // Nobody named a version.
-            Ok(ServerUpdate::OtherVersion(version)) => {
-                Err(Refusal::Internal(format!("the server has the version {version}")))
-            }
+            Ok(ServerUpdate::OtherVersion(version)) => Err(AccountRefusal::OtherVersion(version)),
             Ok(ServerUpdate::Exceeds(ceilings)) => {
-                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()))
+                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()).into())
             }
-            Err(StoreError::Conflict) => Err(Refusal::Validation(vec![FieldProblem::new(
-                "/name",
-                "`name` is the name of another server of the account",
-            )])),
+            Err(StoreError::Conflict) => {
+                Err(AccountRefusal::problem("name", "is the name of another server of the account"))
+            }
             Err(other) => Err(other.into()),
         }
     }
@@ -129,10 +127,11 @@ pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<Serv
         track_excluded_hosts: hosts,
         bodies_days,
         messages_days,
+        pool: None,
     })
 }
 
-/// A server may keep its mail for a shorter time than the installation, not longer.
+/// A server may keep its mail for a shorter time than the installation, but not longer.
 pub(crate) fn check_days(
     name: &str,
     given: Change<i64>,

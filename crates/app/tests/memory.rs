@@ -234,7 +234,7 @@ async fn renderings(service: &Service) {
         let text = |text: &str| Some(Some(text.to_owned()));
         let fields = TemplateFields {
             alias: text(&alias),
-            name: Some("t".to_owned()),
+            name: Some(alias.clone()),
             subject: text("x"),
             html_body: text(source),
             ..TemplateFields::default()

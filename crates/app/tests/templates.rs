@@ -1,4 +1,4 @@
-//! The language of templates: what it can do, what it says of mistakes, and that nothing written in it takes long.
+//! The template language: features, error messages, and limits on the work of a template.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
@@ -233,6 +233,10 @@ fn nothing_takes_long_whatever_it_says() {
         "{{ n|date('%1000000000d') }}".to_owned(),
         "{{ 9 ** 9 ** 9 ** 9 }}".to_owned(),
         "{{ 1.5|round(1000000000) }}{{ n|number(20000) }}".to_owned(),
+        format!("{{% set x = text %}}{}{{{{ x|length }}}}", "{% set x = [x, x]|sum(start='') %}".repeat(31)),
+        "{{ text|split('')|sum(start='')|length }}".to_owned(),
+        "{% for a in list %}{% set x = '1e30000'|number %}{% endfor %}".to_owned(),
+        "{% for a in list %}{% set x = n|plural(text, text) %}{% endfor %}".to_owned(),
     ];
     for source in sources {
         let started = Instant::now();
@@ -247,6 +251,63 @@ fn nothing_takes_long_whatever_it_says() {
         // Built without optimisation, on a machine that does other things.
         assert!(took < Duration::from_secs(3), "{shown} took {took:?}: {outcome}");
         println!("{took:>10.1?} {shown}: {outcome}");
+    }
+}
+
+#[test]
+fn sums_are_of_numbers() {
+    let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}, {}], "words": ["a", "b"], "none": [], "name": "x"});
+    for (source, expected) in [
+        ("{{ rows|sum(attribute='p.n') }} {{ rows|sum('p.n', 10) }} {{ none|sum }}", "3.5 13.5 0"),
+        ("{{ [[1, 2], [3]]|sum('0') }} {{ [true, 1]|sum(start=1) }}", "4 3"),
+    ] {
+        assert_eq!(render(source, values.clone()).as_deref(), Ok(expected), "{source}");
+    }
+    for source in [
+        "{{ words|sum }}",
+        "{{ words|sum(start='') }}",
+        "{{ words|sum(start=name) }}",
+        "{{ [words, words]|sum(start=[]) }}",
+        "{{ [words]|sum('', words) }}",
+        "{{ rows|sum }}",
+    ] {
+        let refused = render(source, values.clone());
+        assert!(matches!(refused, Err(RenderFailure::Failed { .. })), "{source}: {refused:?}");
+    }
+}
+
+#[test]
+fn numbers_have_a_bounded_length() {
+    let values = json!({"large": 1e300, "small": 1e-300});
+    for source in [
+        "{{ large|number }}",
+        "{{ '1e40'|number }}",
+        "{{ '1e30000'|currency('EUR') }}",
+        "{{ '-1e99'|percent }}",
+    ] {
+        let refused = render(source, values.clone());
+        assert!(matches!(refused, Err(RenderFailure::Failed { .. })), "{source}: {refused:?}");
+    }
+    let digits = "9".repeat(39);
+    assert_eq!(
+        render(&format!("{{{{ '{digits}'|number }}}}"), values.clone()).unwrap().replace(',', ""),
+        digits
+    );
+    assert!(render("{{ '1e-30000'|number }}{{ small|number }}", values).unwrap().len() < 100);
+}
+
+#[test]
+fn texts_put_into_markup_are_escaped() {
+    let values = json!({"html": "<p>NAME</p>", "v": "<script>", "list": ["<b>", "c"]});
+    for (source, expected) in [
+        ("{{ html|safe|replace('NAME', v) }}", "<p>&lt;script&gt;</p>"),
+        ("{{ html|safe|replace('NAME', '<i>'|safe) }}", "<p><i></p>"),
+        ("{{ html|replace('NAME', v) }}", "&lt;p&gt;&lt;script&gt;&lt;/p&gt;"),
+        ("{{ ['<b>'|safe, 'a']|join(v) }}", "<b>&lt;script&gt;a"),
+        ("{{ ['<b>'|safe, '<a>']|join('<br>'|safe) }}", "<b><br>&lt;a&gt;"),
+        ("{{ list|join(v) }}", "&lt;b&gt;&lt;script&gt;c"),
+    ] {
+        assert_eq!(render(source, values.clone()).as_deref(), Ok(expected), "{source}");
     }
 }
 

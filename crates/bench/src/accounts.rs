@@ -84,7 +84,8 @@ async fn fill(
 ) -> anyhow::Result<Filled> {
     let data_dir = folder.join("data");
     let data_dir = data_dir.to_str().context("a plain path")?;
-    let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
+    // Else each server would need a verified domain to send from.
+    let arguments = ["dev", "--json", "--any-from", "--http-port", "0", "--data-dir", data_dir];
     let envs: Vec<(&str, &str)> = database.iter().map(|url| ("POSTROAD_DATABASE", *url)).collect();
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &envs);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default().to_owned();

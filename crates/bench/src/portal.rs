@@ -109,7 +109,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report, messages: usize)
     Ok(())
 }
 
-/// Somebody who is signed in.
+/// The pages of the portal, requested by a signed-in person.
 struct Pages {
     client: Client,
     cookie: String,
@@ -159,7 +159,7 @@ impl Pages {
         Ok(of_server.chain(OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()))).collect())
     }
 
-    /// The number in the first link of a page that goes on behind `folder`.
+    /// The id in the first link of a page to `folder`.
     async fn first_link(&self, page: &str, folder: &str) -> anyhow::Result<String> {
         let text = self.get(&format!("{}{page}", self.server)).await?.text();
         let start = format!("href=\"{}{folder}", self.server);
@@ -168,7 +168,7 @@ impl Pages {
         Ok(number.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
     }
 
-    /// The milliseconds that the page took each time, in order, and the bytes of a first visit.
+    /// The times of all requests of a page in milliseconds, sorted, and the bytes of a first visit.
     async fn ask(&self, path: &str) -> anyhow::Result<(Vec<f64>, usize)> {
         let (mut milliseconds, mut bytes) = (Vec::with_capacity(ASKED), 0);
         for _ in 0..ASKED {

@@ -1,8 +1,8 @@
 //! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures.
 //!
-//! The compiler generates the code of an `async fn` in every crate that awaits it, together with everything that it
-//! awaits itself: each crate above `store` compiled most of `store` again. A boxed future is compiled once, in its own
-//! crate. It costs one allocation per call, which is nothing beside a transaction or a DNS question.
+//! The compiler generates the code of an `async fn` in every crate that awaits it, with everything that it awaits
+//! itself: each crate above `store` compiled most of `store` again. A boxed future is compiled once, in its own crate.
+//! It costs one allocation per call, which is negligible next to a transaction or a DNS query.
 
 mod lifetimes;
 

@@ -1,4 +1,4 @@
-//! Names for the lifetimes that a signature leaves out: the future must not outlive any of them.
+//! Names for elided lifetimes of a signature: the future must not outlive any of them.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeReference};
@@ -38,7 +38,7 @@ impl Lifetimes {
         }
     }
 
-    /// Adds the names to the signature, and that each outlives the future.
+    /// Adds the names to the signature, with the bound that each outlives the future.
     pub(crate) fn declare(self, generics: &mut Generics) {
         let given = generics.lifetimes().map(|parameter| parameter.lifetime.clone());
         let all: Vec<Lifetime> = given.chain(self.named.iter().cloned()).collect();

@@ -1,7 +1,8 @@
-//! The delivery engine: everything that is queued reaches its destination's mail server, or the sender learns why not.
+//! The delivery engine: delivers every queued message to its destination's mail server, or reports to the sender why it
+//! could not.
 //!
-//! It knows messages, not who asked for them. Its last hop may also be in this process: the dev inbox and the simulator
-//! speak SMTP on loopback like any other host.
+//! It handles messages and does not know who requested them. The last hop may also be in this process: the dev inbox
+//! and the simulator speak SMTP on loopback like any other host.
 
 mod attempt;
 mod engine;
@@ -54,15 +55,16 @@ use schedule::Shortage;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
 
-/// Everything but messages past their end stops within this time, whatever it waits for.
+/// Everything except messages whose end is sent stops within this time, whatever it is waiting for.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
-/// For the outcomes of the last messages.
+/// Time for storing the outcomes of the last messages.
 const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Names and keys of this installation.
 pub struct Identity {
     pub return_path_secret: [u8; 32],
-    /// Signs the mail of domains whose own key does not, with the installation's name, which return paths have too.
+    /// Signs mail of domains without a working key of their own, under the installation's name, which return paths use
+    /// too.
     pub dkim: Signer,
 }
 
@@ -108,7 +110,7 @@ pub struct Delivery {
 
 #[boxed_futures]
 impl Delivery {
-    /// First settles what a killed process left, then begins.
+    /// First settles the flights that a killed process left, then starts.
     pub async fn start(
         settings: Settings,
         identity: Identity,
@@ -226,26 +228,26 @@ impl Delivery {
         self.inbox.as_ref()
     }
 
-    /// Tells the simulator where mail that comes back is taken; before that, nothing comes back from it.
+    /// Tells the simulator the address of the bounce listener; before that, it returns no mail.
     pub fn mail_back_to(&self, bounce_listener: SocketAddr) {
         if let Some(simulator) = &self.simulator {
             simulator.mail_back_to(bounce_listener);
         }
     }
 
-    /// Tells the simulator where pixels and links are served; before that, nobody opens or clicks.
+    /// Tells the simulator where pixels and links are served; before that, it opens and clicks nothing.
     pub fn visit_at(&self, http_address: SocketAddr) {
         if let Some(simulator) = &self.simulator {
             simulator.visit_at(http_address);
         }
     }
 
-    /// Questions and orders about the queue.
+    /// Queries and commands on the queue.
     pub fn queue_admin(&self) -> QueueAdmin {
         QueueAdmin::live(Arc::clone(&self.shared))
     }
 
-    /// No new work; messages past their end may finish, the rest is given back without counting an attempt.
+    /// Starts no new work. Messages whose end is sent may finish; the rest is released without counting an attempt.
     pub async fn stop(mut self) {
         self.shared.store.stop_delivering();
         let waiting = self.shared.begin_stop();
@@ -261,7 +263,7 @@ impl Delivery {
             let patience = self.shared.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
             if timeout(patience, self.shared.no_message_at_its_end()).await.is_err() {
                 tracing::warn!(
-                    "some replies did not come in time; the flight journal remembers these messages"
+                    "some final replies did not arrive in time; the next start retries these messages as possible duplicates"
                 );
             }
             if timeout(STORING_TIME_MAX, &mut self.settler).await.is_err() {
@@ -271,7 +273,7 @@ impl Delivery {
         for task in &self.tasks {
             task.abort();
         }
-        // Dropped last, so that nobody speaks to a host that is gone.
+        // Dropped last, so that nobody uses a host that is gone.
         tokio::time::sleep(Duration::ZERO).await;
     }
 }
@@ -290,7 +292,7 @@ fn preparer(
 ) -> Result<Preparer, StartError> {
     let host = identity.dkim.domain();
     let return_domain = DomainName::parse(&format!("rp.{host}"))
-        .map_err(|e| StartError::Hostname(format!("rp.{host} is no host name: {e}")))?;
+        .map_err(|e| StartError::Hostname(format!("rp.{host} is not a host name: {e}")))?;
     let signing = if settings.dkim {
         Some(SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?)
     } else {

@@ -1,7 +1,6 @@
-//! SMTP servers on this machine's loopback, where mail ends that must not leave it: the inbox and the simulator.
+//! SMTP servers on loopback for mail that must not leave the machine: the inbox and the simulator.
 //!
-//! On failure: a connection that goes wrong ends alone. An accept that goes wrong is logged, and the loop goes on after
-//! a pause.
+//! A failed connection ends alone. A failed accept is logged, and the loop continues after a pause.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// Above the 25 MiB that a message may have when it is accepted, for what delivery adds.
+/// More than the 25 MiB that a message may have when accepted, for headers that delivery adds.
 const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 const CONNECTIONS_MAX: usize = 1_000;
 const READ_BYTES: usize = 16 << 10;
@@ -32,24 +31,24 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Behaviour of a local server towards its clients.
 pub(crate) trait Policy: Send + Sync + 'static {
     fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer;
-    /// The answer to the whole message.
+    /// The reply to the whole message.
     fn take(&self, received: Received) -> Reply;
 }
 
 pub(crate) enum Answer {
     Say(Reply),
-    /// Nothing, until the client goes away.
+    /// No reply, until the client disconnects.
     Silence,
 }
 
 pub(crate) struct Received {
     pub(crate) helo: String,
     pub(crate) envelope: Envelope,
-    /// As the client meant them: without the dots of DATA.
+    /// The message without DATA's dot-stuffing.
     pub(crate) bytes: Bytes,
 }
 
-/// A running server. One that is dropped is gone with all its connections.
+/// A running server. Dropping it closes all its connections.
 #[derive(Debug)]
 pub(crate) struct LocalSmtp {
     accepting: JoinHandle<()>,
@@ -77,9 +76,9 @@ fn config(name: &str) -> ServerConfig {
         extensions: Extensions { dsn: false, ..Extensions::default() },
         limits: ServerLimits {
             message_bytes_max: MESSAGE_BYTES_MAX,
-            // What customers send raw is shown as it is, not judged.
+            // Raw messages of customers are shown as they are, not checked.
             text_line_bytes_max: usize::MAX,
-            // The client is our own delivery: it may keep a connection for as long as it likes.
+            // The client is our own delivery: it may keep a connection as long as it likes.
             commands_max: u32::MAX,
             ..ServerLimits::default()
         },
@@ -89,7 +88,7 @@ fn config(name: &str) -> ServerConfig {
 }
 
 async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Arc<dyn Policy>) {
-    // Dropped with this task, and every connection with it.
+    // Dropped with this task, which closes every connection.
     let mut connections = JoinSet::new();
     loop {
         if connections.len() >= CONNECTIONS_MAX {
@@ -121,9 +120,9 @@ async fn converse(mut stream: TcpStream, config: Arc<ServerConfig>, policy: Arc<
 struct Conversation {
     session: ServerSession,
     policy: Arc<dyn Policy>,
-    /// Of the transaction under way.
+    /// Sender of the current transaction.
     mail_from: Option<MailFrom>,
-    /// The message under way.
+    /// The current message.
     message: Option<(Envelope, Vec<u8>)>,
 }
 
@@ -196,13 +195,13 @@ impl Conversation {
     fn take_message(&mut self) -> Reply {
         let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
         let helo = self.session.helo().unwrap_or_default().to_owned();
-        // Without the room it grew by: it may be kept for long.
+        // Drops unused capacity: it may be kept for long.
         let bytes = Bytes::from(bytes.into_boxed_slice());
         self.policy.take(Received { helo, envelope, bytes })
     }
 }
 
-/// Reads on, so that the client is not told by a reset, until it hangs up.
+/// Keeps reading until the client disconnects, so that the client does not see a reset.
 async fn listen_only(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let listening = async {
         while stream.read(buffer).await? > 0 {}

@@ -1,14 +1,12 @@
-//! Queue administration: what an operator asks about the queue and changes there. Works on the store alone, too, when no engine
-//! runs; then it cannot say what the engine is doing.
+//! Queue administration: an operator's queries and changes. Also works on the store alone, when no engine runs; then it
+//! cannot report what the engine is doing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
-use postroad_store::{
-    Cancelled, Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
-};
+use postroad_store::{Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError};
 
 use crate::engine::{EngineShared, read_setup};
 use crate::schedule::PauseCause;
@@ -30,30 +28,30 @@ pub struct Overview {
     pub in_flight: usize,
 }
 
-/// One queued message, with its place in the schedule.
+/// One queued message, with its position in the schedule.
 #[derive(Debug, Clone)]
 pub struct Waiting {
     pub entry: QueueEntry,
     /// Why it waits, in one sentence.
     pub why: String,
-    /// The last attempt that failed, with the other server's words.
+    /// The last failed attempt, with the remote server's reply.
     pub last_failure: Option<NewDelivery>,
     /// Gates that apply to it: global, of its server, its server's pool or its domain.
     pub gates: Vec<Gate>,
 }
 
-/// Whether messages leave, and how late they are.
+/// Whether messages are being sent, and how late they are.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// Why nothing is sent at all; empty when all is well.
+    /// Why nothing is sent at all; empty if all is well.
     pub problems: Vec<String>,
-    /// Wait of the message that is overdue longest.
+    /// Delay of the longest overdue message.
     pub lag: Duration,
 }
 
 #[boxed_futures]
 impl QueueAdmin {
-    /// Tries whether the flight journal takes marks, and looks at the head of the queue.
+    /// Checks that the flight journal accepts marks, and reads the head of the queue.
     pub async fn health(&self, now: Timestamp) -> Result<Health, StoreError> {
         let mut problems = Vec::new();
         let mut oldest = self.store.oldest_due().await?;
@@ -137,7 +135,7 @@ impl QueueAdmin {
             GateScope::Server(id) => *id == entry.server_id,
             GateScope::Domain(domain) | GateScope::Lane { domain, .. } => *domain == entry.domain,
             GateScope::Pool(name) => pools.iter().any(|pool| pool.name == *name && is_used(pool)),
-            // Which addresses and hosts it will use is not decided yet; `why` says if all of them are closed.
+            // The addresses and hosts that it will use are not chosen yet; `why` says if all of them are closed.
             GateScope::Provider(_) | GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
         });
         Ok(gates)
@@ -155,19 +153,12 @@ impl QueueAdmin {
             let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
             return format!("It waits because {because} at {}.", entry.due_at.to_rfc3339());
         }
-        shared.look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, now))
+        shared
+            .look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, entry.message_id, now))
     }
 
     pub async fn locate(&self, id: MessageId) -> Result<Option<ServerId>, StoreError> {
         self.store.locate_message(id).await
-    }
-
-    pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried, StoreError> {
-        self.store.retry(server_id, id).await
-    }
-
-    pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled, StoreError> {
-        self.store.cancel(server_id, id).await
     }
 
     /// Has the engine follow a change of the set-up at once, instead of within seconds.

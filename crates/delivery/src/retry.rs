@@ -1,4 +1,4 @@
-//! When a message that failed for now is tried again, and when it is given up.
+//! Retry schedule: when a temporarily failed message is tried again, and when it is given up.
 
 use std::time::Duration;
 
@@ -35,10 +35,10 @@ impl RetryPolicy {
         Self::new([1, 1, 2].map(Duration::from_secs).to_vec(), Duration::from_mins(1))
     }
 
-    /// `first_due` is when the message was first to be sent. `None` when it is to be given up.
+    /// `first_due` is when the message was first due. `None` if it is to be given up.
     ///
-    /// The pause follows the attempts made, and at least the message's age: attempts do not count when no remote host
-    /// could be tried, and a domain without DNS must not be asked every minute for two days.
+    /// The pause depends on the attempts made, and at least on the message's age: attempts do not count if no remote
+    /// host could be tried, and a domain without DNS must not be looked up every minute for two days.
     pub(crate) fn next_attempt(
         &self,
         attempts: u32,
@@ -60,7 +60,8 @@ impl RetryPolicy {
             .take_while(|sum| *sum <= age)
             .count();
         let step = (attempts.saturating_sub(1) as usize).max(by_age).min(self.pauses.len() - 1);
-        // Greylisting counts from the first attempt, and often a minute: whoever comes a second early is refused again.
+        // Greylisting counts from the first attempt, often for a minute: a retry that is a second early is refused
+        // again.
         let earliest = if step == 0 { 1.0 } else { 1.0 - JITTER };
         let jitter = rng.random_range(earliest..=1.0 + JITTER);
         Some(now.plus(self.pauses[step].mul_f64(jitter)))

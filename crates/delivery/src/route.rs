@@ -1,4 +1,4 @@
-//! The way to a recipient's domain: which hosts take its mail, in which order, and what is demanded of them.
+//! Routes: which hosts accept a domain's mail, in which order, and with which security.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use postroad_net::mta_sts::Policy;
 
 use crate::providers::Provider;
 
-/// Where a domain's mail goes.
+/// The destination of a domain's mail.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// Names the set of hosts and what is demanded of them: domains with the same site share its connections.
+    /// Identifies the set of hosts and the required security: domains with the same site share its connections.
     pub(crate) site: Arc<str>,
-    /// The set of hosts alone: limits count by it.
+    /// The set of hosts alone: limits are counted by it.
     pub(crate) base_site: Arc<str>,
     pub(crate) provider: Arc<str>,
     /// The provider's limits.
@@ -23,7 +23,7 @@ pub(crate) struct Route {
     pub(crate) hosts: Vec<RouteHost>,
     pub(crate) security: Security,
     pub(crate) kind: RouteKind,
-    /// Free of gates, paces and limits: the simulator.
+    /// Exempt from gates, paces and limits: the simulator.
     pub(crate) is_exempt: bool,
     pub(crate) valid_until: Timestamp,
 }
@@ -32,22 +32,22 @@ pub(crate) struct Route {
 pub(crate) struct RouteHost {
     pub(crate) name: String,
     pub(crate) preference: u16,
-    /// Known without asking the DNS: hosts in this process.
+    /// Known without the DNS: hosts in this process.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) port: u16,
     pub(crate) dane: Dane,
 }
 
-/// What the host's TLSA records demand (RFC 7672).
+/// Requirements of the host's TLSA records (RFC 7672).
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Dane {
     #[default]
     Nothing,
-    /// TLS with a certificate that they vouch for, whatever else is demanded.
+    /// TLS with a certificate that matches the records, whatever else is required.
     Certificate(Arc<DaneTls>),
-    /// TLS with any certificate: records are there, but none is usable.
+    /// TLS with any certificate: records exist, but none is usable.
     Encryption,
-    /// They could not be looked up: no message goes to the host until they can.
+    /// They could not be looked up: no message is sent to the host until they can.
     Unknown(String),
 }
 
@@ -61,15 +61,15 @@ impl Dane {
 pub(crate) enum Security {
     /// Encrypted where offered, whatever the certificate.
     Opportunistic,
-    /// No message without TLS and a certificate for the host's name; hosts must be named by the policy, if there is one.
+    /// TLS with a certificate for the host's name is required; hosts must be listed by the policy, if there is one.
     Verified { demanded_by: TlsDemand, policy: Option<Arc<Policy>> },
     /// TLS from the first byte, with a certificate for the host's name.
     Implicit,
-    /// Not even when offered.
+    /// TLS is not used even if offered.
     Plain,
 }
 
-/// Who demands verified TLS.
+/// What requires verified TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TlsDemand {
     MtaSts,
@@ -79,7 +79,7 @@ pub(crate) enum TlsDemand {
 }
 
 impl TlsDemand {
-    /// In sentences of delivery records.
+    /// For sentences in delivery records.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::MtaSts => "MTA-STS",

@@ -17,63 +17,65 @@ pub struct Settings {
     pub hostname: DomainName,
     /// Where the flight journal is kept.
     pub journal_dir: PathBuf,
-    /// The port of mail servers; not 25 in tests only.
+    /// Port of mail servers; differs from 25 only in tests.
     pub smtp_port: u16,
     pub smart_host: Option<SmartHost>,
     pub allow_private_destinations: bool,
     pub retry: RetryPolicy,
-    /// Longest wait for a reply, where the protocol's own limits are longer.
+    /// Longest wait for a reply, if the protocol's own limits are longer.
     pub reply_timeout: Duration,
-    /// Likewise for the reply to the end of a message. A short one makes duplicates.
+    /// Longest wait for the reply to the end of a message. A short one causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// Longest wait for a host to take messages, while connections are short.
+    /// Longest time for a host to accept messages while connections are scarce.
     pub busy_greeting_timeout: Duration,
-    /// A connection without work is kept this long.
+    /// Idle connections are closed after this long.
     pub idle_timeout: Duration,
-    /// A connection is not used for new messages after this long.
+    /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Connections of this node together.
+    /// Connections of this node.
     pub connections_max: u32,
-    /// Off where a smart host signs.
+    /// Off if a smart host signs.
     pub dkim: bool,
     /// Threads that sign.
     pub signing_threads: usize,
     /// Memory for fresh messages that wait for their first attempt.
     pub fresh_bytes_max: usize,
+    /// Messages that wait in memory; more of them stay in the store until there is room. One server gets at most half.
+    pub messages_max: usize,
     pub warm_up: WarmUpPlan,
     /// TOML that changes or adds provider rules.
     pub provider_overrides: Option<String>,
-    /// Names the reserved domain whose recipients are simulated.
+    /// Reserved domain whose recipients are simulated.
     pub simulator_domain: DomainName,
     /// Whether there is a simulator; without it, mail to its domain fails at once.
     pub simulator: bool,
-    /// Catch everything in an inbox in this process instead of sending it into the world.
+    /// Catch all mail in an inbox in this process instead of sending it out.
     pub catch_all: bool,
-    /// Messages in flight may finish for this long when the service stops.
+    /// Messages being sent may finish for this long when the service stops.
     pub drain_timeout: Duration,
-    /// Authorities to trust for verified TLS beside the public ones (PEM).
+    /// Certificate authorities to trust for verified TLS in addition to the public ones (PEM).
     pub ca_file: Option<PathBuf>,
-    /// The port of MTA-STS policy hosts; not 443 in tests only.
+    /// Port of MTA-STS policy hosts; differs from 443 only in tests.
     pub mta_sts_port: u16,
-    /// Keeps MTA-STS policies over a restart.
+    /// File that keeps MTA-STS policies over a restart.
     pub mta_sts_file: PathBuf,
     pub nameservers: Vec<SocketAddr>,
-    /// Whose DNSSEC validation is trusted; DANE needs it.
+    /// Resolvers whose DNSSEC validation is trusted; DANE needs it.
     pub dnssec: DnssecTrust,
     pub ipv6: bool,
 }
 
-/// A host that takes all mail and sends it on.
+/// A host that accepts all mail and forwards it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SmartHost {
     pub host: String,
     pub port: u16,
     pub tls: SmartHostTls,
     pub credentials: Option<(String, String)>,
-    /// At once, from one source address.
+    /// Concurrent connections from one source address.
     pub connections_max: u32,
-    /// Messages in a time; `None` for any number.
+    /// `None` for unlimited.
     pub rate: Option<SendRate>,
 }
 

@@ -1,7 +1,7 @@
-//! Signing on threads of its own: RSA is what limits how much a machine can send, and it must hold up nothing else.
+//! DKIM signing on separate threads: RSA limits how much a machine can send, and must not delay anything else.
 //!
-//! Servers take turns: one server's many messages delay another's by one signature. The queue holds one job for each caller
-//! that waits, which are no more than there are connections. Jobs that nobody waits for any more are dropped unsigned.
+//! Servers take turns: many messages of one server delay another's by one signature. The queue has one job for each
+//! waiting caller, and there are no more callers than connections. Jobs without a waiting caller are dropped unsigned.
 
 use std::fmt;
 use std::io;
@@ -55,7 +55,7 @@ impl SigningPool {
         Ok(pool)
     }
 
-    /// The complete header, as `Signer::sign` gives it, when it is the server's turn.
+    /// The complete header, as returned by `Signer::sign`, at the server's turn.
     pub async fn sign(
         &self,
         server_id: ServerId,
@@ -102,14 +102,14 @@ impl Job {
         if self.signature.is_closed() {
             return false;
         }
-        // Who waited may have gone meanwhile; then the signature is for nobody.
+        // The caller may be gone; then the signature is unused.
         let _ = self.signature.send(self.signer.sign(&self.canonical, self.at));
         true
     }
 }
 
 impl Drop for SigningPool {
-    /// Waits for the signatures that are being made, half a millisecond each.
+    /// Waits for the signatures being made, half a millisecond each.
     fn drop(&mut self) {
         self.queue.lock().is_closed = true;
         self.queue.changed.notify_all();

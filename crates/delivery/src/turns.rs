@@ -1,5 +1,5 @@
-//! A queue in which keys take turns: first come, first served within a key, and one item of each key in turn.
-//! However much one key has waiting, an item of another key waits for one turn of each of the others.
+//! A queue in which keys take turns: first come, first served within a key, and one item of each key in turn. However
+//! many items one key has, an item of another key waits for at most one turn of each of the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -49,7 +49,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.len == 0
     }
 
-    /// Keys other than `key` that have items.
+    /// Keys with items, other than `key`.
     pub(crate) fn keys_beside(&self, key: K) -> usize {
         self.items.len() - usize::from(self.items.contains_key(&key))
     }

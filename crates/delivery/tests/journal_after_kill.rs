@@ -37,6 +37,7 @@ fn make_marks_until_killed(folder: &Path) {
             source_ip: "192.0.2.2".to_owned(),
             tls: None,
             tls_policy: None,
+            without_tls: None,
             dkim: None,
             duration_us: None,
             phase: String::new(),

@@ -81,7 +81,7 @@ impl WebhookWorker {
         // Aborted with its posts; another node may repeat them at once.
         drop(working.await);
         if let Err(error) = self.tester.store.release_webhook_claims().await {
-            tracing::debug!(%error, "claims of webhooks end by themselves");
+            tracing::debug!(%error, "releasing claims of webhooks failed; they expire after two minutes");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A strict reader of address lists, for deciding who a raw message claims to be from.
+//! A strict parser of address lists, for deciding who a raw message claims to be from.
 //!
-//! Mail programs disagree about malformed lists, and forgers live off the difference: what one program takes for
-//! the address is a name or a comment to the next. So this reader accepts the plain grammar of RFC 5322 3.4 and
-//! refuses everything that anybody could read otherwise. No address in an accepted list goes unreported.
+//! Mail programs disagree about malformed lists, and forgers exploit the difference: what one program takes for the
+//! address is a name or a comment to another. So this parser accepts the plain grammar of RFC 5322 3.4 and refuses
+//! everything that could be parsed differently. It reports every address in an accepted list.
 
 use postroad_model::Limits;
 
@@ -28,24 +28,24 @@ pub enum AddressListProblem {
     TooMany,
 }
 
-/// What a header value says about where a message is from.
+/// The addresses that a header value claims a message is from.
 #[derive(Debug, Default)]
 pub(crate) struct AddressList {
     /// The bare addresses, group members included. Never empty.
     pub(crate) addresses: Vec<String>,
-    /// Addresses that its encoded words spell out for a reader.
+    /// Addresses that a reader sees in its encoded words.
     pub(crate) spelled: Vec<String>,
 }
 
-/// More addresses in one header are nobody's sender.
+/// Real senders never have more addresses in one header.
 const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
-/// Groups may be empty, so their number is no number of addresses.
+/// Groups may be empty, so their number is not limited by the number of addresses.
 const ENTRIES_MAX: usize = 1_000;
 
 pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {
     let text = std::str::from_utf8(value).map_err(|_| AddressListProblem::Bytes)?;
     let text = unfold(text.into());
-    // Encoded words are only ever display names here, but a NUL or line break in one has fooled mail clients.
+    // Encoded words are only display names here, but a NUL or line break in one has fooled mail clients.
     if text.chars().any(is_hidden) || decode_words(&text).chars().any(is_hidden) {
         return Err(AddressListProblem::Control);
     }
@@ -65,21 +65,21 @@ pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressLis
     Ok(AddressList { addresses: reader.addresses, spelled })
 }
 
-/// Every address that the value of a header like From names or spells out.
+/// Every address that the value of a header like From contains or shows.
 pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
     let list = parse_address_list(value.as_bytes())?;
     Ok(list.addresses.into_iter().chain(list.spelled).collect())
 }
 
-/// The addresses that a reader sees in a header value with encoded words, or with text that has to be put into them;
-/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` is from the bank to everybody who reads it. At most one more than
-/// a header may have. Without such words there are none: what stands in plain text, everybody reads the same way.
+/// Addresses that a reader sees in a header value with encoded words, or with text that must be encoded;
+/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` looks to every reader as if it came from the bank. Returns at most
+/// one more than a header may have. Empty without such words: plain text is read the same way by everybody.
 pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     let decoded = decode_words(text);
     if text.is_ascii() && decoded == text {
         return Vec::new();
     }
-    // What a reader does not see cannot hide an address.
+    // Invisible characters must not hide an address.
     let decoded: String = decoded.chars().filter(|c| !is_unseen(*c)).collect();
     let is_at = |c: char| matches!(c, '@' | '\u{ff20}' | '\u{fe6b}');
     let is_dot = |c: char| matches!(c, '.' | '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}');
@@ -103,7 +103,7 @@ pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     found
 }
 
-/// Characters without a shape of their own, and spaces too narrow to be seen.
+/// Invisible characters, and very narrow spaces.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -119,7 +119,7 @@ fn is_hidden(c: char) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind<'a>,
-    /// No white space or comment stands before it.
+    /// No white space or comment precedes it.
     is_glued: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) enum Kind<'a> {
     Special(u8),
 }
 
-/// Reads one token after the other; nothing is collected, however long the list is.
+/// Reads one token after the other, without collecting them.
 pub(crate) struct Tokens<'a> {
     text: &'a str,
     at: usize,
@@ -196,7 +196,7 @@ fn comment_length(bytes: &[u8]) -> Result<usize, AddressListProblem> {
             b'(' => depth += 1,
             b')' => depth -= 1,
             b'\\' => at += 1,
-            // To a reader that knows no comments this would be an address.
+            // A parser that does not know comments would see an address here.
             b'<' | b'>' | b'@' => return Err(AddressListProblem::Ambiguous),
             _ => {}
         }
@@ -214,7 +214,7 @@ fn quoted_length(bytes: &[u8]) -> Result<usize, AddressListProblem> {
         match byte {
             b'"' => return Ok(at + 1),
             b'\\' => at += 1,
-            // Likewise for a reader that looks for the first angle bracket.
+            // So would a parser that looks for the first angle bracket.
             b'<' | b'>' => return Err(AddressListProblem::Ambiguous),
             _ => {}
         }
@@ -225,7 +225,7 @@ fn quoted_length(bytes: &[u8]) -> Result<usize, AddressListProblem> {
 
 struct Reader<'a> {
     tokens: Tokens<'a>,
-    /// The token that is read but not understood yet.
+    /// The token that was read but not processed yet.
     next: Option<Token<'a>>,
     addresses: Vec<String>,
     entries: usize,
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The members of `name: a, b;` behind the colon.
+    /// The members of `name: a, b;` after the colon.
     fn group(&mut self) -> Result<(), AddressListProblem> {
         if self.takes(b';')? {
             return Ok(());
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `local@domain` or `name <local@domain>`, whose first words are read already.
+    /// `local@domain` or `name <local@domain>`, whose first words were already read.
     fn mailbox(&mut self, words: Words<'a>) -> Result<(), AddressListProblem> {
         if self.takes(b'<')? {
             self.address()?;
@@ -302,11 +302,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The address that begins with a word which is read already.
+    /// The address that begins with a word that was already read.
     fn address_from(&mut self, word: Kind<'a>) -> Result<(), AddressListProblem> {
         let local = match word {
             Kind::Word(word) if is_dot_atom(word) => word,
-            // `"a@x"@y` has two domains to somebody.
+            // Some parsers see two domains in `"a@x"@y`.
             Kind::Quoted(text) if text.contains('@') => return Err(AddressListProblem::Ambiguous),
             Kind::Quoted(text) => text,
             _ => return Err(AddressListProblem::Syntax),
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
             return Err(AddressListProblem::Syntax);
         };
         self.step()?;
-        // Some clients decode before they parse, and show what the encoded word says as the address.
+        // Some clients decode before they parse, and show the content of the encoded word as the address.
         if local.contains("=?") || domain.contains("=?") {
             return Err(AddressListProblem::Ambiguous);
         }
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
         Ok(words)
     }
 
-    /// What follows a complete mailbox. Anything but a comma is a second reading: `a@x <b@y>`, `<a@x><b@y>`.
+    /// Checks the token after a complete mailbox. Anything but a comma is ambiguous: `a@x <b@y>`, `<a@x><b@y>`.
     fn separator(&mut self) -> Result<(), AddressListProblem> {
         self.entries += 1;
         if self.entries >= ENTRIES_MAX {

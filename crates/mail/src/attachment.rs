@@ -1,8 +1,8 @@
-//! Files that go with a message.
+//! Attachments of a message.
 
 use std::borrow::Cow;
 
-/// A file that goes with the message; with a `content_id` and an HTML body it is an inline image of that body.
+/// A file attached to the message; with a `content_id` and an HTML body it is an inline image of that body.
 #[derive(Debug, Clone)]
 pub struct Attachment<'a> {
     pub name: &'a str,

@@ -1,7 +1,7 @@
-//! A message from its parts: headers in a fixed order, a MIME tree no deeper than needed, one buffer.
+//! Composes a message from its parts: headers in a fixed order, a MIME tree no deeper than needed, in one buffer.
 //!
-//! The bytes depend on the input alone, so composing again gives the same message. Callers validate before; here
-//! nothing is trusted either: no text can add a header line.
+//! The bytes depend only on the input, so composing again gives the same message. Callers validate first, but nothing
+//! is trusted here either: no text can add a header line.
 
 use aws_lc_rs::digest;
 use postroad_model::{EmailAddress, Limits, Mailbox};
@@ -16,7 +16,7 @@ use crate::part::{AttachmentPart, TextPart};
 #[derive(Debug, Clone)]
 pub struct Composition<'a> {
     pub from: &'a Mailbox,
-    /// Written only if it is another mailbox than `from`.
+    /// Written only if it differs from `from`.
     pub sender: Option<&'a Mailbox>,
     pub reply_to: &'a [Mailbox],
     pub to: &'a [Mailbox],
@@ -45,17 +45,17 @@ pub fn compose(c: &Composition<'_>) -> Vec<u8> {
     out
 }
 
-/// The texts and files of a message whose other headers there are already.
+/// The texts and files of a message that already has its other headers.
 #[derive(Debug, Clone)]
 pub struct NewContent<'a> {
-    /// Instead of the one there is, if any.
+    /// Replaces the existing subject, if any.
     pub subject: Option<&'a str>,
     pub plain_body: Option<&'a str>,
     pub html_body: Option<&'a str>,
     pub attachments: &'a [Attachment<'a>],
 }
 
-/// The headers of a message around another content. What describes the content before goes away with it.
+/// Keeps the headers of a message and replaces its content. Headers that describe the old content are removed.
 pub(crate) fn with_content(message: &[u8], message_id: &str, content: &NewContent<'_>) -> Vec<u8> {
     let NewContent { subject, plain_body, html_body, attachments } = *content;
     let tree = Tree::of(plain_body, html_body, attachments, message_id);
@@ -102,7 +102,7 @@ fn write_headers(c: &Composition<'_>, out: &mut Vec<u8>) {
     write_mailboxes(out, "Cc", c.cc);
     write_mailboxes(out, "Reply-To", c.reply_to);
     write_subject(out, c.subject);
-    // Not folded after the colon, even if it is long: some receivers do not see such a Message-ID.
+    // Not folded after the colon, even if it is long: some receivers would not recognise the Message-ID.
     let id = printable(c.message_id, 900).replace(['<', '>', ' '], "");
     write_text(out, "Message-ID", &format!("<{id}>"));
     for (name, value) in c.headers {
@@ -119,7 +119,7 @@ fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
 fn write_subject(out: &mut Vec<u8>, subject: &str) {
     let subject = clean_decoded(subject);
     let mut line = HeaderLine::new(out, "Subject");
-    // Outer spaces and what looks like an encoded word survive only inside of one.
+    // Outer spaces, and text that looks like an encoded word, survive only inside an encoded word.
     if subject.starts_with(' ') || subject.ends_with(' ') || subject.contains("=?") {
         line.encoded(&subject);
     } else {
@@ -133,7 +133,7 @@ fn write_custom(out: &mut Vec<u8>, name: &str, value: &str) {
         return;
     }
     let mut line = HeaderLine::new(out, name);
-    // ASCII is written as given, encoded words included: the header may be one in which they mean nothing.
+    // ASCII is written as given, including encoded words: in some headers they have no meaning.
     let value = if value.is_ascii() { clean(value) } else { clean_decoded(value) };
     line.mixed_text(value.trim_matches(' '));
     line.finish();
@@ -173,7 +173,7 @@ struct Tree<'a> {
     html: Option<TextPart<'a>>,
     inline: Vec<AttachmentPart<'a>>,
     attached: Vec<AttachmentPart<'a>>,
-    /// What the boundaries of this message have in common and no part contains.
+    /// Common start of this message's boundaries, which occurs in no part.
     stem: String,
 }
 
@@ -190,7 +190,7 @@ impl<'a> Tree<'a> {
     ) -> Self {
         let html = html_body.map(|body| TextPart::new("html", body));
         let plain = match plain_body {
-            // The API asks for a body; a message without one is still a message.
+            // The API requires a body, but a message without one is still valid.
             None if html.is_none() => Some(""),
             body => body,
         };

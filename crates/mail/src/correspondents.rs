@@ -1,6 +1,6 @@
-//! Who a message is from and to, by its headers, for lists of messages.
+//! Sender and recipients of a message by its headers, for lists of messages.
 //!
-//! Takes any bytes, and reads them as mail programs do. Who may send is decided elsewhere (`address_list`).
+//! Accepts any bytes, and parses them as mail programs do. Permission to send is decided elsewhere (`address_list`).
 
 use mail_parser::parsers::MessageStream;
 use mail_parser::{Address, HeaderValue};

@@ -1,4 +1,4 @@
-//! The keys that sign mail, and the DNS records that publish them (RFC 6376 3.6.1, RFC 8463 4).
+//! DKIM keys, and the DNS records that publish them (RFC 6376 3.6.1, RFC 8463 4).
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::dkim::ShortRsaKey;
 
-/// The public half of an Ed25519 key begins so in X.509 form (RFC 8410 4); the 32 bytes of the key follow.
+/// Prefix of an Ed25519 public key in X.509 form (RFC 8410 4); the 32 bytes of the key follow.
 const ED25519_SPKI_START: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Longer texts are no keys.
+/// Longer texts are not keys.
 const PEM_BYTES_MAX: usize = 32 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum DkimAlgorithm {
     Ed25519,
 }
 
-/// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS. Keys that are brought
-/// along may have 1024 bits, as those of Postal do. Ed25519 for a second signature only.
+/// A private key with its public half. RSA-2048: every receiver can verify it, and its record fits into the DNS.
+/// Imported keys may have 1024 bits, as those of Postal do. Ed25519 is for a second signature only.
 pub struct DkimKey {
     private_pkcs8_der: Vec<u8>,
     public_spki_der: Vec<u8>,
@@ -39,7 +39,7 @@ pub enum DkimKeyError {
     #[error("the key could not be encoded")]
     Encode,
     #[error(
-        "this is no private key in PEM form, which begins with `-----BEGIN PRIVATE KEY-----` or `-----BEGIN RSA PRIVATE KEY-----`"
+        "this is not a private key in PEM form, which begins with `-----BEGIN PRIVATE KEY-----` or `-----BEGIN RSA PRIVATE KEY-----`"
     )]
     NoPem,
     #[error("the key is encrypted; decrypt it first (`openssl pkey -in key.pem`)")]
@@ -116,7 +116,7 @@ impl DkimKey {
         Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
     }
 
-    /// Secret: goes into the store sealed, and nowhere else.
+    /// Secret: stored sealed, and used nowhere else.
     pub fn private_pkcs8_der(&self) -> &[u8] {
         &self.private_pkcs8_der
     }
@@ -132,7 +132,7 @@ impl fmt::Debug for DkimKey {
     }
 }
 
-/// Whether the library says that it is an RSA key, but a short one.
+/// Whether the library rejected it only as a short RSA key.
 fn is_short(error: &KeyRejected) -> bool {
     error.to_string() == "TooSmall"
 }
@@ -153,8 +153,8 @@ fn read_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     Some((label, STANDARD.decode(body).ok()?))
 }
 
-/// The TXT record for a public key of either kind. One for RSA is longer than the 255 bytes of one DNS string: who
-/// publishes it splits it.
+/// The TXT record for a public key of either kind. One for RSA is longer than the 255 bytes of a DNS string and must be
+/// split when published.
 pub fn dkim_txt(public_spki_der: &[u8]) -> String {
     // RFC 8463 4: the bare key, where RSA has the X.509 form.
     if let Some(key) = public_spki_der.strip_prefix(&ED25519_SPKI_START) {

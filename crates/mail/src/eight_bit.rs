@@ -1,5 +1,5 @@
-//! Header fields with bytes beyond ASCII, put into encoded words (RFC 2047) when a message is accepted: few servers offer
-//! SMTPUTF8, and without it such a field is not valid mail. Addresses stay as they are, because nothing else means the same.
+//! Converts header fields with non-ASCII bytes into encoded words (RFC 2047) at acceptance: few servers offer SMTPUTF8,
+//! and without it such a field is invalid. Addresses stay as they are, because they have no other form.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::address_list::{AddressListProblem, Kind, Token, Tokens};
 use crate::header_block::{Field, unfold};
 use crate::header_line::{HeaderLine, clean_decoded};
 
-/// Fields that hold addresses (RFC 5322 3.6.2, 3.6.3, 3.6.6 and their relatives).
+/// Fields that contain addresses (RFC 5322 3.6.2, 3.6.3, 3.6.6 and similar).
 const ADDRESS_FIELDS: [&str; 13] = [
     "From",
     "Sender",
@@ -26,7 +26,7 @@ const ADDRESS_FIELDS: [&str; 13] = [
     "Disposition-Notification-To",
 ];
 
-/// The same field in 7 bits, but for addresses. Bytes that are not UTF-8 are read as ISO 8859-1.
+/// The field in 7 bits, except for addresses. Bytes that are not UTF-8 are decoded as ISO 8859-1.
 pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
     let name = String::from_utf8_lossy(field.name);
     let text = match std::str::from_utf8(field.value) {
@@ -52,7 +52,7 @@ pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
     out
 }
 
-/// Fails if the text is no list of addresses; what was written by then is of no use.
+/// Fails if the text is not a list of addresses; the output is then invalid.
 fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressListProblem> {
     let mut tokens = Tokens::new(text);
     // The words so far: a display name, or the local part of an address.
@@ -82,7 +82,7 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
                 expect(&mut tokens, b'>')?;
                 line.atom(&format!("<{local}@{domain}>"));
             }
-            // `Zoë Lee a@x.test` and `x@y@z` are no addresses: nothing of them may get lost.
+            // `Zoë Lee a@x.test` and `x@y@z` are not addresses: nothing of them may be lost.
             Kind::Special(b'@') if words != 1 => return Err(AddressListProblem::Syntax),
             Kind::Special(b'@') => {
                 name.clear();
@@ -132,7 +132,7 @@ fn expect(tokens: &mut Tokens<'_>, special: u8) -> Result<(), AddressListProblem
     }
 }
 
-/// Domains have an ASCII form, which every server knows.
+/// Domains have an ASCII form, which every server accepts.
 fn domain<'a>(tokens: &mut Tokens<'a>) -> Result<Cow<'a, str>, AddressListProblem> {
     match tokens.next()?.map(|token| token.kind) {
         Some(Kind::Word(text)) if text.is_ascii() => Ok(text.into()),
@@ -144,8 +144,8 @@ fn domain<'a>(tokens: &mut Tokens<'a>) -> Result<Cow<'a, str>, AddressListProble
     }
 }
 
-/// `type; name=value; …`. Values beyond ASCII become encoded words between quotes, which mail programs read although RFC
-/// 2047 5 (3) does not like them.
+/// `type; name=value; …`. Non-ASCII values become encoded words between quotes, which mail programs accept although RFC
+/// 2047 5 (3) forbids them.
 fn write_parameters(line: &mut HeaderLine<'_>, text: &str) {
     let mut rest = Some(text);
     let mut is_first = true;
@@ -173,7 +173,7 @@ fn write_parameters(line: &mut HeaderLine<'_>, text: &str) {
                 line.encoded_between(&format!("{}=\"", name.trim_end()), &clean_decoded(&plain), "\"");
             }
             _ => match clean_decoded(piece).trim_matches(' ') {
-                // A line of blanks would end the headers for some readers.
+                // Some parsers take a line of blanks for the end of the headers.
                 "" => {}
                 text => line.mixed_text(text),
             },
@@ -227,7 +227,7 @@ mod tests {
                 "{text}"
             );
         }
-        // No list of addresses, so there is none to keep.
+        // Not a list of addresses, so there is none to keep.
         assert!(encoded("To: Zoë <zoë@x.test".as_bytes()).is_ascii());
     }
 

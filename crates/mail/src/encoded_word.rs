@@ -1,4 +1,4 @@
-//! RFC 2047 encoded words: reading them out of a header value, and the two encodings in which they are written.
+//! RFC 2047 encoded words: decodes them in a header value, and provides the two encodings for writing them.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) const WORD_OVERHEAD: usize = 12;
 /// RFC 2047 2: an encoded word is at most 75 characters long.
 pub(crate) const PAYLOAD_MAX: usize = 75 - WORD_OVERHEAD;
 
-/// Real mail leaves padding away and sets stray bits.
+/// Real mail omits padding and sets stray bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -21,13 +21,13 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Replaces every encoded word by what it says. Anything that only looks like one stays as it is.
+/// Decodes every encoded word. Text that only looks like one stays as it is.
 pub(crate) fn decode_words(text: &str) -> Cow<'_, str> {
     if !text.contains("=?") {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    // Bytes of neighbouring words of one charset are joined before decoding: some senders cut characters in two.
+    // Bytes of adjacent words with one charset are joined before decoding: some senders split characters.
     let mut run: Option<(&str, Vec<u8>)> = None;
     let mut rest = text;
     while let Some(at) = rest.find("=?") {
@@ -109,14 +109,14 @@ fn decode_q(payload: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Text from bytes in a named charset; what cannot be read becomes U+FFFD.
+/// Decodes bytes in a named charset; invalid bytes become U+FFFD.
 pub(crate) fn decode_charset(charset: Option<&str>, bytes: &[u8]) -> String {
     let decoder =
         charset.filter(|name| !is_ascii_name(name)).and_then(|name| charset_decoder(name.as_bytes()));
     match (decoder, std::str::from_utf8(bytes)) {
         (Some(decode), _) => decode(bytes),
         (None, Ok(text)) => text.to_owned(),
-        // Not UTF-8 and no usable name: old software that means the Western European set.
+        // Not UTF-8 and no usable charset: old software that means Western European.
         (None, Err(_)) if charset.is_none_or(is_ascii_name) => match charset_decoder(b"windows-1252") {
             Some(decode) => decode(bytes),
             None => String::from_utf8_lossy(bytes).into_owned(),
@@ -190,7 +190,7 @@ impl WordEncoding {
     }
 }
 
-/// RFC 2047 5 (3): only these stand for themselves in a display name, so they do everywhere.
+/// RFC 2047 5 (3): only these are written literally in a display name, and so everywhere.
 fn q_width(byte: u8) -> usize {
     if byte.is_ascii_alphanumeric() || matches!(byte, b'!' | b'*' | b'+' | b'-' | b'/' | b' ') {
         1

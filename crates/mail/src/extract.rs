@@ -1,4 +1,4 @@
-//! Links and one-time codes of a message, for tests that go on where a person would click or type.
+//! Links and one-time codes of a message, for tests that continue where a person would click or type.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Memory of the HTML parser.
 const PARSER_BYTES_MAX: usize = 8 << 20;
 
-/// Words that announce a code, or parts of them.
+/// Words, or parts of words, that announce a code.
 const CODE_WORDS: [&str; 8] =
     ["code", "código", "password", "kennwort", "passwort", "verif", "confirm", "einmal"];
 /// The same, as whole words.
@@ -51,7 +51,7 @@ pub fn extract(view: &MessageView) -> Extracted {
     Extracted { links, codes: codes(&text) }
 }
 
-/// The words that a reader sees, for searches.
+/// The visible text, for searches.
 pub fn visible_text(view: &MessageView) -> String {
     let plain = view.plain_body.as_deref().unwrap_or_default();
     match &view.html_body {
@@ -80,12 +80,12 @@ fn html_links(html: &str) -> Vec<String> {
         .with_strict(false)
         .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(PARSER_BYTES_MAX));
     let mut reader = HtmlRewriter::new(settings, |_: &[u8]| {});
-    // What was found before the parser gave up counts.
+    // Keep everything found before the parser gave up.
     let _ = reader.write(html.as_bytes()).and_then(|()| reader.end());
     found.into_inner()
 }
 
-/// Codes with a word such as "code" in their own line or in the line before, then those that are alone in their line.
+/// Codes with a word such as "code" in their own line or the line before, then those alone in their line.
 fn codes(text: &str) -> Vec<String> {
     let mut likely = Vec::new();
     let mut alone = Vec::new();
@@ -113,7 +113,7 @@ fn codes(text: &str) -> Vec<String> {
 }
 
 fn announces_code(line: &str) -> bool {
-    // Web addresses say nothing about the text around them.
+    // URLs say nothing about the text around them.
     line.to_lowercase().split_whitespace().filter(|word| !word.contains("://")).any(|word| {
         CODE_WORDS.iter().any(|part| word.contains(part))
             || word.split(|c: char| !c.is_alphanumeric()).any(|word| SHORT_CODE_WORDS.contains(&word))
@@ -151,7 +151,7 @@ fn codes_of_line(line: &str) -> Vec<(String, &str)> {
 
 fn code_of_word(word: &str) -> Option<String> {
     let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    // A letter before the digits says whose code it is.
+    // A letter before the digits names the issuer.
     let word = word
         .strip_prefix(|c: char| c.is_ascii_uppercase())
         .and_then(|rest| rest.strip_prefix('-'))

@@ -1,5 +1,5 @@
-//! Headers that tell receivers whom a complaint is about and where it goes: `Feedback-ID` (Google's feedback loop),
-//! `CFBL-Address` and `CFBL-Feedback-ID` (RFC 9477). All are signed; one that the sender wrote stays, and ours is left out.
+//! Headers that tell receivers who a complaint is about and where to send it: `Feedback-ID` (Google's feedback loop),
+//! `CFBL-Address` and `CFBL-Feedback-ID` (RFC 9477). All are signed; if the sender wrote one, ours is omitted.
 
 use aws_lc_rs::hmac;
 use postroad_model::{AccountId, ServerId};
@@ -10,12 +10,12 @@ use crate::header_block::HeaderBlock;
 const FEEDBACK_ID: &str = "Feedback-ID";
 const CFBL_ADDRESS: &str = "CFBL-Address";
 const CFBL_FEEDBACK_ID: &str = "CFBL-Feedback-ID";
-/// So that the identifier says nothing about other uses of the secret.
+/// Separates this use of the secret from others.
 const PURPOSE: &[u8] = b"postroad installation id\0";
-/// Long campaigns are cut: Google shows identifiers, and promises nothing about long ones.
+/// Long campaigns are cut: Google shows identifiers, and guarantees nothing about long ones.
 const CAMPAIGN_BYTES_MAX: usize = 64;
 
-/// The installation in `Feedback-ID`, made once. Google wants 5 to 15 characters that stay the same.
+/// The installation in `Feedback-ID`, computed once. Google requires 5 to 15 characters that stay the same.
 #[derive(Debug, Clone)]
 pub struct InstallationId(String);
 
@@ -27,13 +27,13 @@ impl InstallationId {
         Self(format!("pr{}", base32::encode(&context.sign().as_ref()[..6])))
     }
 
-    /// `Feedback-ID: campaign:server:account:installation`, from the narrowest to the widest as Google reads it. The letters
-    /// before the ids keep a value from standing in two fields, which Google would add up.
+    /// `Feedback-ID: campaign:server:account:installation`, from narrow to wide as Google reads it. The letters before
+    /// the ids keep the same value from occurring in two fields, which Google would add up.
     pub fn feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         format!("{FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
     }
 
-    /// The same names for those whom `cfbl_address` asks for complaints (RFC 9477 4.2).
+    /// The same identifiers for receivers that follow `cfbl_address` (RFC 9477 4.2).
     pub fn cfbl_feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
     }
@@ -46,7 +46,7 @@ impl InstallationId {
     }
 }
 
-/// RFC 9477 4.1. The domain of the address must be the signing one, or a child of a From domain that signs.
+/// RFC 9477 4.1. The domain of the address must be the signing one, or a subdomain of a signing From domain.
 pub fn cfbl_address(address: &str) -> String {
     format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub(crate) struct Field<'a> {
     /// Empty if the line has no colon.
     pub(crate) name: &'a [u8],
-    /// All behind the colon, with folds and the last line's end.
+    /// Everything after the colon, with folds and the last line ending.
     pub(crate) value: &'a [u8],
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -24,7 +24,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// RFC 5322 2.2.3: a fold is a line break before white space; only the break goes away.
+/// RFC 5322 2.2.3: a fold is a line break before white space; only the break is removed.
 pub(crate) fn unfold(value: Cow<'_, str>) -> Cow<'_, str> {
     const WHITE: [char; 4] = [' ', '\t', '\r', '\n'];
     match value {
@@ -52,7 +52,7 @@ impl<'a> HeaderBlock<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The bytes behind the header section. Meaningful when the walk is over.
+    /// The bytes after the header section. Valid after iteration has ended.
     pub(crate) fn body(&self) -> &'a [u8] {
         &self.bytes[self.body_start()..]
     }

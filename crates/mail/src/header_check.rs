@@ -1,5 +1,5 @@
-//! What users of the API may put into a header: the checks behind `headers`, `content_type`, `Message-ID` and
-//! `Date`. Each problem's text is a sentence for the person who wrote the request.
+//! Checks of API values for headers: `headers`, `content_type`, `Message-ID` and `Date`. Each problem's text is a
+//! sentence for the author of the request.
 
 use postroad_model::Limits;
 use time::OffsetDateTime;
@@ -99,7 +99,7 @@ pub fn check_content_type(text: &str) -> Result<(), HeaderProblem> {
     Ok(())
 }
 
-/// Takes `<a@b>` or `a@b` and gives the part without brackets, if it is a message identifier (RFC 5322 3.6.4).
+/// Accepts `<a@b>` or `a@b` and returns it without brackets, if it is a message identifier (RFC 5322 3.6.4).
 pub fn check_message_id(text: &str) -> Option<String> {
     // The header line must stay below 998 bytes; real ones are below 200.
     const BYTES_MAX: usize = 900;
@@ -120,7 +120,7 @@ pub fn check_message_id(text: &str) -> Option<String> {
     (id.len() <= BYTES_MAX && is_left && is_right).then(|| id.to_owned())
 }
 
-/// Whether `text` is a date as RFC 5322 3.3 writes it.
+/// Whether `text` is a valid date (RFC 5322 3.3).
 pub fn check_date(text: &str) -> bool {
     // 100 bytes leave room for the comment with a zone's name that many programs append.
     text.len() <= 100

@@ -1,5 +1,4 @@
-//! Writing one header field: folding at 78 columns, encoded words, quoted names. Whatever text comes in, exactly
-//! one field comes out.
+//! Writes one header field: folding at 78 columns, encoded words, quoted names. Any text results in exactly one field.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +10,7 @@ const COLUMNS: usize = 78;
 const COLUMNS_MAX: usize = 998;
 /// RFC 2047 2: a line with an encoded word has at most 76.
 const ENCODED_COLUMNS: usize = 76;
-/// The longest text that is written without a break. Leaves room for what is glued to it.
+/// The longest text that is written without a break. Leaves room for attached text.
 const ATOM_MAX: usize = 900;
 
 /// A field being written. `atom` and `encoded` put the white space before themselves.
@@ -20,7 +19,7 @@ pub(crate) struct HeaderLine<'a> {
     out: &'a mut Vec<u8>,
     column: usize,
     limit: usize,
-    /// Nothing stands after the name yet: the space of `Name: ` is there already.
+    /// Nothing follows the name yet: the space of `Name: ` is already written.
     fresh: bool,
 }
 
@@ -36,14 +35,14 @@ impl<'a> HeaderLine<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Text without a break; the caller has made sure that it has no control characters.
+    /// Text without a break; the caller ensures that it has no control characters.
     pub(crate) fn atom(&mut self, text: &str) {
         let room = if self.fresh { COLUMNS_MAX } else { self.limit };
         self.space(text.len(), room);
         self.glue(text);
     }
 
-    /// Text that follows the last one without white space.
+    /// Text that follows without white space.
     pub(crate) fn glue(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.column += text.len();
@@ -57,7 +56,7 @@ impl<'a> HeaderLine<'a> {
             let space = usize::from(!self.fresh);
             let room = ENCODED_COLUMNS.saturating_sub(self.column + space + WORD_OVERHEAD).min(PAYLOAD_MAX);
             let (mut head, mut tail) = encoding.split(rest, room);
-            // A few characters at the end of a line are not worth a word of their own.
+            // A few characters at the end of a line are not worth a separate word.
             if !tail.is_empty() && room < PAYLOAD_MAX / 3 {
                 self.space(COLUMNS_MAX, 0);
                 (head, tail) = encoding.split(rest, PAYLOAD_MAX);
@@ -72,7 +71,7 @@ impl<'a> HeaderLine<'a> {
 
     /// `opening`, encoded words, `closing`, with no white space between them.
     pub(crate) fn encoded_between(&mut self, opening: &str, text: &str, closing: &str) {
-        // Room for a word worth having, so that no fold comes between it and the opening.
+        // Room for a useful word, so that no fold comes between it and the opening.
         self.space(opening.len() + WORD_OVERHEAD + PAYLOAD_MAX / 2, self.limit);
         self.glue(opening);
         self.fresh = true;
@@ -90,9 +89,9 @@ impl<'a> HeaderLine<'a> {
         }
     }
 
-    /// Text whose ASCII words keep their form, so that addresses and links in it stay readable for machines.
+    /// Text whose ASCII words stay literal, so that programs can read addresses and links in it.
     pub(crate) fn mixed_text(&mut self, text: &str) {
-        // Neighbours are encoded together: readers drop the space between two encoded words.
+        // Adjacent words are encoded together: readers drop the space between two encoded words.
         let mut run: Option<Range<usize>> = None;
         for range in atom_ranges(text) {
             let atom = &text[range.clone()];
@@ -118,12 +117,12 @@ impl<'a> HeaderLine<'a> {
         } else if atoms(name).all(|atom| !atom.is_empty() && atom.bytes().all(is_word)) {
             self.text(name);
         } else {
-            // Folded inside the quotes where it is long: readers take only the line break out.
+            // A long one is folded inside the quotes: readers remove only the line break.
             self.text(&quoted(name));
         }
     }
 
-    /// The white space before something `length` long: a fold if it would pass `limit` columns.
+    /// The white space before a text of this length: a fold if it would pass `limit` columns.
     fn space(&mut self, length: usize, limit: usize) {
         if self.column + usize::from(!self.fresh) + length > limit {
             self.out.extend_from_slice(b"\r\n ");
@@ -155,8 +154,7 @@ fn atoms(text: &str) -> impl Iterator<Item = &str> {
     atom_ranges(text).map(|range| &text[range])
 }
 
-/// The pieces between spaces that stand alone. A fold at a longer run of spaces would not survive readers that
-/// unfold to a single space.
+/// The pieces between single spaces. A fold at a longer run of spaces would be reduced to one space by some readers.
 fn atom_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let is_break = move |at: usize| {
@@ -174,7 +172,7 @@ fn atom_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Text that cannot start a new line or hide something: each control character becomes a space.
+/// Replaces each control character by a space, so that text cannot start a new line or hide something.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         Cow::Owned(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
@@ -183,7 +181,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `clean`, and encoded words that a client library made already are read first, to be written properly.
+/// Like `clean`, but first decodes encoded words that a client library made, so that they are encoded properly.
 pub(crate) fn clean_decoded(text: &str) -> Cow<'_, str> {
     match decode_words(text) {
         Cow::Borrowed(text) => clean(text),

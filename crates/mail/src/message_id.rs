@@ -1,7 +1,7 @@
-//! Message-IDs that we know again, so that a complaint which keeps nothing else of a message is matched to it.
+//! Message-IDs that can be recognised, so that a complaint that keeps nothing else of a message can be matched to it.
 //!
-//! The local part is a UUID of version 8 (RFC 9562 5.8). Of its 122 bits, 53 are a number that no other Message-ID has, 21
-//! name the server, and 48 are HMAC-SHA256 over purpose and both. 48 bits cannot be guessed through an SMTP server.
+//! The local part is a UUID of version 8 (RFC 9562 5.8). Of its 122 bits, 53 are a unique number, 21 identify the
+//! server, and 48 are HMAC-SHA256 over purpose and both. 48 bits cannot be guessed through an SMTP server.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use postroad_model::ServerId;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
-/// So that a MAC of this key can never be passed off for one of a return path or a tracking link.
+/// Separates MACs of this kind from those of return paths and tracking links.
 const PURPOSE: &[u8] = b"postroad message-id\0";
 const NUMBER_BITS: u32 = 53;
 const SERVER_BITS: u32 = 21;
@@ -22,11 +22,11 @@ const LAST_BITS: u32 = 62;
 const VERSION: u128 = 8;
 const VARIANT: u128 = 2;
 
-/// Makes local parts of Message-IDs and knows them again.
+/// Creates and recognises local parts of Message-IDs.
 #[derive(Clone)]
 pub struct MessageIdKey(hmac::Key);
 
-/// Content of a Message-ID that was made here.
+/// Content of a Message-ID created here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnMessageId {
     pub server_id: ServerId,
@@ -39,7 +39,7 @@ impl MessageIdKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// `None` if a number does not fit: the service has more servers than the UUID has bits for.
+    /// `None` if a number does not fit: there are more servers than the UUID has bits for.
     pub fn uuid(&self, id: OwnMessageId) -> Option<Uuid> {
         let number = u64::try_from(id.number).ok().filter(|number| *number < 1 << NUMBER_BITS)?;
         let server = u64::try_from(id.server_id.0).ok().filter(|server| *server < 1 << SERVER_BITS)?;
@@ -51,7 +51,7 @@ impl MessageIdKey {
         Some(Uuid::from_u128(first << 80 | VERSION << 76 | middle << 64 | VARIANT << 62 | last))
     }
 
-    /// `None` for everything that this key did not make. Takes a Message-ID without its angle brackets.
+    /// `None` for everything that this key did not create. Takes a Message-ID without its angle brackets.
     pub fn parse(&self, message_id: &str) -> Option<OwnMessageId> {
         let (local_part, _) = message_id.split_once('@')?;
         // Other forms of the same UUID are not ours.

@@ -1,8 +1,7 @@
-//! The leaves of a message's MIME tree, found in one walk per level.
+//! Finds the leaves of a message's MIME tree, in one pass per level.
 //!
-//! Own code and not mail-parser's, because a customer's message must not cost more than its size: that parser looks
-//! for a missing boundary to the end of the message once per part. It also hands out texts where attachments need
-//! the bytes.
+//! Not mail-parser's, because the cost must be linear in the size of a customer's message: that parser searches for a
+//! missing boundary to the end of the message once per part. It also returns texts where attachments need bytes.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,7 +23,7 @@ const PARAMETERS_BYTES_MAX: usize = 8 << 10;
 /// Longer ones are ignored: no mail program makes them.
 const CONTENT_ID_BYTES_MAX: usize = 255;
 
-/// A part that has no parts.
+/// A part without subparts.
 #[derive(Debug)]
 pub(crate) struct Leaf<'a> {
     content_type: Option<ContentType<'static>>,
@@ -34,7 +33,7 @@ pub(crate) struct Leaf<'a> {
     content_id: Option<String>,
     /// Still encoded.
     body: &'a [u8],
-    /// What a missing Content-Type means here.
+    /// The meaning of a missing Content-Type here.
     default_type: &'static str,
 }
 
@@ -92,8 +91,8 @@ pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
     }
 }
 
-/// Where the parts are between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter the
-/// last part runs to the end; without any delimiter there is none.
+/// Positions of the parts between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter
+/// the last part extends to the end; without any delimiter there is none.
 pub(crate) fn split_parts(body: &[u8], boundary: &[u8], parts_max: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut part_start = None;
@@ -132,7 +131,7 @@ fn without_last_break(part: &[u8]) -> &[u8] {
 }
 
 impl Leaf<'_> {
-    /// Boundary and the type of parts that name none, if this is a multipart after all.
+    /// The boundary, and the default type of its parts, if this is a valid multipart.
     fn multipart(&self) -> Option<(String, &'static str)> {
         let content_type =
             self.content_type.as_ref().filter(|t| t.c_type.eq_ignore_ascii_case("multipart"))?;
@@ -156,7 +155,7 @@ impl Leaf<'_> {
         self.disposition.as_ref().is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment"))
     }
 
-    /// The name that HTML refers to it by, without angle brackets.
+    /// The name by which HTML refers to it, without angle brackets.
     pub(crate) fn content_id(&self) -> Option<String> {
         self.content_id.clone()
     }
@@ -167,7 +166,7 @@ impl Leaf<'_> {
         name.map(|name| decode_words(name).into_owned()).filter(|name| !name.is_empty())
     }
 
-    /// The content without its transfer encoding; as it stands if it is not what the encoding says.
+    /// The decoded content; the raw content if decoding fails.
     pub(crate) fn content(&self) -> Cow<'_, [u8]> {
         let decoded = match self.transfer_encoding.as_str() {
             "base64" => base64_decode(self.body),

@@ -1,10 +1,10 @@
-//! Line endings: mail has CRLF and nothing else (RFC 5322 2.3).
+//! Line endings: mail uses only CRLF (RFC 5322 2.3).
 
 use postroad_model::is_crlf;
 
-/// Hands a text on in pieces with CRLF line endings. A text that has no others comes in one piece and is not copied; any
-/// other comes in pieces of whole lines, and only its short lines are copied, so that megabytes never stand there twice.
-/// A piece may begin with the line break that belongs to the long line before it.
+/// Passes a text on in pieces with CRLF line endings. A text that already has them is one piece and is not copied. Any
+/// other is passed in pieces of whole lines, and only short lines are copied, so that megabytes are never in memory
+/// twice. A piece may begin with the line break of the long line before it.
 pub(crate) fn crlf_pieces(text: &str, mut take: impl FnMut(&[u8])) {
     const PIECE_BYTES: usize = 64 << 10;
     if is_crlf(text.as_bytes()) {
@@ -43,7 +43,7 @@ pub(crate) fn crlf_length(text: &str) -> usize {
     bytes.len() + count(b'\r') + count(b'\n') - 2 * pairs
 }
 
-/// The lines of a text without their ends, which are CRLF, CR or LF.
+/// The lines of a text without their endings, which are CRLF, CR or LF.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -58,7 +58,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// By how many bytes a message grows when its line endings become CRLF.
+/// By how many bytes a message grows if its line endings become CRLF.
 pub fn missing_line_break_bytes(bytes: &[u8]) -> usize {
     if is_crlf(bytes) {
         return 0;
@@ -67,7 +67,7 @@ pub fn missing_line_break_bytes(bytes: &[u8]) -> usize {
     count(b'\r') + count(b'\n') - 2 * memchr::memmem::find_iter(bytes, b"\r\n").count()
 }
 
-/// Bytes with CRLF line endings; handed back untouched if they are clean.
+/// Converts to CRLF line endings; returns the bytes unchanged if they have no others.
 pub(crate) fn into_crlf(bytes: Vec<u8>) -> Vec<u8> {
     let missing = missing_line_break_bytes(&bytes);
     if missing == 0 {
@@ -82,7 +82,7 @@ pub(crate) fn into_crlf(bytes: Vec<u8>) -> Vec<u8> {
 #[derive(Debug)]
 pub struct CrlfWriter {
     out: Vec<u8>,
-    /// The last byte was a CR, for which a CRLF stands in `out` already.
+    /// The last byte was a CR, for which a CRLF is already in `out`.
     is_after_cr: bool,
 }
 

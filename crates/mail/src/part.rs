@@ -14,13 +14,13 @@ use crate::newline::{crlf_length, crlf_pieces, lines};
 
 const DISPOSITION: &str = "Content-Disposition";
 
-/// A body and how it will stand in the message. Its line endings become CRLF when it is written.
+/// A text body with its encoding. Its line endings become CRLF when it is written.
 #[derive(Debug)]
 pub(crate) struct TextPart<'a> {
     subtype: &'static str,
     text: &'a str,
     encoding: Encoding,
-    /// An upper bound, so that the message is written into one place of the right size.
+    /// An upper bound, so that the message is written into one allocation.
     encoded_bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> TextPart<'a> {
         128 + self.encoded_bytes
     }
 
-    /// The text that stands unencoded in the message, in which a boundary could occur.
+    /// The text that is unencoded in the message, where a boundary could occur.
     pub(crate) fn verbatim(&self) -> Option<&str> {
         (self.encoding == Encoding::SevenBit).then_some(self.text)
     }
@@ -59,7 +59,7 @@ impl<'a> TextPart<'a> {
     }
 }
 
-/// The smallest encoding that is legal for a text, and at most how many bytes it makes of it.
+/// The smallest legal encoding of a text, and an upper bound of its size.
 fn choose_encoding(text: &str) -> (Encoding, usize) {
     let length = crlf_length(text);
     // Line breaks cost base64 2 in 78.
@@ -90,9 +90,9 @@ fn is_white_line_end(two: &[u8]) -> bool {
     matches!(two, [b' ' | b'\t', b'\r' | b'\n'])
 }
 
-/// NUL is forbidden on the wire, the others arrive at nobody's as they were.
+/// NUL is forbidden in SMTP, and other control characters are changed by mail servers.
 fn has_controls(text: &str) -> bool {
-    // No early exit: so the compiler can use vector instructions.
+    // No early exit, so that the compiler can vectorise it.
     let is_control =
         |b: u8| u8::from(b < b' ') & u8::from(b != b'\t') & u8::from(b != b'\r') & u8::from(b != b'\n');
     text.bytes().fold(0, |found, b| found | is_control(b) | u8::from(b == 127)) != 0
@@ -109,13 +109,13 @@ fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
 
 fn write_quoted_printable(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
-    // Each piece begins or ends a line, so that none has to know how long the line was that it goes on with.
+    // Each piece begins or ends a line, so that none depends on the length of the previous line.
     crlf_pieces(text, |piece| {
         QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(piece, out);
     });
 }
 
-/// What one line of base64 encodes.
+/// Bytes in one line of base64.
 const BASE64_LINE_BYTES: usize = 57;
 
 fn write_base64_text(text: &str, out: &mut Vec<u8>) {
@@ -147,20 +147,20 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     cut_last_break(start, out);
 }
 
-/// The last line's end is the boundary's, or is put back at the end of the message.
+/// The last line ending belongs to the boundary, or is added again at the end of the message.
 fn cut_last_break(start: usize, out: &mut Vec<u8>) {
     if out.len() > start {
         out.truncate(out.len() - 2);
     }
 }
 
-/// An attachment as it will stand in the message.
+/// An attachment with its encoding.
 #[derive(Debug)]
 pub(crate) struct AttachmentPart<'a> {
     attachment: &'a Attachment<'a>,
     content_type: ContentType<'a>,
     content_id: Option<String>,
-    /// Set for a message in a message, which must not be encoded.
+    /// Set for an attached message, which must not be encoded.
     message: Option<&'a str>,
 }
 
@@ -171,8 +171,8 @@ impl<'a> AttachmentPart<'a> {
             ContentType::parse(attachment.content_type).filter(|t| !t.is_multipart()).unwrap_or_else(octets);
         let mut message = None;
         if content_type.is_message() {
-            // RFC 2046 5.2.1 forbids to encode a message/rfc822 part. One that can stand as it is does; any other
-            // goes as plain bytes under its name, which every mail client opens by the `.eml` ending.
+            // RFC 2046 5.2.1 forbids encoding a message/rfc822 part. A valid one is attached as it is; any other is
+            // attached as plain bytes under its name, which every mail client opens by the `.eml` ending.
             message = std::str::from_utf8(&attachment.content)
                 .ok()
                 .filter(|_| content_type.is_rfc822())
@@ -219,9 +219,8 @@ impl<'a> AttachmentPart<'a> {
         }
     }
 
-    /// The file name stands here too: some clients (Outlook among them) look nowhere else. Beyond ASCII it is
-    /// written as they write it themselves, in encoded words between quotes; the Content-Disposition has it by
-    /// the book (RFC 2231).
+    /// Includes the file name: some clients, such as Outlook, look nowhere else. A non-ASCII name is written as they
+    /// do, in encoded words between quotes; the Content-Disposition follows the standard (RFC 2231).
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);
@@ -243,13 +242,13 @@ impl<'a> AttachmentPart<'a> {
     }
 }
 
-/// A file name that fits on a line and cannot break one. The API refuses longer ones before.
+/// A file name that fits on a line and cannot break one. The API refuses longer ones first.
 fn file_name(name: &str) -> Cow<'_, str> {
     let end = name.floor_char_boundary(Limits::FILE_NAME_BYTES_MAX);
     clean(&name[..end])
 }
 
-/// What stands between the angle brackets of a Content-ID.
+/// The text between the angle brackets of a Content-ID.
 fn clean_content_id(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '<' | '>')).take(256).collect()
 }

@@ -1,5 +1,5 @@
-//! Taking in a finished message (send/raw and SMTP): who it is from, what it asks of us, and the few bytes that
-//! must change. Everything else is kept as it came, because the sender may have signed it.
+//! Accepts a finished message (send/raw and SMTP): finds its sender and options, and changes the few bytes that must
+//! change. Everything else is kept, because the sender may have signed it.
 
 use std::ops::Range;
 
@@ -26,18 +26,18 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Further addresses that a reader may take for the sender's: those of Resent-From and Resent-Sender, and those that
-    /// encoded words in all these headers spell.
+    /// Further addresses that a reader may take for the sender: those of Resent-From and Resent-Sender, and those shown
+    /// by encoded words in all these headers.
     pub claimed: Vec<String>,
-    /// A header that stands several times and must not (RFC 5322 3.6).
+    /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
-    /// The control headers that were taken out: lower-case name and decoded value.
+    /// The removed control headers: lower-case name and decoded value.
     pub controls: Vec<(String, String)>,
-    /// How many bytes were put on top; behind them stands only what the sender gave.
+    /// Number of bytes added at the top; only the sender's bytes follow.
     pub added_bytes: usize,
 }
 
-/// What a message without a date or an identifier gets.
+/// Values for a message without a date or identifier.
 #[derive(Debug, Clone, Copy)]
 pub struct RawFallback<'a> {
     /// RFC 5322 text.
@@ -46,7 +46,7 @@ pub struct RawFallback<'a> {
     pub message_id: &'a str,
 }
 
-/// Why a message is not taken.
+/// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RawProblem {
     #[error("The message is empty or has no headers")]
@@ -79,12 +79,12 @@ pub enum RawProblem {
 }
 
 impl RawMessage {
-    /// The tag the message asks for, if it is not blank.
+    /// The requested tag, if it is not blank.
     pub fn tag(&self) -> Option<&str> {
         ["x-postroad-tag", "x-postal-tag"].into_iter().find_map(|name| self.control(name))
     }
 
-    /// Puts other texts and files into the message; its headers stay, but for those that describe the content.
+    /// Replaces texts and files of the message; its headers stay, except those that describe the content.
     pub fn replace_content(&mut self, content: &NewContent<'_>) {
         self.bytes = with_content(&self.bytes, &self.message_id, content);
         if let Some(subject) = content.subject {
@@ -98,8 +98,8 @@ impl RawMessage {
         named.map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
     }
 
-    /// The `X-Metadata-*` headers: the rest of the name, in lower case because hosts on the way may change the case,
-    /// and the value.
+    /// The `X-Metadata-*` headers: the rest of the name, in lower case because relays may change the case, and the
+    /// value.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         let prefix = METADATA_PREFIX.len();
         let is_metadata = |name: &str| has_prefix(name.as_bytes(), METADATA_PREFIX);
@@ -110,17 +110,18 @@ impl RawMessage {
     }
 }
 
-/// A message by HTTP, where options are fields of the request: `X-Postroad-*` and `X-Postal-Tag` are its control headers.
+/// A message by HTTP, where options are fields of the request: its control headers are `X-Postroad-*` and
+/// `X-Postal-Tag`.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Http)
 }
 
-/// A message by SMTP, where headers are the only place for options (metadata, test mode, tracking, idempotency).
+/// A message by SMTP, where options can only be headers (metadata, test mode, tracking, idempotency).
 pub fn prepare_submission(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Smtp)
 }
 
-/// The entry point a message came through; it decides what a control header is.
+/// The entry point of a message; it determines which headers are control headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryPoint {
     Http,
@@ -145,7 +146,7 @@ fn prepare(
     fallback: &RawFallback<'_>,
     entry_point: EntryPoint,
 ) -> Result<RawMessage, RawProblem> {
-    // Before the headers are looked at: a bare CR is a line break to some receivers.
+    // Before the headers are parsed: a bare CR is a line break to some receivers.
     let mut bytes = into_crlf(bytes);
     check_lines(&bytes)?;
     let found = Findings::gather(&bytes, entry_point)?;
@@ -159,7 +160,7 @@ fn prepare(
         fallback.message_id.to_owned()
     });
     let added_bytes = head.len();
-    // Only the bytes up to the last changed header are rewritten; the body moves at most once.
+    // Only the bytes up to the last changed header are rewritten; the body is moved at most once.
     let mut kept_from = 0;
     for edit in &found.edits {
         head.extend_from_slice(&bytes[kept_from..edit.replaced.start]);
@@ -167,7 +168,7 @@ fn prepare(
         kept_from = edit.replaced.end;
     }
     if !head.is_empty() || kept_from > 0 {
-        // Not a byte more: a vector that grows by itself doubles.
+        // Exactly: a vector that grows by itself doubles.
         bytes.reserve_exact(head.len().saturating_sub(kept_from));
         bytes.splice(..kept_from, head);
     }
@@ -184,17 +185,17 @@ fn prepare(
     })
 }
 
-/// RFC 5322 3.6: these stand once at most. Receivers refuse repetitions, or show another one than we checked.
+/// RFC 5322 3.6: these occur at most once. Receivers refuse repetitions, or show another one than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
-/// RFC 5321 6.3: the count of `Received` headers shows a loop; large ones are legitimate below this.
+/// RFC 5321 6.3: the number of `Received` headers reveals a loop; up to this it is legitimate.
 const HOPS_MAX: usize = 50;
-/// This service puts one on at each delivery.
+/// This service adds one at each delivery.
 const OWN_HOPS_MAX: usize = 5;
 /// Longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
 
-/// What one walk over the header section brings.
+/// Results of one pass over the header section.
 #[derive(Debug, Default)]
 struct Findings {
     has_date: bool,
@@ -213,11 +214,11 @@ struct Findings {
     edits: Vec<Edit>,
 }
 
-/// A header that goes away or is written otherwise.
+/// A header that is removed or rewritten.
 #[derive(Debug)]
 struct Edit {
     replaced: Range<usize>,
-    /// Empty if it goes away.
+    /// Empty if it is removed.
     text: Vec<u8>,
 }
 
@@ -245,8 +246,8 @@ impl Findings {
     }
 
     fn take(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
-        // A space before the colon, a line without one, a first line that starts with white space: some programs
-        // see a header there and some do not.
+        // A space before the colon, a line without one, or a first line that starts with white space: some programs see
+        // a header there and others do not.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
             let line = bytes[..field.start].split(|b| *b == b'\n').count();
             return Err(RawProblem::HeaderLine(line));
@@ -277,7 +278,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Reads a field; `place` is where it stands in the message.
+    /// Reads a field; `place` is its position in the message.
     fn read(
         &mut self,
         field: &Field<'_>,
@@ -329,7 +330,7 @@ impl Findings {
         Ok(())
     }
 
-    /// A blank header counts as missing, and gives way to ours: two of a kind would get the message refused.
+    /// A blank header counts as missing, and is replaced by ours: a message with two of a kind would be refused.
     fn take_or_remove(&mut self, field: &Field<'_>, place: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);
@@ -346,14 +347,14 @@ impl Findings {
     }
 }
 
-/// A sender is not in hundreds of places at once, whatever number of headers says so.
+/// Limits the number of senders, whatever the number of headers.
 fn extend_bounded(all: &mut Vec<String>, more: Vec<String>) -> Result<(), AddressListProblem> {
     all.extend(more);
     if all.len() > 2 * Limits::ADDRESSES_PER_LIST_MAX { Err(AddressListProblem::TooMany) } else { Ok(()) }
 }
 
-/// Longer lines are cut, broken or refused on the way (RFC 5321 4.5.3.1.6). They are not encoded here, because that would
-/// change what the sender may have signed.
+/// Longer lines are cut, broken or refused on the way (RFC 5321 4.5.3.1.6). They are not encoded here, because that
+/// would change what the sender may have signed.
 fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
@@ -367,7 +368,8 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     Ok(())
 }
 
-/// A continuation line of white space alone (RFC 5322 3.2.2 forbids them): the end of the headers to some.
+/// A continuation line with only white space (RFC 5322 3.2.2 forbids it): some parsers take it for the end of the
+/// headers.
 fn has_blank_fold(value: &[u8]) -> bool {
     value
         .split(|b| *b == b'\n')

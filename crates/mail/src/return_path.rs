@@ -1,8 +1,8 @@
-//! Return paths that name their message (VERP): a bounce is matched by the address it came to, and only addresses that
-//! we gave out are taken (contract 10).
+//! Return paths that identify their message (VERP): a bounce is matched by its recipient address, and only addresses
+//! that we issued are accepted (contract 10).
 //!
 //! The form is `<token>-<ids><mac>`: the two ids in base 32, then 80 bits of HMAC-SHA256 over purpose, token and ids.
-//! 80 bits cannot be guessed through an SMTP server, and leave the whole within the 64 bytes of a local part.
+//! 80 bits cannot be guessed through an SMTP server, and the whole fits into the 64 bytes of a local part.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use subtle::ConstantTimeEq as _;
 use crate::base32;
 use crate::varint::{push_varint, take_varint};
 
-/// So that what this key says here can never be passed off for what it says elsewhere, in tracking links say.
+/// Separates MACs of this kind from other uses of the key, such as tracking links.
 const PURPOSE: &[u8] = b"postroad return path\0";
 const MAC_BYTES: usize = 10;
 const MAC_DIGITS: usize = 16;
 /// RFC 5321 4.5.3.1.1
 const LOCAL_PART_BYTES_MAX: usize = 64;
 
-/// Makes return paths and knows them again.
+/// Creates and recognises return paths.
 #[derive(Clone)]
 pub struct ReturnPathKey(hmac::Key);
 
@@ -39,7 +39,7 @@ impl ReturnPathKey {
         named + &mac
     }
 
-    /// `None` for everything that this key did not make. Upper and lower case are the same: relays change it.
+    /// `None` for everything that this key did not create. Ignores letter case: relays change it.
     pub fn parse(&self, local_part: &str) -> Option<(ServerId, MessageId)> {
         if local_part.len() > LOCAL_PART_BYTES_MAX || !local_part.is_ascii() {
             return None;
@@ -57,7 +57,7 @@ impl ReturnPathKey {
         Some((server_id, message_id))
     }
 
-    /// Over the text rather than the ids, so that no two texts share one.
+    /// Over the text instead of the ids, so that no two texts share one.
     fn mac(&self, named: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);

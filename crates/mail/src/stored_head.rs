@@ -1,12 +1,12 @@
-//! Facts of a stored message that delivery and search need, found without parsing all of it.
+//! Facts about a stored message for delivery and search, found without parsing all of it.
 
 use postroad_model::DomainName;
 
 use crate::address_list::parse_address_list;
 use crate::header_block::HeaderBlock;
 
-/// The domain of the first From address: whose key signs. `None` if there is no such address or it cannot be read
-/// with certainty; the installation's key signs then.
+/// The domain of the first From address, whose key signs. `None` if there is no such address or it is ambiguous; then
+/// the installation's key signs.
 pub fn find_from_domain(message: &[u8]) -> Option<DomainName> {
     let from = HeaderBlock::new(message).find(|field| field.is("From"))?;
     let list = parse_address_list(from.value).ok()?;
@@ -14,20 +14,20 @@ pub fn find_from_domain(message: &[u8]) -> Option<DomainName> {
     DomainName::parse(domain).ok()
 }
 
-/// Whether a header needs SMTPUTF8 to be sent as it is (RFC 6531 3.2).
+/// Whether a header needs SMTPUTF8 (RFC 6531 3.2).
 pub fn has_utf8_header(message: &[u8]) -> bool {
     HeaderBlock::new(message).any(|field| !message[field.start..field.end].is_ascii())
 }
 
-/// Whether the message says that it was delivered to this address before: then it is in a loop.
+/// Whether the message was already delivered to this address: then it is in a loop.
 pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
     HeaderBlock::new(message)
         .filter(|field| field.is("Delivered-To"))
         .any(|field| field.unfolded().trim_matches(['<', '>']).eq_ignore_ascii_case(address))
 }
 
-/// Whether a line says that a part is an attachment (RFC 2183 2.2). Cheap enough for every accepted message: bodies are
-/// not parsed, so a text that quotes such a line counts too.
+/// Whether a line marks a part as an attachment (RFC 2183 2.2). Cheap enough for every accepted message: bodies are not
+/// parsed, so a text that quotes such a line counts too.
 pub fn has_attachment(message: &[u8]) -> bool {
     const FIELD: &[u8] = b"content-disposition:";
     const KIND: &[u8] = b"attachment";

@@ -1,26 +1,27 @@
-//! The headers that delivery puts on top of each recipient's copy: `Received` (RFC 5321 4.4), without which a loop would
-//! never be seen, and the identifier by which a complaint about the copy is recognised.
+//! Headers that delivery adds to each recipient's copy: `Received` (RFC 5321 4.4), which reveals loops, and the
+//! identifier by which a complaint about the copy is recognised.
 
 use postroad_model::{DomainName, MessageToken, Timestamp};
 
-/// One folded field with its line ending. `protocol` is how the message came to us: `HTTP`, `ESMTPSA` (RFC 3848).
-/// There is no `from`: whose computer handed the message in is nobody's business but the sender's.
+/// One folded field with its line ending. `protocol` is how the message was submitted: `HTTP`, `ESMTPSA` (RFC 3848).
+/// There is no `from`: the submitting computer is the sender's private matter.
 pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at: Timestamp) -> String {
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
 }
 
-/// Carries the local part of the copy's return path. Feedback loops enclose the message, but few of them its return path.
+/// Contains the local part of the copy's return path. Feedback loops enclose the message, but few of them its return
+/// path.
 ///
-/// The MAC inside it proves that the identifier was made here, so DKIM does not cover the header: it differs between the
+/// Its MAC proves that the identifier was created here, so DKIM does not cover the header: it differs between the
 /// recipients of a send, who share one signature.
 pub const MESSAGE_HEADER: &str = "X-Postroad-Id";
 
-/// One field with its line ending. `id` is what `ReturnPathKey::local_part` makes.
+/// One field with its line ending. `id` comes from `ReturnPathKey::local_part`.
 pub fn message_header(id: &str) -> String {
     format!("{MESSAGE_HEADER}: {id}\r\n")
 }
 
-/// Whether the value of a `Received` header is one that `received` wrote, on whichever node.
+/// Whether `received` wrote this `Received` header, on any node.
 pub(crate) fn is_own_received(value: &str) -> bool {
     value
         .strip_prefix("by ")

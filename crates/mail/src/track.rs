@@ -1,9 +1,9 @@
-//! Tokens of tracking links: which message a click, an open or an unsubscription belongs to, where a click goes, and
-//! whom an unsubscription is for.
+//! Tokens of tracking links: the message of a click, open or unsubscription, the target of a click, and the address to
+//! unsubscribe.
 //!
-//! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Nobody can make one but us, so that a link
-//! leads only where our own mail said it leads. The same link of the same message has always the same token: every
-//! attempt to deliver sends the same bytes.
+//! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Only we can create one, so a link leads only
+//! where our own mail said. The same link of the same message always has the same token, so every delivery attempt
+//! sends the same bytes.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use subtle::ConstantTimeEq as _;
 
 use crate::varint::{push_varint, take_varint};
 
-/// The key of the installation says other things elsewhere; here it only makes another key.
+/// Derives a separate key, because the installation's key has other uses too.
 const PURPOSE: &[u8] = b"postroad tracking links\0";
 const MAC_BYTES: usize = 16;
 /// Longer targets are not tracked.
 pub const TARGET_BYTES_MAX: usize = 4 << 10;
-/// Of the longest target, with the largest ids.
+/// For the longest target, with the largest ids.
 const TOKEN_CHARS_MAX: usize = (TARGET_BYTES_MAX + MAC_BYTES + 32).div_ceil(3) * 4;
 
 /// The first byte: version 1 in the upper half.
@@ -28,7 +28,7 @@ const CLICK: u8 = 0x11;
 const OPEN: u8 = 0x12;
 const UNSUBSCRIBE: u8 = 0x13;
 
-/// Makes tokens and knows them again.
+/// Creates and recognises tokens.
 #[derive(Clone)]
 pub struct TrackKey(hmac::Key);
 
@@ -46,7 +46,7 @@ pub enum TrackKind {
         target: String,
     },
     Open,
-    /// Holds the address: the request to get no more mail outlives the message.
+    /// Contains the address: an unsubscription must work even after the message is deleted.
     Unsubscribe {
         address: String,
     },
@@ -75,12 +75,12 @@ impl TrackKey {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// `None` for everything that this key did not make, character for character.
+    /// `None` for everything that this key did not create, exactly.
     pub fn parse(&self, token: &str) -> Option<TrackToken> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;
         }
-        // Refuses bits behind the last byte, so no two texts are one token.
+        // Refuses extra bits after the last byte, so that each token has only one text.
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
         let (payload, mac) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
         let expected = hmac::sign(&self.0, payload);

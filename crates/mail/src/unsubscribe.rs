@@ -1,4 +1,4 @@
-//! The headers by which a mail client offers to unsubscribe with one click, at our own address (RFC 2369, RFC 8058).
+//! Headers with which a mail client offers one-click unsubscription, at our own URL (RFC 2369, RFC 8058).
 
 /// Both headers, each with its line ending. `mailto` is an address without its scheme.
 pub fn one_click_headers(url: &str, mailto: Option<&str>) -> String {

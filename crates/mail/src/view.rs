@@ -1,6 +1,6 @@
 //! A stored message for readers: bodies, attachments and decoded headers (messages/message).
 //!
-//! Takes any bytes. What cannot be understood is shown as it is, never refused.
+//! Accepts any bytes. Parts that cannot be decoded are shown as they are, never refused.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use crate::header_block::HeaderBlock;
 use crate::header_check::is_field_name;
 use crate::mime_tree::{Leaf, leaves};
 
-/// The parts of a message that people look at.
+/// The visible parts of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageView {
     /// The first text/plain part that is not a file.
     pub plain_body: Option<String>,
     /// The first text/html part that is not a file.
     pub html_body: Option<String>,
-    /// Every other part, inline images included.
+    /// Every other part, including inline images.
     pub attachments: Vec<AttachmentView>,
     /// Lower-case names in the order of their first use, each with its decoded values in order.
     pub headers: Vec<(String, Vec<String>)>,
@@ -29,7 +29,7 @@ pub struct AttachmentView {
     pub filename: String,
     /// `type/subtype` in lower case.
     pub content_type: String,
-    /// Of an inline image: what `cid:` URLs in the HTML name it by.
+    /// For an inline image: its name in `cid:` URLs of the HTML.
     pub content_id: Option<String>,
     pub content: Vec<u8>,
 }
@@ -40,7 +40,7 @@ pub fn view(bytes: &[u8]) -> MessageView {
     let is_single = leaves.len() == 1;
     for leaf in leaves {
         let essence = leaf.essence();
-        // A single part may have a file name and still be all there is to read.
+        // A single part may have a file name and still be the whole text.
         let is_file = leaf.is_attachment() || (!is_single && leaf.file_name().is_some());
         match essence.as_str() {
             "text/plain" if !is_file && view.plain_body.is_none() => view.plain_body = Some(leaf.text()),

@@ -1,13 +1,13 @@
-//! Things of which an account may have a limited number.
+//! Objects of which an account may have a limited number.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountedThing {
-    /// Those that can be restored included.
+    /// Including deleted ones that can be restored.
     Servers,
     /// Of the account and of its servers.
     Domains,
     Webhooks,
-    /// With those who are invited.
+    /// Including invitations.
     Users,
 }
 

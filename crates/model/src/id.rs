@@ -60,6 +60,6 @@ ids! {
     InvitationId,
     /// Link to the DNS records of a domain.
     DomainLinkId,
-    /// Search for messages that a person keeps.
+    /// Message search that a person has saved.
     SavedSearchId,
 }

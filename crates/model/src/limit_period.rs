@@ -34,7 +34,7 @@ impl LimitPeriod {
         }
     }
 
-    /// Number of the period that a moment lies in, counted from 1970.
+    /// Number of the period that contains a time, counted from 1970.
     pub fn number_at(self, at: Timestamp) -> i64 {
         match self {
             Self::Hour => at.as_secs().div_euclid(3_600),

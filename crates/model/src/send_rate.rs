@@ -70,7 +70,7 @@ impl TryFrom<String> for SendRate {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).ok_or_else(|| format!("`{text}` is no sending rate; write it like 100/m"))
+        Self::parse(&text).ok_or_else(|| format!("`{text}` is not a sending rate; write it like 100/m"))
     }
 }
 

@@ -16,7 +16,7 @@ pub struct WebhookUrl(Url);
 pub enum WebhookUrlError {
     #[error("the URL is longer than {WEBHOOK_URL_BYTES_MAX} bytes")]
     TooLong,
-    #[error("this is no URL; use one like https://example.com/events")]
+    #[error("this is not a URL; use one like https://example.com/events")]
     Syntax,
     #[error("the URL must begin with https:// or http://")]
     Scheme,

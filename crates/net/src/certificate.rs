@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use postroad_model::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -15,6 +16,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::certificate_expiry::expires_at;
 
 /// Errors of certificate files; each text names the file and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,24 @@ pub enum CertificateError {
     Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
+/// The certificate in use, and its files as they are now.
+#[derive(Debug)]
+pub struct CertificateStatus {
+    /// `None` if the certificate does not say.
+    pub expires_at: Option<Timestamp>,
+    pub files: CertificateFiles,
+}
+
+#[derive(Debug)]
+pub enum CertificateFiles {
+    /// They hold the certificate in use.
+    InUse,
+    /// They hold another one, which a reload would take.
+    Replaced,
+    /// A reload or restart would fail.
+    Unusable(CertificateError),
+}
+
 /// Certificate chain and key. Listeners keep this value; `reload` replaces its content.
 pub struct ReloadingCertificate {
     certificate: PathBuf,
@@ -64,6 +85,17 @@ impl ReloadingCertificate {
         let fresh = Arc::new(read_pair(&self.certificate, &self.key, &self.provider)?);
         *self.current.write() = fresh;
         Ok(())
+    }
+
+    /// Reads both files.
+    pub fn status(&self) -> CertificateStatus {
+        let current = Arc::clone(&self.current.read());
+        let files = match read_pair(&self.certificate, &self.key, &self.provider) {
+            Ok(found) if found.cert.first() == current.cert.first() => CertificateFiles::InUse,
+            Ok(_) => CertificateFiles::Replaced,
+            Err(error) => CertificateFiles::Unusable(error),
+        };
+        CertificateStatus { expires_at: current.cert.first().and_then(expires_at), files }
     }
 
     /// For HTTPS listeners: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
@@ -174,9 +206,13 @@ mod tests {
         files.write("cert.pem", &next.certificate_pem);
         assert!(matches!(certificate.reload(), Err(CertificateError::Mismatch { .. })));
         assert_eq!(leaf(&certificate), first);
+        assert!(matches!(certificate.status().files, CertificateFiles::Unusable(_)));
 
         files.write("key.pem", &next.key_pem);
+        assert!(matches!(certificate.status().files, CertificateFiles::Replaced));
         certificate.reload().unwrap();
+        let status = certificate.status();
+        assert!(matches!(status.files, CertificateFiles::InUse) && status.expires_at.is_some());
         assert_ne!(leaf(&certificate), first);
     }
 

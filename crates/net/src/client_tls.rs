@@ -41,7 +41,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// `extra_roots` is a PEM file of CA certificates that are trusted beside the public ones.
+    /// `extra_roots` is a PEM file of CA certificates to trust in addition to the public ones.
     pub fn new(extra_roots: Option<&Path>) -> Result<Self, ExtraRootsError> {
         let provider = Arc::new(default_provider());
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };

@@ -1,7 +1,8 @@
 //! DANE for SMTP (RFC 7672): TLS configurations that accept a certificate by the TLSA records of its host.
 //!
-//! DANE-EE(3) ignores names and dates: the record vouches for the key. DANE-TA(2) checks the chain up to the authority that the
-//! record names, and the host's name. PKIX-TA(0) and PKIX-EE(1) are not used for SMTP (RFC 7672 3.1.3).
+//! DANE-EE(3) ignores names and dates: the record authenticates the key. DANE-TA(2) checks the chain up to the
+//! authority named by the record, and the host's name. PKIX-TA(0) and PKIX-EE(1) are not used for SMTP (RFC 7672
+//! 3.1.3).
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const SESSIONS_MAX: usize = 8;
 /// Certificates of a chain that may be the authority.
 const CHAIN_MAX: usize = 16;
 
-/// TLS to one host whose certificate its TLSA records vouch for.
+/// TLS to one host, authenticated by its TLSA records.
 #[derive(Clone)]
 pub struct DaneTls {
     pub config: Arc<ClientConfig>,
@@ -42,8 +43,8 @@ pub struct DaneTls {
 }
 
 impl DaneTls {
-    /// `base` is the name the records are at; `host` the one that the MX record names. `None` if no record is usable: TLS is
-    /// required then, and the certificate does not matter (RFC 7672 2.2).
+    /// `base` is the name of the records; `host` the one in the MX record. `None` if no record is usable: TLS is then
+    /// required, with any certificate (RFC 7672 2.2).
     pub fn new(base: &str, host: &str, records: &[TlsaRecord]) -> Option<Self> {
         let usable = usable(records);
         if usable.is_empty() {
@@ -117,7 +118,7 @@ impl From<Mismatch> for rustls::Error {
 #[derive(Debug)]
 struct DaneVerifier {
     records: Vec<TlsaRecord>,
-    /// Names that a certificate of a named authority may be for.
+    /// Names for which a certificate of a named authority may be valid.
     names: Vec<ServerName<'static>>,
     provider: Arc<CryptoProvider>,
 }
@@ -132,7 +133,7 @@ impl DaneVerifier {
         let mut roots = RootCertStore::empty();
         for certificate in chain.iter().take(CHAIN_MAX) {
             if self.of_usage(DANE_TA).any(|record| is_match(record, certificate)) {
-                // One that cannot be an authority leaves the chain without one.
+                // A certificate that cannot be an authority is skipped.
                 let _ = roots.add(certificate.clone().into_owned());
             }
         }

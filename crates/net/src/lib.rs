@@ -4,9 +4,11 @@
 //! The crate holds no state of messages and knows no SMTP.
 
 mod certificate;
+mod certificate_expiry;
 pub mod client_tls;
 pub mod dane;
 pub mod dns;
+mod fair_permits;
 pub mod guard;
 pub mod guarded_http;
 pub mod limits;
@@ -16,5 +18,5 @@ mod private_file;
 mod self_signed;
 mod single_flight;
 
-pub use certificate::{CertificateError, ReloadingCertificate};
+pub use certificate::{CertificateError, CertificateFiles, CertificateStatus, ReloadingCertificate};
 pub use self_signed::ensure_self_signed;

@@ -1,7 +1,8 @@
-//! A small authoritative name server for `postroad dev`: on the loopback, over UDP, with the records that somebody put there.
+//! A small authoritative name server for `postroad dev`: on loopback, over UDP, with records that are published by
+//! calls.
 //!
-//! It makes a domain's way from missing to verified visible without a domain. Names that it has no records for do not
-//! exist. Records are kept in a file; on failure to write it they are lost with the process.
+//! It lets a domain go from missing to verified without owning one. Names without records do not exist. Records are
+//! kept in a file; if it cannot be written, they are lost with the process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -72,14 +73,14 @@ impl LocalDns {
         self.address
     }
 
-    /// In the place of records of the same names and types. Those that cannot be published are left out; returns the others.
+    /// Replaces records of the same names and types. Skips those that cannot be published; returns the others.
     pub fn publish(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
         let published = self.insert(records);
         self.keep();
         published
     }
 
-    /// Every record at the name and below it; how many there were.
+    /// Removes every record at the name and below it; returns how many.
     pub fn remove(&self, name: &str) -> usize {
         let mut count = 0;
         let below = format!(".{name}");
@@ -115,7 +116,7 @@ impl LocalDns {
     fn keep(&self) {
         let text = serde_json::to_string_pretty(&self.list()).expect("records are texts");
         if let Err(error) = write_private(&self.file, &text) {
-            tracing::warn!(%error, file = %self.file.display(), "records of the dev DNS are not kept");
+            tracing::warn!(%error, file = %self.file.display(), "storing records of the dev DNS failed; they are lost at the next start");
         }
     }
 }
@@ -123,7 +124,7 @@ impl LocalDns {
 async fn serve(socket: UdpSocket, records: Records) {
     let mut buffer = vec![0; usize::from(PAYLOAD_BYTES_MAX)];
     loop {
-        // An error here is the echo of a reply that nobody waited for.
+        // An error here comes from a reply that nobody waited for.
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let reply = reply_to(&buffer[..length], &records.lock());
         if let Some(reply) = reply {
@@ -138,7 +139,7 @@ fn reply_to(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Optio
     let mut message = Message::response(request.metadata.id, OpCode::Query);
     message.metadata.authoritative = true;
     message.metadata.recursion_desired = request.metadata.recursion_desired;
-    // Whoever asks wants recursion; these names are all there are.
+    // Clients ask for recursion; there are no other names.
     message.metadata.recursion_available = true;
     (message.answers, message.metadata.response_code) = answer(&question, records);
     if message.answers.iter().all(|record| record.record_type() != question.query_type()) {
@@ -185,7 +186,7 @@ fn soa() -> Record {
     Record::from_rdata(Name::root(), TTL_SECS, RData::SOA(soa))
 }
 
-/// `None` for what cannot be published.
+/// `None` for data that cannot be published.
 fn data_of(record: &LocalRecord) -> Option<RData> {
     if record.value.len() > VALUE_BYTES_MAX {
         return None;

@@ -51,6 +51,7 @@
   const prepare = (root) => {
     localise(root);
     addCopyButtons(root);
+    for (const input of root.querySelectorAll("input[data-moment]")) localiseField(input);
   };
 
   // Loads the region again from its page when the server says that something happened.
@@ -240,6 +241,25 @@
     area.addEventListener("input", draw);
     area.addEventListener("scroll", draw);
     draw();
+  };
+
+  // Fields with a moment are in UTC; here they are in the reader's time zone, and the form sends the exact moment.
+  const localiseField = (input) => {
+    const at = new Date(`${input.value}Z`);
+    const pad = (number) => String(number).padStart(2, "0");
+    if (!Number.isNaN(at.getTime())) {
+      input.value = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`;
+    }
+    const note = input.parentElement.querySelector("small");
+    if (note) note.textContent = note.textContent.replace("In UTC", "In your time zone");
+    const exact = document.createElement("input");
+    exact.type = "hidden";
+    exact.name = input.dataset.moment;
+    input.after(exact);
+    input.form.addEventListener("submit", () => {
+      const chosen = new Date(input.value);
+      if (!Number.isNaN(chosen.getTime())) exact.value = chosen.toISOString();
+    });
   };
 
   // A mistake leads to its line.

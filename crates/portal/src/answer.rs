@@ -14,7 +14,7 @@ pub(crate) fn page(template: &impl Template) -> Answer {
     page_with(StatusCode::OK, template)
 }
 
-/// 422 for a form that is shown again with what is wrong in it.
+/// Status 422 for a form that is shown again with its errors.
 pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer {
     let text = template.render().map_err(|error| Problem::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));
@@ -23,7 +23,7 @@ pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer 
     Ok(response)
 }
 
-/// A file to save, never to show: its content is a stranger's.
+/// A file to save, never to display: others wrote its content.
 pub(crate) fn download(content_type: &'static str, file_name: &str, content: impl Into<Body>) -> Response {
     let mut response = Response::new(content.into());
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Token in every form of a signed-in person, made from his session: a page of another site does not know it.
+//! CSRF token in every form of a signed-in person, derived from the session: a page of another site does not know it.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;

@@ -9,7 +9,7 @@ const FORM_BYTES_MAX: usize = 2 << 20;
 /// Fields of one form.
 const FIELDS_MAX: usize = 2_000;
 
-/// Names and values in the order of the form; a name may be there several times.
+/// Names and values in the order of the form; a name may occur several times.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
@@ -39,7 +39,7 @@ impl Fields {
         self.raw(name).trim()
     }
 
-    /// The first value as it was typed, with line ends as in the source of a mail.
+    /// The first value as typed, with the browser's line ends.
     pub(crate) fn raw(&self, name: &str) -> &str {
         self.0.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
     }

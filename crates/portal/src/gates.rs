@@ -1,4 +1,4 @@
-//! Gates as rows, and the form that asks for one.
+//! Gates as rows, and the form to set one.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::shown::When;
 pub(crate) struct GateRow {
     /// As commands and forms name it.
     pub(crate) scope: String,
-    /// In words.
+    /// As text.
     pub(crate) place: String,
     pub(crate) action: String,
     pub(crate) reason: String,

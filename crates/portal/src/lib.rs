@@ -1,8 +1,8 @@
 //! Portal: the pages for people, on the HTTP listener beside the API.
 //!
 //! A page is a handler, a template and a view made from `app`'s answers; `app` decides who may see and do what. Pages
-//! work without JavaScript; with it they update themselves. Everything that a stranger controls is escaped, and the HTML
-//! of messages is shown only in a sandboxed frame.
+//! work without JavaScript; with it they update themselves. All text from outside is escaped, and the HTML of messages
+//! is shown only in a sandboxed frame.
 
 mod account;
 mod account_keys;
@@ -35,6 +35,7 @@ mod queue;
 mod redirect;
 mod reports;
 mod routes;
+mod sentence;
 mod servers;
 mod session;
 mod settings;

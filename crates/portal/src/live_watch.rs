@@ -1,4 +1,4 @@
-//! Event stream for pages about things in memory, which tell of changes by a counter.
+//! Event stream for pages about data in memory, whose changes are announced by a counter.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Stream {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Like `live::stream`, for a page that the caller has checked the permission of.
+/// Like `live::stream`, for a page whose permission the caller has checked.
 pub(crate) fn stream(state: &PortalState, changed: watch::Receiver<u64>) -> Result<Response, Problem> {
     let permit = Arc::clone(&state.live).try_acquire_owned();
     let permit = permit.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
@@ -51,7 +51,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     }
     let event = match timeout(WAIT, stream.changed.changed()).await {
         Ok(Ok(())) => Event::default().event("changed").data("1"),
-        // The thing is gone.
+        // The data no longer exists.
         Ok(Err(_)) => return None,
         Err(_) => Event::default().comment(""),
     };

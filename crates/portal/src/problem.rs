@@ -8,9 +8,10 @@ use axum::response::{IntoResponse, Response};
 use postroad_app::access::Denial;
 use postroad_app::accounts::AccountRefusal;
 use postroad_app::domains::DomainRefusal;
+use postroad_app::send::ScheduleRefusal;
 use postroad_app::templates::TemplateRefusal;
 use postroad_app::users::UserRefusal;
-use postroad_app::{FieldProblem, LookupError, Refusal, WebhookRefusal};
+use postroad_app::{FieldProblem, JobRefusal, LookupError, Refusal, WebhookRefusal};
 use postroad_store::StoreError;
 
 use crate::query::query;
@@ -28,12 +29,12 @@ pub(crate) enum Problem {
     /// The form belongs to another session, or to none.
     StaleForm,
     NotFound,
-    /// A link for people who are not signed in, that has expired or was mistyped.
+    /// A link for people who are not signed in that has expired or was mistyped.
     DeadLink,
     /// The role of the person is too low.
     Denied(String),
     Invalid(String),
-    /// The store does not answer, or too much is going on.
+    /// The store does not answer, or there is too much load.
     Unavailable(String),
     Internal(String),
 }
@@ -86,7 +87,7 @@ impl Problem {
         }
     }
 
-    /// The text for a form that is shown again; problems that no form explains stay what they are.
+    /// The text for a form that is shown again; problems that no form explains stay errors.
     pub(crate) fn into_form_text(self) -> Result<String, Self> {
         match self {
             Self::Invalid(text) => Ok(text),
@@ -200,6 +201,32 @@ impl From<TemplateRefusal> for Problem {
             TemplateRefusal::Store(refusal) => return refusal.into(),
         };
         Self::Invalid(text)
+    }
+}
+
+impl From<ScheduleRefusal> for Problem {
+    fn from(refusal: ScheduleRefusal) -> Self {
+        match refusal {
+            ScheduleRefusal::NotFound => Self::NotFound,
+            ScheduleRefusal::NotScheduled => Self::Invalid("The message is not scheduled.".to_owned()),
+            ScheduleRefusal::TooLate => {
+                Self::Invalid("It is too late: the message is on its way.".to_owned())
+            }
+            ScheduleRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
+            ScheduleRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<JobRefusal> for Problem {
+    fn from(refusal: JobRefusal) -> Self {
+        match refusal {
+            JobRefusal::Query(problem) => Self::Invalid(problem.message),
+            JobRefusal::TooMany => {
+                Self::Invalid("Ten jobs are running already: wait for one to end.".to_owned())
+            }
+            JobRefusal::Store(error) => error.into(),
+        }
     }
 }
 

@@ -10,13 +10,20 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     if text.is_empty() { text } else { format!("?{text}") }
 }
 
+/// Query string of the page behind the last row of a list, if there is one.
+pub(crate) fn page_after(last: Option<impl ToString>, has_more: bool) -> Option<String> {
+    last.filter(|_| has_more).map(|last| query(&[("after", &last.to_string())]))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::query;
+    use super::{page_after, query};
 
     #[test]
     fn empty_values_are_left_out() {
         assert_eq!(query(&[("q", "a b&c"), ("none", "")]), "?q=a+b%26c");
         assert_eq!(query(&[]), "");
+        assert_eq!(page_after(Some(7), true).as_deref(), Some("?after=7"));
+        assert_eq!((page_after(Some(7), false), page_after(None::<i64>, true)), (None, None));
     }
 }

@@ -10,8 +10,8 @@ use postroad_model::Timestamp;
 /// Tokens are shorter; longer values are not ours.
 const TOKEN_BYTES_MAX: usize = 200;
 
-/// Over TLS with the prefix that binds the cookie to this host; without it, as in `postroad dev`, browsers would refuse that
-/// name.
+/// Over TLS, with the prefix that binds the cookie to this host; browsers refuse that prefix without TLS, as in
+/// `postroad dev`.
 fn name(peer: Peer) -> &'static str {
     if peer.tls { "__Host-postroad" } else { "postroad" }
 }
@@ -28,12 +28,12 @@ pub(crate) fn token(headers: &HeaderMap, peer: Peer) -> Option<String> {
     is_token.then(|| token.to_owned())
 }
 
-/// Gives a new session to the browser.
+/// Sets the cookie of a new session.
 pub(crate) fn begin(response: &mut Response, peer: Peer, session: &NewSession, now: Timestamp) {
     set(response, peer, &session.token, session.expires_at.since(now).as_secs());
 }
 
-/// Has the browser forget its session.
+/// Removes the session cookie.
 pub(crate) fn end(response: &mut Response, peer: Peer) {
     set(response, peer, "", 0);
 }

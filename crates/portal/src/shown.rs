@@ -1,4 +1,4 @@
-//! Values as pages show them: times, sizes, statuses. Texts of strangers are not among them: templates escape those.
+//! Values formatted for pages: times, sizes, statuses. Not for text from outside: templates escape that.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ pub(crate) fn duration(micros: i64) -> String {
     }
 }
 
-/// The time between a moment and now.
+/// The time since a moment.
 pub(crate) fn elapsed(since: Timestamp, now: Timestamp) -> String {
     duration(i64::try_from(now.since(since).as_micros()).unwrap_or(i64::MAX))
 }

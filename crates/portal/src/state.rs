@@ -26,7 +26,7 @@ pub struct PortalParts {
     pub queue: QueueAdmin,
     /// The inbox of `postroad dev`.
     pub inbox: Option<Inbox>,
-    /// Loads pictures in mail that somebody looks at.
+    /// Loads remote pictures in mail.
     pub pictures: Option<GuardedHttp>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct PortalState {
     pub(crate) inbox: Option<Inbox>,
     /// Permits for reading the bodies of messages.
     pub(crate) bodies: Semaphore,
-    /// Loads pictures in mail, if somebody asks for them.
+    /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,
     /// Permits for loading the pictures of a message.
     pub(crate) picture_loads: Semaphore,
@@ -58,7 +58,7 @@ pub struct SmtpAccess {
     pub host: String,
     pub starttls_port: Option<u16>,
     pub tls_port: Option<u16>,
-    /// Where mail that comes back is taken.
+    /// Port of the bounce listener.
     pub bounce_port: Option<u16>,
 }
 

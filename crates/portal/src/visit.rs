@@ -1,5 +1,5 @@
-//! A request of a signed-in person. Handlers take it as an argument, so that none can forget to ask who it is; those
-//! that change something take a `Form`, whose token is checked before they see it.
+//! A request of a signed-in person. Handlers take it as an argument, so that none can forget the sign-in check; those
+//! that change something take a `Form`, whose token is checked first.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl FromRequest<Arc<PortalState>> for Form {
     }
 }
 
-/// Address of the client and whether it uses TLS, as the listener found.
+/// Address of the client and whether it uses TLS, from the listener.
 pub(crate) fn peer(parts: &Parts) -> Result<Peer, Problem> {
     let peer = parts.extensions.get::<Peer>().copied();
     peer.ok_or_else(|| Problem::Internal("a request without its peer".to_owned()))
@@ -104,12 +104,12 @@ impl Visit {
         &self.state.app
     }
 
-    /// The right to do `operation` to a server.
+    /// The right to perform `operation` on a server.
     pub(crate) async fn caller(&self, server: i64, operation: Operation) -> Result<Caller, AccountRefusal> {
         self.app().act_on_server(&self.by, self.peer, ServerId(server), operation).await
     }
 
-    /// The servers of the person's account: the operator may see those of others too.
+    /// The servers of the person's account; the operator may see those of others too.
     pub(crate) fn own_servers(&self) -> ServerFilter {
         ServerFilter { account_id: Some(self.person.user.account_id), ..ServerFilter::default() }
     }

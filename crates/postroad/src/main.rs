@@ -11,6 +11,7 @@ mod feed;
 mod file_limit;
 mod listen;
 mod logging;
+mod node_report;
 mod queue;
 mod secrets_key;
 mod service;
@@ -51,7 +52,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && wants_json {
         terminal::fail(error.render().to_string().trim_end(), true);
     } else {
-        // A reader that went away is no reason to fail.
+        // A closed pipe is not an error.
         let _ = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -60,7 +61,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(cli: cli::Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run_command(cli));
-    // Dropped, it would wait for every thread that waits for something.
+    // Dropping it would wait for every blocked thread.
     runtime.shutdown_timeout(THREADS_TIME_MAX);
     result
 }

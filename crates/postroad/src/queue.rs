@@ -31,8 +31,8 @@ pub(crate) async fn execute(
             None => not_queued(queue_admin, id).await,
         },
         QueueCommand::Stats => stats(queue_admin).await,
-        QueueCommand::Retry { ids } => retry(queue_admin, ids).await,
-        QueueCommand::Cancel { ids } => cancel(queue_admin, ids).await,
+        QueueCommand::Retry { ids } => retry(app, queue_admin, ids).await,
+        QueueCommand::Cancel { ids } => cancel(app, queue_admin, ids).await,
         QueueCommand::Suspend { scope, reason, for_, slow } => {
             let scope = parse_scope(app, &scope).await?;
             check_pool(app, &scope).await?;
@@ -106,11 +106,11 @@ async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> 
 }
 
 /// Returns one result for each message; `done` says whether the command was executed.
-async fn retry(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
+async fn retry(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
         let retried = match queue_admin.locate(MessageId(id)).await? {
-            Some(server) => Some(queue_admin.retry(server, MessageId(id)).await?),
+            Some(server) => Some(app.retry_waiting(server, MessageId(id)).await?),
             None => None,
         };
         let done = matches!(retried, Some(Retried::Now | Retried::Released));
@@ -140,11 +140,11 @@ async fn retry(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value>
 const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
 
 /// Returns one result for each message; `done` says whether the command was executed.
-async fn cancel(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
+async fn cancel(app: &App, queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
         let cancelled = match queue_admin.locate(MessageId(id)).await? {
-            Some(server) => Some(queue_admin.cancel(server, MessageId(id)).await?),
+            Some(server) => Some(app.cancel_waiting(server, MessageId(id)).await?),
             None => None,
         };
         let failed = |result: &str| json!({ "id": id, "result": result, "done": false });
@@ -221,7 +221,7 @@ async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
     })
 }
 
-/// A gate on a pool that does not exist would keep nothing back. `default` is the pool of an installation without any.
+/// A gate on a pool that does not exist would have no effect. `default` is the pool of an installation without pools.
 async fn check_pool(app: &App, scope: &GateScope) -> anyhow::Result<()> {
     let (GateScope::Pool(name) | GateScope::Lane { pool: name, .. }) = scope else { return Ok(()) };
     let mut names = app.list_pool_names().await?;

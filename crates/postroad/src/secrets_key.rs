@@ -14,7 +14,7 @@ use crate::config::Config;
 const FILE: &str = "secrets.key";
 const FILE_BYTES_MAX: u64 = 1_000;
 
-/// The key of the installation. Makes one on the first start of a service; a command-line tool makes none.
+/// The key of the installation. A service creates one at its first start; a command-line tool does not.
 pub(crate) fn load(config: &Config, is_service: bool) -> anyhow::Result<SealingKey> {
     if let Some(file) = &config.secrets.key_file {
         return read(file).with_context(|| format!("`secrets.key_file` {}", file.display()));
@@ -43,7 +43,7 @@ fn read(path: &Path) -> anyhow::Result<SealingKey> {
         .context("it should hold 32 bytes in base64, as `openssl rand -base64 32` prints")
 }
 
-/// Whole or not at all: half a key would look like a damaged one.
+/// Writes the file atomically: half a key would look like a damaged one.
 fn write(path: &Path, key: &SealingKey) -> anyhow::Result<()> {
     let new = path.with_extension("key.new");
     let mut options = std::fs::File::options();

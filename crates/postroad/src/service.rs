@@ -1,5 +1,5 @@
-//! A running service: store, app, delivery, listeners, control socket and housekeeping, started in this order and stopped in
-//! the other.
+//! A running service: store, app, delivery, listeners, control socket and housekeeping, started in this order and
+//! stopped in reverse.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use postroad_net::ReloadingCertificate;
 use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
 use postroad_portal::{Portal, PortalParts, SmtpAccess};
 use postroad_relay::Relay;
-use postroad_store::{Role, Store};
+use postroad_store::{NodeDescription, NodeListener, Role, Store};
 use postroad_track::Tracking;
 use tokio::net::TcpListener;
 
@@ -27,12 +27,13 @@ use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
 use crate::file_limit;
 use crate::listen::bind;
+use crate::node_report::NodeReport;
 use crate::secrets_key;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
 const AROUND_TIME_MAX: Duration = Duration::from_secs(7);
-/// For the last clicks, opens and uses of keys.
+/// Time to store the last clicks, opens and uses of keys.
 const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Everything that runs.
@@ -51,10 +52,11 @@ pub(crate) struct Service {
     job_task: JobTask,
     remover: RetentionTask,
     domain_checks: DomainCheckTask,
+    node_report: Option<NodeReport>,
     delivery: Delivery,
     webhooks: WebhookWorker,
     _control: ControlSocket,
-    /// Locked for as long as the process lives: two nodes must not share an identity.
+    /// Locked as long as the process lives: two nodes must not share an identity.
     _node_lock: std::fs::File,
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct DevOptions {
     pub(crate) access: DevAccess,
-    /// Name or address by which it is reached; `None` for the one it listens on.
+    /// Name or address under which it is reached; `None` for the one it listens on.
     pub(crate) host: Option<String>,
     pub(crate) any_from: bool,
 }
@@ -78,7 +80,7 @@ impl DevOptions {
 }
 
 impl Service {
-    /// With the defaults of `postroad dev` if there are options of it.
+    /// Starts with the defaults of `postroad dev` if `dev_options` is given.
     pub(crate) async fn start(config: &Config, dev_options: Option<&DevOptions>) -> anyhow::Result<Self> {
         let dev = dev_options.is_some();
         file_limit::raise();
@@ -124,6 +126,7 @@ impl Service {
             job_task,
             remover,
             domain_checks,
+            node_report: None,
             delivery,
             webhooks,
             _control: control,
@@ -140,6 +143,8 @@ impl Service {
         if let Some(address) = service.http_address {
             service.delivery.visit_at(address);
         }
+        let (description, certificate) = (service.description(config), service.certificate.clone());
+        service.node_report = Some(NodeReport::start(service.app.clone(), description, certificate).await);
         Ok(service)
     }
 
@@ -148,9 +153,33 @@ impl Service {
         self.delivery.inbox().is_some()
     }
 
+    fn description(&self, config: &Config) -> NodeDescription {
+        let smtp = self.smtp_addresses;
+        let listeners = [
+            ("HTTP", self.http_address),
+            ("HTTPS", self.https_address),
+            ("SMTP with STARTTLS", smtp.starttls),
+            ("SMTP with TLS", smtp.tls),
+            ("SMTP with STARTTLS", smtp.extra),
+            ("SMTP without TLS", smtp.plain),
+            ("SMTP without login", smtp.open),
+            ("Bounces", smtp.bounce),
+        ];
+        let listener = |(name, address): (&str, Option<SocketAddr>)| {
+            Some(NodeListener { name: name.to_owned(), address: address?.to_string() })
+        };
+        NodeDescription {
+            host: config.hostname.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.app.now(),
+            listeners: listeners.into_iter().filter_map(listener).collect(),
+            certificate: None,
+        }
+    }
+
     /// One for all listeners.
     fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
-        // The bounce listener offers TLS only where there is a certificate.
+        // The bounce listener offers TLS only if there is a certificate.
         let can_use_one = config.smtp.bounce_listen.is_some() && config.tls.certificate.is_some();
         if config.http.https_listen.is_some() || config.smtp.has_tls() || can_use_one {
             let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
@@ -230,8 +259,8 @@ impl Service {
         Ok(portal)
     }
 
-    /// Tracking links lead to host names of their own, which serve nothing else; where there is no such name, as in
-    /// `dev`, beside the API.
+    /// Tracking links use separate host names, which serve nothing else. Without one, as in `dev`, they are served next
+    /// to the API.
     async fn with_tracking(
         &mut self,
         api: Api,
@@ -269,19 +298,25 @@ impl Service {
                 }
             }
         }
+        if let Some(report) = &self.node_report {
+            report.look_again();
+        }
     }
 
-    /// Finishes the requests and messages in flight, then writes the last notes: within ten seconds whatever hangs, but
-    /// for messages whose end was sent and whose reply is missing.
+    /// Finishes the requests and messages in progress, then stores the last notes: within ten seconds whatever hangs,
+    /// except for messages whose end was sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
-        // They would keep their connections for half a minute.
+        // Waiting calls would keep their connections for half a minute.
         self.app.stop_waiting();
         self.remover.stop();
         self.domain_checks.stop();
         self.counter_task.stop();
         self.index_task.stop();
         self.job_task.stop();
+        if let Some(report) = self.node_report {
+            report.stop();
+        }
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
@@ -296,7 +331,7 @@ impl Service {
         if around.is_err() {
             tracing::warn!("shutdown: some connections or webhooks did not end in time");
         }
-        // Nobody fetches any more: what waits is all there is.
+        // The listeners are closed, so no more events arrive.
         let notes = async {
             if let Some(tracking) = self.tracking {
                 tracking.stop().await;
@@ -311,7 +346,7 @@ impl Service {
     }
 }
 
-/// The DNS server of `dev`, which knows the names of the installation itself from the beginning.
+/// The DNS server of `dev`, which has the installation's own records from the start.
 async fn start_local_dns(config: &Config) -> anyhow::Result<LocalDns> {
     let local = LocalDns::start(config.data_dir.join("dev-dns.json")).await;
     let local = local.context("cannot start the DNS server of `postroad dev`")?;
@@ -328,7 +363,7 @@ async fn start_local_dns(config: &Config) -> anyhow::Result<LocalDns> {
     Ok(local)
 }
 
-/// Where the portal says that mail clients send to.
+/// Addresses that the portal shows for mail clients.
 fn smtp_access(config: &Config, addresses: SmtpAddresses, dev: bool) -> SmtpAccess {
     let local = addresses.starttls.or(addresses.tls).filter(|_| dev).map(|address| address.ip().to_string());
     SmtpAccess {
@@ -359,7 +394,7 @@ async fn start_webhooks(
     Ok(WebhookWorker::start(store, Arc::new(SystemClock), http, Arc::new(signer), settings))
 }
 
-/// Opens the store and puts the app on it.
+/// Opens the store and creates the app.
 pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App, Store)> {
     let clock = Arc::new(SystemClock);
     let settings = postroad_store::Settings {
@@ -406,7 +441,7 @@ pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
     })?;
     anyhow::ensure!(
         exists,
-        "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` begins a new one",
+        "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` creates one",
         config.data_dir.display(),
         file.display()
     );
@@ -432,7 +467,7 @@ pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the data directory {}", folder.display()))
 }
 
-/// The name by which a restarted node is known to be the same one.
+/// The name by which a restarted node is recognised.
 fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
     use std::io::{Read, Seek, Write};
     use std::os::unix::fs::OpenOptionsExt;

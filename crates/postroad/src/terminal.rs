@@ -1,8 +1,8 @@
 //! Output of the command line: answers on standard output, warnings and errors on standard error.
 //!
-//! Much of it comes from strangers (names in reports, other servers' replies, addresses), so characters that
-//! control a terminal or reorder its text are printed as `\u001b` instead of being sent to it. JSON uses the
-//! same form, so both kinds of output go through one function.
+//! Much of it comes from outside (names in reports, other servers' replies, addresses), so characters that control a
+//! terminal or reorder its text are printed as `\u001b` instead of being sent to it. JSON uses the same form, so both
+//! kinds of output go through one function.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(crate) fn print_styled(text: &str, style_of: impl Fn(&str) -> Option<&'stati
     }
 }
 
-/// Prints a remark beside the answer, such as a warning.
+/// Prints a note next to the answer, such as a warning.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "postroad: {}", escape(text));
 }

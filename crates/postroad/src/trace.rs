@@ -1,14 +1,28 @@
 //! Executes `postroad trace`: by the running server, which knows why a message waits, or on the store itself.
 
+use std::time::Duration;
+
 use anyhow::bail;
-use postroad_app::{App, LookupError, TimelineItem};
+use postroad_app::{App, Located, LookupError, TimelineItem};
 use postroad_delivery::QueueAdmin;
 use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
 use serde_json::{Value, json};
 
+/// Time to look for a message whose server is not known.
+const LOCATE_TIME_MAX: Duration = Duration::from_secs(20);
+
 /// One object for each message with this id, token or Message-ID: its id, token, status, recipient and items.
 pub(crate) async fn execute(app: &App, queue: &QueueAdmin, message: &str) -> anyhow::Result<Value> {
-    let found = app.locate_messages(message).await?;
+    // Message-IDs that were made here name their server.
+    app.set_message_id_key(&app.installation().await?.return_path_secret);
+    let Located { found, is_cut } = app.locate_messages(message, LOCATE_TIME_MAX).await?;
+    if found.is_empty() && is_cut {
+        bail!(
+            "{message:?} was not found within {} s, and not every server was searched: name the message by its id, \
+             as the answer to the send, the portal and `messages/search` show it",
+            LOCATE_TIME_MAX.as_secs()
+        );
+    }
     if found.is_empty() {
         bail!("no message has the id, token or Message-ID {message:?}");
     }

@@ -1,4 +1,4 @@
-//! One connection: PROXY header, TLS if the listener starts with it, then the conversation.
+//! One connection: PROXY header, TLS if the listener starts with it, then the SMTP session.
 
 use std::fmt;
 use std::io;

@@ -112,7 +112,7 @@ async fn serve(
     permit: SessionPermit,
 ) {
     if let Err(error) = connections.serve(kind, stream, phase).await {
-        tracing::debug!(%error, "an SMTP session was broken off");
+        tracing::debug!(%error, "SMTP session ended by an error");
     }
     drop(permit);
 }

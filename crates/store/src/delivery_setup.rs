@@ -1,4 +1,4 @@
-//! Servers, pools, sources and gates that the delivery engine works with, read at once.
+//! Servers, pools, sources and gates for the delivery engine, read at once.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, Timestamp};
@@ -11,15 +11,15 @@ use crate::setup::ceiling_values::read_rate;
 use crate::sql::Sql;
 use crate::{Result, Store, gates, pools};
 
-/// Everything at once, as of one moment.
+/// A consistent snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
     pub servers: Vec<ServerDelivery>,
     pub pools: Vec<Pool>,
     pub sources: Vec<Source>,
-    /// Those that have not ended.
+    /// Gates that have not ended.
     pub gates: Vec<Gate>,
-    /// Nodes that share the work, this one among them.
+    /// Nodes that share the work, including this one.
     pub live_nodes: u32,
 }
 
@@ -27,7 +27,7 @@ pub struct DeliverySetup {
 pub struct ServerDelivery {
     pub id: ServerId,
     pub name: String,
-    /// Its own or its account's; deleted ones send nothing either.
+    /// Suspension of the server or its account; deleted ones do not send either.
     pub suspended_reason: Option<String>,
     pub pool_id: Option<PoolId>,
     pub send_rate: Option<SendRate>,
@@ -38,7 +38,7 @@ pub struct ServerDelivery {
 
 #[boxed_futures]
 impl Store {
-    /// Servers, pools, sources, gates and the number of nodes, as they are now.
+    /// Current servers, pools, sources, gates and number of nodes.
     pub async fn delivery_setup(&self) -> Result<DeliverySetup> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(read(sql, now))).await

@@ -1,34 +1,34 @@
-//! Errors, named for what the caller can do about them.
+//! Errors, named by what the caller can do about them.
 
 use std::path::PathBuf;
 
 use postroad_model::CountedThing;
 
-/// Why an operation failed. Nothing of it was written, unless the variant says otherwise.
+/// Why an operation failed. Nothing was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Full disk, dead database, too much waiting: the same call may work later.
+    /// Full disk, dead database, too many waiting operations: the same call may work later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// A name or key is taken already.
+    /// A name or key is already taken.
     #[error("it exists already")]
     Conflict,
-    /// The row to change, or to put something under, does not exist.
+    /// The row to change, or its parent, does not exist.
     #[error("it does not exist")]
     NotFound,
-    /// Something else still needs the row to remove.
+    /// Other rows still need the row.
     #[error("it is in use")]
     InUse,
-    /// The owner has as many of the kind as it may have.
-    #[error("there are as many as may be")]
+    /// The owner already has the maximum number of such objects.
+    #[error("the maximum number is reached")]
     LimitReached,
-    /// Likewise an account, by its ceiling.
+    /// The account has reached its ceiling.
     #[error("the account may have at most {most} {}", what.as_str())]
     CeilingReached { what: CountedThing, most: u32 },
-    /// Another node has been working with the same idempotency key for longer than we wait.
+    /// Another node has been using the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,
-    /// The store holds or was asked something that cannot be: a bug of ours.
+    /// Invalid data or an invalid call: a bug in Postroad.
     #[error("internal store error: {0}")]
     Internal(String),
 }
@@ -69,7 +69,8 @@ impl OpenError {
 const ROWS_LOCKED: &str = "rows are locked by another transaction";
 
 impl StoreError {
-    /// Whether another transaction held a row for too long: an obstacle for those who need that row, not an outage.
+    /// Whether another transaction held a row for too long. It affects only operations on that row; it is not an
+    /// outage.
     pub(crate) fn is_lock_timeout(&self) -> bool {
         matches!(self, Self::Unavailable(reason) if reason == ROWS_LOCKED)
     }
@@ -107,7 +108,7 @@ impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
         use tokio_postgres::error::SqlState;
         let Some(db) = error.as_db_error() else {
-            // Closed sockets, time-outs and the like: everything that is not the server's own word.
+            // Closed sockets, timeouts and the like: every error that the server did not report itself.
             return Self::Unavailable(with_causes(&error));
         };
         let code = db.code();
@@ -131,7 +132,7 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl From<deadpool_postgres::PoolError> for StoreError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
-        // Whatever keeps us from connecting may be mended without a restart.
+        // Connection problems may be solved without a restart.
         match error {
             deadpool_postgres::PoolError::Backend(error) => Self::Unavailable(with_causes(&error)),
             other => Self::Unavailable(with_causes(&other)),
@@ -139,7 +140,7 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     }
 }
 
-/// The driver's own texts ("error connecting to server") leave the reason to their causes.
+/// The driver's own texts ("error connecting to server") omit the reason, which is in their sources.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! Health: whether the store takes writes.
+//! Health check: whether the store accepts writes.
 
 use postroad_boxed_futures::boxed_futures;
 
@@ -6,8 +6,8 @@ use crate::{Engine, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Writes one row and waits until it is on stable storage, and makes a file where large bodies are files: fails where
-    /// accepting a message would fail.
+    /// Writes one row and waits until it is on stable storage, and creates a file if large bodies are stored in files:
+    /// fails where accepting a message would fail.
     pub async fn check_write(&self) -> Result<()> {
         if let Engine::Sqlite { engine, .. } = &*self.engine {
             engine.check_disk()?;

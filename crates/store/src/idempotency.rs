@@ -1,4 +1,4 @@
-//! Idempotency keys: find the answer of an earlier request, remove expired keys. `accept` writes them.
+//! Idempotency keys: finds the answer of an earlier request, removes expired keys. `accept` writes them.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
@@ -13,7 +13,7 @@ pub struct Idempotency {
     pub key: String,
     /// Hash of the request without the key.
     pub fingerprint: [u8; 32],
-    /// The answer of the first request, and so of every repetition.
+    /// The answer to the first request and to every repetition.
     pub answer: String,
     pub expires_at: Timestamp,
 }

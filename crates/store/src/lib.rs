@@ -39,6 +39,7 @@ mod webhooks;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -73,14 +74,15 @@ pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
 pub use jobs::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, NewJob};
 pub use messages::{Message, MessageSummary, StoredBody};
+pub use nodes::{CertificateNote, NodeDescription, NodeListener, NodeRecord};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
 pub use pools::{
     NewSource, Pool, Senders, SendersOf, Source, SourceChange, SourceCounts, SourceDay, WarmupPause,
 };
 pub use queue::{
-    Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried, ScheduleChange,
-    ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
+    Begin, Begun, Cancelled, ClaimSkips, Claimed, QueueEntry, QueueFilter, QueueStats, Reschedule, Retried,
+    ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage, ServerQueue, WaitingFor,
 };
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
@@ -88,10 +90,11 @@ pub use search::{
     FilterTerm, IndexProgress, Matcher, MessageName, Needle, SearchFilter, SearchItem, SearchPage,
 };
 pub use setup::{
-    Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyOwner, Ceiling,
-    Ceilings, CeilingsChange, Creation, Credential, CredentialAccess, CredentialChange, CredentialFilter,
-    KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer, PeriodCounts, Server, ServerChange,
-    ServerFilter, ServerRetention, ServerTracking, ServerUpdate, SetBy, SetCeilings, Updated,
+    Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyFilter,
+    AccountKeyOwner, Ceiling, Ceilings, CeilingsChange, Creation, Credential, CredentialAccess,
+    CredentialChange, CredentialFilter, KeyHash, NewAccountKey, NewCreation, NewCredential, NewServer,
+    PeriodCounts, PoolMove, Server, ServerChange, ServerFilter, ServerRetention, ServerTracking,
+    ServerUpdate, SetBy, SetCeilings, Updated,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub use templates::{
@@ -101,7 +104,7 @@ pub use templates::{
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
 pub use users::{
     FirstUser, Invitation, NewInvitation, NewSavedSearch, NewUser, NewUserSession, SavedSearch, User,
-    UserChange, UserChanged, UserSession, UserToken, UserTokenKind,
+    UserChange, UserChanged, UserFilter, UserSession, UserToken, UserTokenKind,
 };
 pub use webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
@@ -112,13 +115,13 @@ pub use webhooks::{
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub database: Database,
-    /// SQLite: below this much free disk nothing new is accepted.
+    /// SQLite: with less free disk space, new messages are refused.
     pub disk_reserve_bytes: u64,
     /// SQLite: threads that read.
     pub reader_threads: usize,
     /// PostgreSQL: connections in the pool.
     pub postgres_connections: usize,
-    /// PostgreSQL: the authorities to trust instead of the public ones.
+    /// PostgreSQL: certificate authorities to trust instead of the public ones.
     pub postgres_ca_file: Option<PathBuf>,
 }
 
@@ -154,19 +157,19 @@ impl Database {
     }
 }
 
-/// The kind of process that opens the store.
+/// Kind of process that opens the store.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// A running service. `identity` is kept in its data folder, so that a restart is known to be the same node.
+    /// A running service. `identity` is stored in its data folder, so that the node is recognised after a restart.
     Node { identity: String },
-    /// A command-line tool: works on the set-up, accepts no mail.
+    /// A command-line tool: changes the setup, accepts no mail.
     Tool,
 }
 
 /// The body of an operation. Runs on a connection of either engine, inside one transaction.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
-/// Likewise, for operations that make new ids.
+/// The same for operations that create ids.
 type JobWithIds<T> =
     Box<dyn for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send>;
 
@@ -177,14 +180,18 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     /// Hands freshly accepted messages to delivery.
     hand_over: Arc<HandOver>,
-    /// Counted up by every change that the delivery engine should see at once.
+    /// Incremented by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
+    /// The server whose scheduled messages became pending last: the next turn begins behind it.
+    last_promoted: Arc<AtomicI64>,
     /// SQLite: before which send no text is left of a server, as its own retention found.
     bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
     long_reads_max: usize,
+    /// Name by which this node is known after a restart; `None` for tools.
+    identity: Option<Arc<str>>,
     /// Recorded in the audit log with the next change.
     audit: Option<Arc<Audit>>,
 }
@@ -195,14 +202,14 @@ enum Engine {
     Postgres(postgres::Engine),
 }
 
-/// What a change did, for the audit log.
+/// Description of a change, for the audit log.
 type Described = serde_json::Map<String, serde_json::Value>;
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 #[boxed_futures]
 impl Store {
-    /// Opens the store and brings its schema up to date.
+    /// Opens the store and updates its schema.
     pub async fn open(settings: Settings, role: Role, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let hand_over = Arc::new(HandOver::default());
         let for_engine = Arc::clone(&hand_over);
@@ -232,18 +239,23 @@ impl Store {
             changes: Arc::new(watch::Sender::new(0)),
             notifier: Arc::default(),
             last_suppressed: Arc::default(),
+            last_promoted: Arc::default(),
             bodies_gone: Arc::default(),
             long_reads_max: readers.saturating_sub(1).max(1),
+            identity: match role {
+                Role::Node { identity } => Some(identity.into()),
+                Role::Tool => None,
+            },
             audit: None,
         })
     }
 
-    /// How many readers may be busy for long at the same time: one is left for all others, if there is more than one.
+    /// How many readers may be busy for a long time at once: all but one, if there are several.
     pub fn long_reads_max(&self) -> usize {
         self.long_reads_max
     }
 
-    /// Hands out ids for what will be accepted here.
+    /// Generator of ids for messages accepted here.
     pub fn ids(&self) -> Result<Arc<IdGenerator>> {
         match &*self.engine {
             Engine::Sqlite { ids, .. } => Ok(Arc::clone(ids)),
@@ -251,13 +263,13 @@ impl Store {
         }
     }
 
-    /// Counts up with every change, made in this process, of servers, pools, sources, gates and domains, and with every
-    /// retry and cancel.
+    /// Changes with every change in this process of servers, pools, sources, gates and domains, and with every retry
+    /// and cancel.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Like `write`, for what the delivery engine should see at once.
+    /// Like `write`, for changes that the delivery engine should see at once.
     async fn change<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
@@ -283,7 +295,8 @@ impl Store {
         self.write_unaudited(audited).await
     }
 
-    /// Like `write`, for changes of what is no single row: the job also says what it changed, or nothing.
+    /// Like `write`, for changes that are not of a single row: the job also returns a description of the change, or
+    /// none.
     async fn write_described<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
@@ -301,6 +314,25 @@ impl Store {
         self.write_unaudited(described).await
     }
 
+    /// The job, followed by the audit entry of what it did, if it did anything.
+    fn describing<T: Send + 'static>(
+        &self,
+        job: JobWithIds<T>,
+        describe: impl FnOnce(&T) -> Option<Described> + Send + 'static,
+    ) -> JobWithIds<T> {
+        let Some(audit) = self.audit.clone() else { return job };
+        let now = self.clock.now();
+        Box::new(move |sql, ids| {
+            Box::pin(async move {
+                let done = job(sql, ids).await?;
+                if let Some(changed) = describe(&done) {
+                    audit::append::describe(sql, &audit, changed, now).await?;
+                }
+                Ok(done)
+            })
+        })
+    }
+
     /// The store without an entry in the audit log, for a step of a larger change.
     fn unaudited(&self) -> Self {
         Self { audit: None, ..self.clone() }
@@ -313,7 +345,7 @@ impl Store {
         }
     }
 
-    /// Like `write`, for what makes new ids.
+    /// Like `write`, for operations that create ids.
     async fn write_with_ids<T: Send + 'static>(
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
@@ -349,7 +381,7 @@ impl Store {
         .await
     }
 
-    /// Reads the first row of one query, if it has any.
+    /// Reads the first row of a query, if there is one.
     async fn fetch_opt<T: Send + 'static>(
         &self,
         text: &'static str,
@@ -368,7 +400,7 @@ impl Store {
         Box::pin(self.write(move |sql| Box::pin(async move { sql.execute(text, &params).await }))).await
     }
 
-    /// Runs one statement that must change a row; `NotFound` if it does not.
+    /// Runs one statement that must change a row; otherwise `NotFound`.
     async fn execute_one(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
         Box::pin(self.write(move |sql| Box::pin(async move { sql.change(text, &params).await }))).await
     }

@@ -1,5 +1,5 @@
-//! The numbered schema changes of both engines, compiled in. A migration runs once, in one transaction, forward
-//! only; a database that is ahead of this list belongs to a newer binary and is left alone.
+//! The numbered schema changes of both engines, compiled in. A migration runs once, in one transaction, forward only. A
+//! database with a newer version than this list belongs to a newer binary and is not opened.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 
 use crate::error::OpenError;
 
-/// Stands for the service's time in a migration.
+/// Placeholder for the service's time in a migration.
 const NOW: &str = "{now}";
 
 pub(crate) struct Migration {
@@ -61,9 +61,11 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     32 => "0032_report_age.sql",
     33 => "0033_domain_links_and_saved_searches.sql",
     34 => "0034_owners_and_key_lists.sql",
+    35 => "0035_account_counts_and_audit_indexes.sql",
+    36 => "0036_releases_and_reschedules.sql",
 };
 
-/// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may be another one.
+/// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may differ.
 pub(crate) fn at(text: &str, now: Timestamp) -> Cow<'_, str> {
     if text.contains(NOW) { text.replace(NOW, &now.as_micros().to_string()).into() } else { text.into() }
 }

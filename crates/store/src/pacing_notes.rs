@@ -1,4 +1,4 @@
-//! Pacing notes: limits and greylisting that delivery observed at receivers, shared between nodes and kept over
+//! Pacing notes: limits and greylisting that delivery observed at receivers. Shared between nodes and kept over
 //! restarts.
 
 use std::net::IpAddr;
@@ -10,32 +10,32 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// One receiver as seen from one source address. `None`: nothing is known.
+/// One receiver as seen from one source address. `None` means unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacingNote {
-    /// Unspecified for the address that the machine chooses.
+    /// Unspecified if the operating system chooses the address.
     pub source: IpAddr,
-    /// The set of its hosts, as routes name it.
+    /// The set of its hosts, as named in routes.
     pub site: String,
-    /// Messages that it seems to take.
+    /// Messages per minute that it seems to accept.
     pub per_minute: Option<u32>,
-    /// Connections that it seems to take at once.
+    /// Concurrent connections that it seems to accept.
     pub connections: Option<u32>,
     /// Duration of its greylisting.
     pub greylist_secs: Option<u32>,
-    /// The receiver's reply that led to it.
+    /// The receiver's reply that showed it.
     pub reason: String,
     pub learned_at: Timestamp,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Saves notes about receivers. Of two about the same receiver the newer one stays.
+    /// Saves notes about receivers. Of two about the same receiver the newer one is kept.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }
 
-    /// Notes made since then, here or on other nodes, the newest first.
+    /// Notes made since then, by this or other nodes, newest first.
     pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
         self.fetch_all(
             "SELECT source, site, per_minute, connections, greylist_secs, reason, learned_at FROM pacing_notes
@@ -52,7 +52,7 @@ impl Store {
     }
 }
 
-/// The newer one stays.
+/// Keeps the newer note.
 pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), StoreError> {
     for note in notes {
         sql.execute(

@@ -1,7 +1,7 @@
-//! One SQL text for two engines: values, rows and a statement runner that is either a SQLite connection or a
+//! One SQL text for two engines: values, rows and a statement runner, which is either a SQLite connection or a
 //! PostgreSQL transaction. Texts use `$1`; SQLite gets them as `?1`.
 //!
-//! On SQLite the futures never wait, so an operation written once as `async fn` also runs inside the writer thread.
+//! On SQLite the futures never wait, so an operation written once as `async fn` also runs on the writer thread.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -17,15 +17,15 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// The connection or transaction that an operation runs its statements on.
 pub(crate) enum Sql<'a> {
-    /// In a mutex only so that the operation's future may be sent to other threads; it is never contended.
+    /// In a mutex only so that the operation's future is `Send`; it is never contended.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     Postgres(&'a deadpool_postgres::Transaction<'a>),
-    /// For single questions: no transaction around it, so no round trips for its begin and end.
+    /// For single queries: without a transaction, so without round trips for its begin and end.
     PostgresRead(&'a deadpool_postgres::ClientWrapper),
 }
 
 impl Sql<'_> {
-    /// For the few texts that the engines do not share.
+    /// For the few texts that differ between the engines.
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Sql::Sqlite(_))
     }
@@ -57,7 +57,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Like `query` for answers of many rows: shows one at a time where it lies instead of keeping them all.
+    /// Like `query` for large results: passes one row at a time instead of collecting them all.
     pub(crate) async fn each(
         &self,
         text: &'static str,
@@ -110,7 +110,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Does what removes data so that SQLite overwrites it, in rows and in pages that become free. Nothing else on PostgreSQL.
+    /// Runs `work` so that SQLite overwrites removed data, in rows and in freed pages. No effect on PostgreSQL.
     pub(crate) async fn overwriting<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.set_secure_delete(true)?;
         let done = work.await;
@@ -118,7 +118,7 @@ impl Sql<'_> {
         done
     }
 
-    /// Not a prepared statement: SQLite heeds it when it is prepared.
+    /// Not a prepared statement: SQLite applies it when it is prepared.
     fn set_secure_delete(&self, is_on: bool) -> Result<()> {
         if let Sql::Sqlite(connection) = self {
             connection.lock().pragma_update(None, "secure_delete", is_on)?;
@@ -184,18 +184,18 @@ impl From<String> for Value {
     }
 }
 
-/// PostgreSQL's text cannot hold NUL. The entry points refuse it, but a remote server's reply may bring one, and a reply
-/// that cannot be stored would stop delivery.
+/// PostgreSQL's text cannot contain NUL. The entry points refuse it, but a remote server's reply may contain one, and a
+/// reply that cannot be stored would stop delivery.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// Likewise, of a text that may be ours already.
+/// The same for a text that may be owned.
 pub(crate) fn storable_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text }
 }
 
-/// A change on a connection that only reads: a bug of ours.
+/// A change on a read-only connection: a bug in Postroad.
 pub(crate) fn read_only() -> StoreError {
     StoreError::Internal("a change was asked of a reader".into())
 }
@@ -302,7 +302,7 @@ impl Row {
         if self.0[at] == Value::Null { Ok(None) } else { self.text(at).map(Some) }
     }
 
-    /// A text column that one of our enums was written to.
+    /// A text column that contains one of our enums.
     pub(crate) fn name<T>(&self, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
         parse(&text)
@@ -324,7 +324,7 @@ impl Row {
         }
     }
 
-    /// Takes a blob out of the row without copying it.
+    /// Moves a blob out of the row without copying it.
     pub(crate) fn take_blob(&mut self, at: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[at], Value::Null) {
             Value::Blob(blob) => Ok(blob),
@@ -333,7 +333,7 @@ impl Row {
     }
 }
 
-/// One row where the engine has it; nothing of it is copied.
+/// One row in the engine's memory, without copies.
 pub(crate) enum RowView<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     Postgres(&'a tokio_postgres::Row),
@@ -362,7 +362,7 @@ impl RowView<'_> {
     }
 }
 
-/// Says where the JSON is wrong without quoting it, because it may hold an address.
+/// Reports the position of the JSON error without quoting the text, because it may contain an address.
 pub(crate) fn damaged_json(at: usize, error: &serde_json::Error) -> StoreError {
     let (line, column) = (error.line(), error.column());
     StoreError::Internal(format!("column {at} holds JSON of another form (line {line}, column {column})"))

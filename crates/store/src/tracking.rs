@@ -1,4 +1,4 @@
-//! Opens, clicks and unsubscriptions: the message's marks, the event, and the suppression of who unsubscribed.
+//! Opens, clicks and unsubscriptions: marks on the message, the event, and the suppression after an unsubscription.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// Whoever got a message can fetch its links for ever; this many events of one message are enough.
+/// Anybody who received a message can fetch its links forever; this many events of one message are enough.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
-/// Nobody reads and clicks as fast; scanners do.
+/// People do not read and click as fast; scanners do.
 const TOO_FAST: Duration = Duration::from_secs(1);
 
 const OPENED: i64 = 1;
@@ -41,7 +41,7 @@ pub struct NewTrackingEvent {
     pub at: Timestamp,
     pub ip_address: String,
     pub user_agent: String,
-    /// By what was known without the message.
+    /// Judged without the message.
     pub is_bot: bool,
 }
 
@@ -50,19 +50,19 @@ pub enum TrackingEventKind {
     Open,
     Click {
         url: String,
-        /// Names the link within its message.
+        /// Identifies the link within its message.
         link: String,
     },
     Unsubscribe {
-        /// The address that gets no more mail.
+        /// The address to suppress.
         address: String,
     },
 }
 
 #[boxed_futures]
 impl Store {
-    /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, also if the message is
-    /// gone, except at the simulator's domain. Keep it to a few hundred at a time.
+    /// Marks messages and appends events, all or none. An unsubscription suppresses the address even if the message no
+    /// longer exists, except at the simulator's domain. Pass at most a few hundred at a time.
     pub async fn record_tracking_events(
         &self,
         new: Vec<NewTrackingEvent>,
@@ -97,13 +97,13 @@ pub(crate) struct MessageState {
     pub(crate) test: bool,
 }
 
-/// In the order of messages, as everybody locks them, and of time.
+/// By message, which is the locking order, and then by time.
 pub(crate) fn sort(tracked: &mut [NewTrackingEvent]) {
     tracked
         .sort_by_key(|tracked_event| (tracked_event.server_id, tracked_event.message_id, tracked_event.at));
 }
 
-/// Messages that are gone get no event.
+/// Messages that no longer exist get no event.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -171,7 +171,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
 }
 
 impl MessageState {
-    /// Marks the tracking event; its event has the number that is the last now. `None` if there is none to append.
+    /// Marks the message; its event gets the next `seq`. `None` if there is no event to append.
     pub(crate) fn take(&mut self, tracked_event: &NewTrackingEvent) -> Option<NewEvent> {
         let (marks, event) = self.event_for(tracked_event)?;
         self.marks |= marks;
@@ -209,7 +209,7 @@ impl MessageState {
         Some((mark, NewEvent { kind, data: data.to_string() }))
     }
 
-    /// A click within a second of delivery, or before it was known to be delivered.
+    /// A click within a second of delivery, or before delivery was recorded.
     fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
         if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;
@@ -223,8 +223,8 @@ impl MessageState {
     }
 }
 
-/// An unsubscription suppresses the address, however often it is repeated and even if the message is gone. Simulator
-/// recipients never are by what they do.
+/// An unsubscription suppresses the address, however often it is repeated and even if the message no longer exists.
+/// Simulator recipients are never suppressed by their actions.
 pub(crate) fn suppression(
     tracked_event: &NewTrackingEvent,
     state: Option<&MessageState>,

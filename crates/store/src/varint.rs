@@ -1,4 +1,4 @@
-//! Numbers of one to ten bytes: seven bits each, the highest bit says that more follow.
+//! Variable-length numbers of one to ten bytes: seven bits each, the highest bit says that more follow.
 
 use crate::error::StoreError;
 

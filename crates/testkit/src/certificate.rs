@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, SHA512, digest};
+use postroad_model::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
@@ -35,6 +36,17 @@ impl TestCertificate {
         let mut params = leaf_params(names);
         params.not_before = date_time_ymd(2001, 1, 1);
         params.not_after = date_time_ymd(2002, 1, 1);
+        Self::signed(&params)
+    }
+
+    /// Signed by the authority, and good until that day begins, in UTC.
+    pub fn good_until(names: &[&str], day: Timestamp) -> Self {
+        let text = day.to_rfc3339();
+        let part =
+            |range: std::ops::Range<usize>| text[range].parse::<i32>().expect("RFC 3339 has digits there");
+        let (year, month, day) = (part(0..4), part(5..7) as u8, part(8..10) as u8);
+        let mut params = leaf_params(names);
+        params.not_after = date_time_ymd(year, month, day);
         Self::signed(&params)
     }
 

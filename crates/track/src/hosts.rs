@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// Delay until a change takes effect.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Without a change the names are read this seldom: some end by themselves.
+/// Without a change the names are read at this interval: some expire.
 const READ_EVERY: Duration = Duration::from_mins(10);
 
 /// Known host names. Cheap to clone.
@@ -52,7 +52,7 @@ impl TrackingHosts {
         }
     }
 
-    /// Whether it worked.
+    /// Returns whether it succeeded.
     async fn read(&self, app: &App) -> bool {
         match app.list_tracking_hosts().await {
             Ok(hosts) => {

@@ -38,7 +38,7 @@ pub(crate) fn done() -> Response {
 pub(crate) fn not_one_click() -> Response {
     page(
         StatusCode::BAD_REQUEST,
-        "That is no request to unsubscribe",
+        "This is not a request to unsubscribe",
         "<p>The form field <code>List-Unsubscribe=One-Click</code> is missing (RFC 8058).</p>",
     )
 }

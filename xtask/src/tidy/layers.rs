@@ -6,7 +6,7 @@ use super::tree::{File, Tree};
 /// The layers, by folder under `crates/`.
 const LAYERS: &[(&str, u8)] = &[
     ("boxed-futures", 0),
-    ("request-shapes", 0),
+    ("openapi-macros", 0),
     ("model", 0),
     ("mail", 1),
     ("smtp", 1),

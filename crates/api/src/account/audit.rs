@@ -1,16 +1,16 @@
-//! account/audit: changes of the account and of what it owns.
+//! account/audit: changes of the account and its objects.
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::{AuditEntry, AuditFilter};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::account_params::{page_flags, read_account, read_integer, read_time};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -25,9 +25,9 @@ const ENTRY_BYTES: usize = 8 << 10;
 pub(crate) struct AuditIn {
     /// Only of this operation, such as `credentials/create`.
     operation: Option<String>,
-    /// Only about things of this kind, such as `server`.
+    /// Only about objects of this kind, such as `server`.
     subject: Option<String>,
-    /// Only about the thing with this id.
+    /// Only about the object with this id.
     subject_id: Option<i64>,
     /// Only by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     actor: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct AuditIn {
     until: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
     /// Id of the account; required with the operator's key. 0 is the installation itself.
     account: Option<i64>,
@@ -65,10 +65,10 @@ pub(crate) struct AuditOut {
     #[schema(example = "server")]
     subject: String,
     subject_id: Option<i64>,
-    /// The thing before the change, without secrets; null if it was made.
+    /// The object before the change, without secrets; null if it was created.
     #[schema(value_type = Option<Object>, additional_properties)]
     before: Option<serde_json::Value>,
-    /// The thing after the change; null if it is gone.
+    /// The object after the change; null if it was deleted.
     #[schema(value_type = Option<Object>, additional_properties)]
     after: Option<serde_json::Value>,
 }
@@ -77,13 +77,13 @@ pub(crate) struct AuditOut {
 ///
 /// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates and suppressions, newest first. There is one entry for each change and none
 /// for refused calls.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/account/audit",
     tag = "account",
     operation_id = "listAudit",
     request_body = AuditIn,
-    responses((status = 200, body = Answer<AuditListOut>)),
+    responses((status = 200, body = crate::documented::Answer<AuditListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, Failure> {
     let mut findings = Findings::default();

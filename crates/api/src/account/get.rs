@@ -1,12 +1,12 @@
-//! account/get: the account of the key.
+//! account/get: the key's account.
 
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use crate::account_params::read_account;
 use crate::customers::account_out::AccountOut;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -22,13 +22,13 @@ pub(crate) struct OwnAccountIn {
 /// Get the account
 ///
 /// The account that the key belongs to.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/account/get",
     tag = "account",
     operation_id = "getAccount",
     request_body = OwnAccountIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

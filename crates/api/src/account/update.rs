@@ -1,12 +1,12 @@
-//! account/update: change the own account.
+//! account/update: change the key's account.
 
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use crate::account_params::{read_account, read_integer, read_required_text};
 use crate::customers::account_out::AccountOut;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -26,13 +26,13 @@ pub(crate) struct UpdateOwnAccountIn {
 /// Change the account
 ///
 /// Its name.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/account/update",
     tag = "account",
     operation_id = "updateAccount",
     request_body = UpdateOwnAccountIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

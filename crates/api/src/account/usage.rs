@@ -1,17 +1,16 @@
-//! account/usage: how much the account has.
+//! account/usage: usage of the account.
 
+use crate::documented::ToSchema;
 use postroad_app::accounts::AccountUsage;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::get::{OwnAccountIn, read};
+use super::get::read;
 use crate::customers::ceilings::AccountCeilingsOut;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// Counts stop at 10,000.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageOut {
     servers: usize,
@@ -19,7 +18,7 @@ pub(crate) struct UsageOut {
     domains: usize,
     /// Of all servers.
     webhooks: usize,
-    /// People, with those who are invited.
+    /// People, including invitations.
     users: usize,
     messages: MessagesUsedOut,
     ceilings: AccountCeilingsOut,
@@ -47,16 +46,17 @@ impl From<AccountUsage> for UsageOut {
     }
 }
 
-/// Count what the account has
+/// Get the usage of the account
 ///
-/// Servers, those that can be restored included, domains, webhooks, people, and messages, with the ceilings of the account.
-#[utoipa::path(
+/// Servers (including deleted ones that can be restored), domains, webhooks, people and messages, with the ceilings of
+/// the account.
+#[crate::documented::path(
     post,
     path = "/api/v1/account/usage",
     tag = "account",
     operation_id = "getAccountUsage",
-    request_body = OwnAccountIn,
-    responses((status = 200, body = Answer<UsageOut>)),
+    request_body = super::get::OwnAccountIn,
+    responses((status = 200, body = crate::documented::Answer<UsageOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UsageOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,9 +1,9 @@
 //! JSON form of an account's API key.
 
+use crate::documented::ToSchema;
 use postroad_model::Timestamp;
 use postroad_store::AccountKey;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountKeyOut {
@@ -22,12 +22,12 @@ pub(crate) struct AccountKeyOut {
     updated_at: String,
 }
 
-/// A new key. It is shown this once.
+/// A new key. It is shown only once.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewAccountKeyOut {
     #[serde(flatten)]
     key: AccountKeyOut,
-    /// For the header X-Account-API-Key; null if an earlier call with the same idempotency key made it.
+    /// For the header X-Account-API-Key; null if an earlier call with the same idempotency key created it.
     api_key: Option<String>,
 }
 

@@ -2,14 +2,14 @@
 
 use postroad_app::accounts::{AccountKeyRequest, CreationKey};
 use postroad_model::{AccountId, AccountScope};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_key_out::NewAccountKeyOut;
 use crate::account_params::{
     created, read_account, read_creation_key, read_networks, read_required_text, read_time,
 };
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::{idempotency, json};
@@ -22,11 +22,12 @@ const SCOPES_MAX: usize = 30;
 #[schema(example = json!({"name": "terraform", "scopes": ["servers", "domains:read"]}))]
 pub(crate) struct CreateAccountKeyIn {
     name: String,
-    /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Not more than the asking key has.
+    /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Cannot exceed the scopes of the
+    /// calling key.
     scopes: Option<Vec<String>>,
-    /// Addresses and networks it may be used from; those of the asking key if left out.
+    /// Addresses and networks it may be used from; those of the calling key if left out.
     allow: Option<Vec<String>>,
-    /// Not later than that of the asking key.
+    /// Not later than that of the calling key.
     expires_at: Option<String>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
@@ -36,15 +37,15 @@ pub(crate) struct CreateAccountKeyIn {
 
 /// Create an account key
 ///
-/// The key is shown in this answer only: with an idempotency key that was used before, the answer has the key that the first call
-/// made, without its text.
-#[utoipa::path(
+/// The key is shown only in this answer. With an idempotency key that was used before, the answer has the key that the
+/// first call created, without its text.
+#[crate::documented::path(
     post,
     path = "/api/v1/account_keys/create",
     tag = "account_keys",
     operation_id = "createAccountKey",
     request_body = CreateAccountKeyIn,
-    responses((status = 200, body = Answer<NewAccountKeyOut>)),
+    responses((status = 200, body = crate::documented::Answer<NewAccountKeyOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,14 +1,17 @@
 //! account_keys/list: a page of account keys.
 
+use std::borrow::Cow;
+
+use crate::documented::ToSchema;
 use postroad_model::{AccountId, AccountKeyId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
+use postroad_store::AccountKeyFilter;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::account_key_out::AccountKeyOut;
 use crate::account_params::{page_flags, read_account};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -23,9 +26,13 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListAccountKeysIn {
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
+    /// Those of this name.
+    name: Option<String>,
+    /// Only those that are revoked, or only those that are not.
+    revoked: Option<bool>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -36,21 +43,21 @@ pub(crate) struct AccountKeyListOut {
 
 /// List account keys
 ///
-/// In the order they were made, revoked and expired ones included.
-#[utoipa::path(
+/// In order of creation, including revoked and expired ones.
+#[crate::documented::path(
     post,
     path = "/api/v1/account_keys/list",
     tag = "account_keys",
     operation_id = "listAccountKeys",
     request_body = ListAccountKeysIn,
-    responses((status = 200, body = Answer<AccountKeyListOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountKeyListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyListOut>, Failure> {
     let mut findings = Findings::default();
-    let (filter, after, limit) = read(&call.text, &mut findings)?;
+    let (account, filter, after, limit) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_account_keys(&call.caller, filter, after, limit).await?;
+    let (found, has_more) = call.app.list_account_keys(&call.caller, account, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(AccountKeyOut::from).collect();
     Ok(Success { data: AccountKeyListOut { items }, flags: page_flags(limit, next, warnings), memory })
@@ -60,11 +67,15 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyListOu
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(Option<AccountId>, Option<AccountKeyId>, usize), Failure> {
+) -> Result<(Option<AccountId>, AccountKeyFilter, Option<AccountKeyId>, usize), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let filter = read_account(&mut fields, findings);
+    let account = read_account(&mut fields, findings);
+    let filter = AccountKeyFilter {
+        name: fields.text("name", findings).map(Cow::into_owned),
+        revoked: fields.flag("revoked", findings),
+    };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(AccountKeyId));
     fields.finish(findings);
-    Ok((filter, after, limit))
+    Ok((account, filter, after, limit))
 }

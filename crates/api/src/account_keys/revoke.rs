@@ -1,12 +1,12 @@
-//! account_keys/revoke: end a key of the account.
+//! account_keys/revoke: revoke a key of the account.
 
 use postroad_model::{AccountId, AccountKeyId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_key_out::AccountKeyOut;
 use crate::account_params::{read_account, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -22,14 +22,14 @@ pub(crate) struct RevokeAccountKeyIn {
 
 /// Revoke an account key
 ///
-/// At once. Revoking again changes nothing.
-#[utoipa::path(
+/// Takes effect at once. Revoking again changes nothing.
+#[crate::documented::path(
     post,
     path = "/api/v1/account_keys/revoke",
     tag = "account_keys",
     operation_id = "revokeAccountKey",
     request_body = RevokeAccountKeyIn,
-    responses((status = 200, body = Answer<AccountKeyOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountKeyOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,8 +1,8 @@
 //! JSON forms of analytics counts, rates and latencies.
 
+use crate::documented::ToSchema;
 use postroad_app::analytics::{Figures, Metric, Percentiles};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Number of each event. `soft_fail` counts attempts; `opened` and `clicked` count every occurrence; the others
 /// count messages.

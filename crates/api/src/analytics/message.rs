@@ -1,14 +1,14 @@
 //! analytics/message: figures of one message.
 
+use crate::documented::ToSchema;
 use postroad_app::analytics::MessageFigures;
 use postroad_model::Timestamp;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::figures_out::seconds;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -66,16 +66,16 @@ pub(crate) struct MessageLatencyOut {
     sent: Option<f64>,
 }
 
-/// Get a message's numbers
+/// Get a message's figures
 ///
 /// An id of another server is answered like an unknown id.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/analytics/message",
     tag = "analytics",
     operation_id = "analyticsMessage",
     request_body = MessageAnalyticsIn,
-    responses((status = 200, body = Answer<MessageAnalyticsOut>)),
+    responses((status = 200, body = crate::documented::Answer<MessageAnalyticsOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,7 +1,7 @@
 //! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
@@ -30,9 +30,9 @@ pub(crate) struct FiltersIn {
     ip_pool: Option<FilterIn>,
     /// Id of the credential.
     credential: Option<FilterIn>,
-    /// Why attempts failed or messages came back, such as `spam_block`; empty for what did not fail.
+    /// Why attempts failed or messages bounced, such as `spam_block`; empty for messages that did not fail.
     bounce_class: Option<FilterIn>,
-    /// Address of this service that the attempt was made from.
+    /// Address of this service from which the attempt was made.
     source_ip: Option<FilterIn>,
     /// `TLSv1.3`, `TLSv1.2`, `other`; empty for attempts without TLS.
     tls_version: Option<FilterIn>,
@@ -48,7 +48,7 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     for (pointer, name, _) in given.into_entries() {
         findings.problem(
             pointer,
-            format!("`{}` is no dimension; there are {}", shortened(&name), dimension_names()),
+            format!("`{}` is not a dimension; use one of {}", shortened(&name), dimension_names()),
         );
     }
     filters

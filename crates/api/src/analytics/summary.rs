@@ -1,14 +1,14 @@
 //! analytics/summary: counts and rates of a time range.
 
+use crate::documented::ToSchema;
 use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::figures_out::{FiguresOut, RatesOut};
-use super::question::{FilterIn, FiltersIn, add_warnings, read_filter, read_filters};
+use super::question::{add_warnings, read_filter, read_filters};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -23,10 +23,10 @@ pub(crate) struct SummaryIn {
     /// End (RFC 3339); now if left out.
     to: Option<String>,
     /// Domain of the sender; the same as in `filters`.
-    domain: Option<FilterIn>,
+    domain: Option<super::question::FilterIn>,
     /// The same as in `filters`.
-    tag: Option<FilterIn>,
-    filters: Option<FiltersIn>,
+    tag: Option<super::question::FilterIn>,
+    filters: Option<super::question::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
@@ -49,13 +49,13 @@ pub(crate) struct SummaryOut {
 ///
 /// Events count when they happen: an open today counts today, even if the message is a week old. The range is
 /// extended to full quarters of an hour. Test messages and simulator recipients never count.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/analytics/summary",
     tag = "analytics",
     operation_id = "analyticsSummary",
     request_body = SummaryIn,
-    responses((status = 200, body = Answer<SummaryOut>)),
+    responses((status = 200, body = crate::documented::Answer<SummaryOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_app::analytics::{
     DIMENSIONS_MAX, Dimension, DimensionValue, Granularity, Series, Timeseries, TimeseriesQuery, Zone,
 };
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_warnings, dimension_names, read_filters};
+use super::question::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, OrNull, Success};
+use crate::envelope::{Flags, OrNull, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
@@ -40,7 +40,7 @@ pub(crate) struct TimeseriesIn {
     /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`,
     /// `bounce_class`, `source_ip`, `tls_version`.
     dimensions: Option<Vec<String>>,
-    filters: Option<FiltersIn>,
+    filters: Option<super::question::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
@@ -109,13 +109,13 @@ pub(crate) struct PointOut {
 ///
 /// Contains every step of the range, also those without events; the range is extended to whole steps. Days and
 /// months are those of `timezone`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/analytics/timeseries",
     tag = "analytics",
     operation_id = "analyticsTimeseries",
     request_body = TimeseriesIn,
-    responses((status = 200, body = Answer<TimeseriesOut>)),
+    responses((status = 200, body = crate::documented::Answer<TimeseriesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure> {
     let mut findings = Findings::default();
@@ -194,7 +194,8 @@ fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dime
             Some(dimension) if dimensions.contains(&dimension) => {}
             Some(dimension) => dimensions.push(dimension),
             None => {
-                findings.problem(pointer, format!("This is no dimension; there are {}", dimension_names()));
+                findings
+                    .problem(pointer, format!("This is not a dimension; use one of {}", dimension_names()));
             }
         }
     }

@@ -1,14 +1,14 @@
 //! analytics/top: the largest values of one dimension.
 
+use crate::documented::ToSchema;
 use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, TopBy, TopQuery};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_warnings, dimension_names, read_filters};
+use super::question::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
@@ -34,7 +34,7 @@ pub(crate) struct TopIn {
     /// 20 if left out.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<u64>,
-    filters: Option<FiltersIn>,
+    filters: Option<super::question::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
@@ -70,13 +70,13 @@ pub(crate) enum ValueOut {
 ///
 /// Lists the values of one dimension with the largest numbers of one metric, such as the recipient domains that
 /// refuse most.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/analytics/top",
     tag = "analytics",
     operation_id = "analyticsTop",
     request_body = TopIn,
-    responses((status = 200, body = Answer<TopOut>)),
+    responses((status = 200, body = crate::documented::Answer<TopOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     let mut findings = Findings::default();
@@ -122,7 +122,7 @@ fn read_dimension(fields: &mut Fields<'_>, findings: &mut Findings) -> TopBy {
             let names = dimension_names();
             findings.problem(
                 "/dimension",
-                format!("This is no dimension; there are `{RECIPIENT_DOMAIN}`, {names}"),
+                format!("This is not a dimension; use one of `{RECIPIENT_DOMAIN}`, {names}"),
             );
             nothing
         },
@@ -135,7 +135,7 @@ fn read_metric(fields: &mut Fields<'_>, findings: &mut Findings) -> Metric {
     let found = METRICS.into_iter().find(|metric| metric.as_str() == name);
     found.unwrap_or_else(|| {
         let names = METRICS.map(|metric| format!("`{}`", metric.as_str())).join(", ");
-        findings.problem("/metric", format!("This is no metric; there are {names}"));
+        findings.problem("/metric", format!("This is not a metric; use one of {names}"));
         Metric::Accepted
     })
 }

@@ -2,14 +2,14 @@
 
 use postroad_app::accounts::NewCredentialRequest;
 use postroad_model::{Scope, ServerId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{
     created, read_creation_key, read_networks, read_required_id, read_required_text, read_time,
 };
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
@@ -36,15 +36,15 @@ pub(crate) struct CreateCredentialIn {
 
 /// Create a credential
 ///
-/// Key and secret are shown in this answer only. With an idempotency key, a repetition within 24 hours answers with the
-/// credential that the first call made, without them.
-#[utoipa::path(
+/// Key and secret are shown only in this answer. With an idempotency key, a repetition within 24 hours returns the
+/// credential that the first call created, without them.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/create",
     tag = "credentials",
     operation_id = "createCredential",
     request_body = CreateCredentialIn,
-    responses((status = 200, body = Answer<NewCredentialOut>)),
+    responses((status = 200, body = crate::documented::Answer<NewCredentialOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
     let mut findings = Findings::default();

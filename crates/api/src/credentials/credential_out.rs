@@ -1,10 +1,10 @@
 //! JSON form of a credential.
 
+use crate::documented::ToSchema;
 use postroad_app::accounts::CreatedCredential;
 use postroad_model::Timestamp;
 use postroad_store::Credential;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CredentialOut {
@@ -23,23 +23,24 @@ pub(crate) struct CredentialOut {
     allow: Vec<String>,
     expires_at: Option<String>,
     revoked_at: Option<String>,
-    /// The credential that took its place by rotation.
+    /// The credential that replaced it by rotation.
     replaced_by: Option<i64>,
     last_used_at: Option<String>,
-    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    /// Incremented by every change; pass it as `if_version` to avoid overwriting a change that you have not seen.
     version: i64,
     created_at: String,
     updated_at: String,
 }
 
-/// A new credential. The key and the secret are shown this once.
+/// A new credential. The key and the secret are shown only once.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewCredentialOut {
     #[serde(flatten)]
     credential: CredentialOut,
-    /// User name for SMTP, and the header X-Server-API-Key; null if an earlier call with the same idempotency key made it.
+    /// User name for SMTP, and the header X-Server-API-Key; null if an earlier call with the same idempotency key
+    /// created it.
     api_key: Option<String>,
-    /// Password for SMTP; likewise.
+    /// Password for SMTP; null in the same case.
     api_secret: Option<String>,
 }
 

@@ -1,12 +1,12 @@
 //! credentials/get: one credential.
 
 use postroad_model::CredentialId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,14 +20,14 @@ pub(crate) struct CredentialIdIn {
 
 /// Get a credential
 ///
-/// Without key and secret, which are shown when they are made.
-#[utoipa::path(
+/// Without key and secret, which are shown only when they are created.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/get",
     tag = "credentials",
     operation_id = "getCredential",
     request_body = CredentialIdIn,
-    responses((status = 200, body = Answer<CredentialOut>)),
+    responses((status = 200, body = crate::documented::Answer<CredentialOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,15 +1,15 @@
 //! credentials/list: a page of credentials.
 
+use crate::documented::ToSchema;
 use postroad_model::{CredentialId, ServerId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::CredentialFilter;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::{page_flags, read_account, read_integer};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -30,7 +30,7 @@ pub(crate) struct ListCredentialsIn {
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct CredentialListOut {
 
 /// List credentials
 ///
-/// In the order they were made, revoked and expired ones included.
-#[utoipa::path(
+/// In order of creation, including revoked and expired ones.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/list",
     tag = "credentials",
     operation_id = "listCredentials",
     request_body = ListCredentialsIn,
-    responses((status = 200, body = Answer<CredentialListOut>)),
+    responses((status = 200, body = crate::documented::Answer<CredentialListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialListOut>, Failure> {
     let mut findings = Findings::default();

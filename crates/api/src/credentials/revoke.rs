@@ -1,24 +1,24 @@
-//! credentials/revoke: end a credential.
+//! credentials/revoke: revoke a credential.
 
 use postroad_model::CredentialId;
 
 use super::credential_out::CredentialOut;
-use super::get::{CredentialIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Revoke a credential
 ///
-/// At once, for HTTP and SMTP. Revoking again changes nothing.
-#[utoipa::path(
+/// Takes effect at once, for HTTP and SMTP. Revoking again changes nothing.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/revoke",
     tag = "credentials",
     operation_id = "revokeCredential",
-    request_body = CredentialIdIn,
-    responses((status = 200, body = Answer<CredentialOut>)),
+    request_body = super::get::CredentialIdIn,
+    responses((status = 200, body = crate::documented::Answer<CredentialOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
     let mut findings = Findings::default();

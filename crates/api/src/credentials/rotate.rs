@@ -1,14 +1,14 @@
-//! credentials/rotate: a new key and secret in place of old ones.
+//! credentials/rotate: a new key and secret to replace the old ones.
 
 use std::time::Duration;
 
 use postroad_model::CredentialId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -16,7 +16,7 @@ use crate::json;
 /// A day.
 const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 
-/// Which credential, and how long the old key stays good.
+/// The credential, and how long the old key stays valid.
 #[request_shape]
 #[schema(example = json!({"id": 12, "grace_s": 86400}))]
 pub(crate) struct RotateCredentialIn {
@@ -27,14 +27,14 @@ pub(crate) struct RotateCredentialIn {
 
 /// Rotate a credential
 ///
-/// Makes a credential with the same rights. The old one stays good for the grace period.
-#[utoipa::path(
+/// Creates a credential with the same rights. The old one stays valid for the grace period.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/rotate",
     tag = "credentials",
     operation_id = "rotateCredential",
     request_body = RotateCredentialIn,
-    responses((status = 200, body = Answer<NewCredentialOut>)),
+    responses((status = 200, body = crate::documented::Answer<NewCredentialOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,18 +2,18 @@
 
 use postroad_app::accounts::CredentialChangeRequest;
 use postroad_model::{Change, CredentialId, Timestamp};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::credential_out::CredentialOut;
 use crate::account_params::{read_integer, read_networks, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
 const EXPIRES_AT: &str = "expires_at";
-/// `null` means absent, so this word takes the end away.
+/// `null` means absent, so this word removes the expiry.
 const NO_END: &str = "none";
 
 /// Settings to change; omitted ones stay as they are.
@@ -28,20 +28,20 @@ pub(crate) struct UpdateCredentialIn {
     allow: Option<Vec<String>>,
     /// Everything sent with it is held.
     hold: Option<bool>,
-    /// `none` for no end.
+    /// `none` for no expiry.
     expires_at: Option<String>,
 }
 
 /// Change a credential
 ///
-/// A revoked credential stays as it is: `CredentialEnded`.
-#[utoipa::path(
+/// A revoked credential cannot be changed: `CredentialEnded`.
+#[crate::documented::path(
     post,
     path = "/api/v1/credentials/update",
     tag = "credentials",
     operation_id = "updateCredential",
     request_body = UpdateCredentialIn,
-    responses((status = 200, body = Answer<CredentialOut>)),
+    responses((status = 200, body = crate::documented::Answer<CredentialOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
     let mut findings = Findings::default();

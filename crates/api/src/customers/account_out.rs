@@ -1,9 +1,9 @@
 //! JSON form of an account.
 
+use crate::documented::ToSchema;
 use postroad_model::Timestamp;
 use postroad_store::Account;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::ceilings::AccountCeilingsOut;
 
@@ -16,7 +16,7 @@ pub(crate) struct AccountOut {
     suspended_reason: Option<String>,
     /// Until when a deleted account can be restored; null for others.
     delete_at: Option<String>,
-    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    /// Incremented by every change; pass it as `if_version` to avoid overwriting a change that you have not seen.
     version: i64,
     ceilings: AccountCeilingsOut,
     created_at: String,

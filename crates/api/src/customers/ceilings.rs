@@ -1,46 +1,44 @@
 //! Ceilings of an account in requests and answers.
 
+use crate::documented::ToSchema;
 use postroad_app::accounts::AccountCeilingsRequest;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::AccountCeilings;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::fields::{Fields, Findings};
-use crate::server_settings::{
-    LimitIn, RetentionCeilingsOut, RetentionIn, read_limit, read_rate, read_retention,
-};
+use crate::server_settings::{RetentionCeilingsOut, read_limit, read_rate, read_retention};
 
-/// The most that an account may have and send; `"none"` takes a ceiling away, omitted ones stay as they are.
+/// The most that an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
 #[request_shape]
 pub(crate) struct AccountCeilingsIn {
-    /// Messages of all servers together in an hour (UTC); those beyond are held.
-    hourly_limit: Option<LimitIn>,
-    /// Likewise in a day.
-    daily_limit: Option<LimitIn>,
-    /// Likewise in a month of the calendar.
-    monthly_limit: Option<LimitIn>,
+    /// Messages of all servers together in an hour (UTC); messages beyond it are held.
+    hourly_limit: Option<crate::server_settings::LimitIn>,
+    /// The same in a day.
+    daily_limit: Option<crate::server_settings::LimitIn>,
+    /// The same in a calendar month.
+    monthly_limit: Option<crate::server_settings::LimitIn>,
     /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
-    servers: Option<LimitIn>,
+    servers: Option<crate::server_settings::LimitIn>,
     /// Domains of the account and of its servers.
-    domains: Option<LimitIn>,
+    domains: Option<crate::server_settings::LimitIn>,
     /// Of all servers together.
-    webhooks: Option<LimitIn>,
-    /// People, with those who are invited.
-    users: Option<LimitIn>,
+    webhooks: Option<crate::server_settings::LimitIn>,
+    /// People, including invitations.
+    users: Option<crate::server_settings::LimitIn>,
     /// Of each server.
-    retention: Option<RetentionIn>,
+    retention: Option<crate::server_settings::RetentionIn>,
 }
 
 /// The most that the account may have and send, set by the operator; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountCeilingsOut {
-    /// Messages of all servers together in an hour (UTC); those beyond are held.
+    /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<u32>,
-    /// Likewise in a day.
+    /// The same in a day.
     daily_limit: Option<u32>,
-    /// Likewise in a month of the calendar.
+    /// The same in a calendar month.
     #[schema(example = 100_000)]
     monthly_limit: Option<u32>,
     /// Highest rate of all servers together.
@@ -50,7 +48,7 @@ pub(crate) struct AccountCeilingsOut {
     domains: Option<u32>,
     /// Of all servers together.
     webhooks: Option<u32>,
-    /// People, with those who are invited.
+    /// People, including invitations.
     users: Option<u32>,
     /// Of each server.
     retention: RetentionCeilingsOut,

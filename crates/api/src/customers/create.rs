@@ -1,12 +1,12 @@
-//! accounts/create: a new customer.
+//! accounts/create: create an account.
 
 use postroad_app::accounts::CreationKey;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::{created, read_creation_key, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
@@ -23,14 +23,14 @@ pub(crate) struct CreateAccountIn {
 
 /// Create an account
 ///
-/// With an idempotency key, a repetition within 24 hours answers with the account that the first call made.
-#[utoipa::path(
+/// With an idempotency key, a repetition within 24 hours returns the account that the first call created.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/create",
     tag = "accounts",
     operation_id = "createAccount",
     request_body = CreateAccountIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

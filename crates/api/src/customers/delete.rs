@@ -1,24 +1,25 @@
-//! accounts/delete: end an account.
+//! accounts/delete: delete an account.
 
 use postroad_model::AccountId;
 
 use super::account_out::AccountOut;
-use super::get::{AccountIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Delete an account
 ///
-/// Its keys and those of its servers end at once. Until `delete_at`, seven days later, accounts/restore takes it back.
-#[utoipa::path(
+/// Its keys and those of its servers stop working at once. Until `delete_at`, seven days later, accounts/restore can
+/// restore it.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/delete",
     tag = "accounts",
     operation_id = "deleteAccount",
-    request_body = AccountIdIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    request_body = super::get::AccountIdIn,
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

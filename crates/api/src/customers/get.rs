@@ -1,12 +1,12 @@
 //! accounts/get: one account.
 
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,14 +20,14 @@ pub(crate) struct AccountIdIn {
 
 /// Get an account
 ///
-/// For the operator; account/get is the same for the account itself.
-#[utoipa::path(
+/// For the operator; account/get does the same for the account itself.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/get",
     tag = "accounts",
     operation_id = "getAnyAccount",
     request_body = AccountIdIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

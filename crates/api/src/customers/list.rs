@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::AccountFilter;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::account_out::AccountOut;
 use crate::account_params::page_flags;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -32,7 +32,7 @@ pub(crate) struct ListAccountsIn {
     deleted: Option<bool>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct AccountListOut {
 
 /// List accounts
 ///
-/// In the order they were made. For the operator.
-#[utoipa::path(
+/// In order of creation. For the operator.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/list",
     tag = "accounts",
     operation_id = "listAccounts",
     request_body = ListAccountsIn,
-    responses((status = 200, body = Answer<AccountListOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountListOut>, Failure> {
     let mut findings = Findings::default();

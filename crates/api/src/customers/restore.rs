@@ -1,24 +1,24 @@
-//! accounts/restore: take a deleted account back.
+//! accounts/restore: restore a deleted account.
 
 use postroad_model::AccountId;
 
 use super::account_out::AccountOut;
-use super::get::{AccountIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Restore an account
 ///
 /// An account that was deleted less than seven days ago.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/restore",
     tag = "accounts",
     operation_id = "restoreAccount",
-    request_body = AccountIdIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    request_body = super::get::AccountIdIn,
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

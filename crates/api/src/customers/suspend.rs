@@ -1,35 +1,35 @@
 //! accounts/suspend: stop the calls of one account.
 
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_out::AccountOut;
 use crate::account_params::{read_required_id, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which account, and why.
+/// The account, and the reason.
 #[request_shape]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
 pub(crate) struct SuspendAccountIn {
     id: i64,
-    /// Up to 500 characters; kept with the suspension.
+    /// Up to 500 characters; stored with the suspension.
     reason: String,
 }
 
 /// Suspend one account
 ///
-/// Its keys are refused until it is resumed. Messages that were accepted before are delivered.
-#[utoipa::path(
+/// Its keys are refused until it is resumed. Messages accepted before are still delivered.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/suspend",
     tag = "accounts",
     operation_id = "suspendAccount",
     request_body = SuspendAccountIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

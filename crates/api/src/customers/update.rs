@@ -1,19 +1,19 @@
-//! accounts/update: change a customer.
+//! accounts/update: change an account.
 
 use postroad_app::accounts::CustomerUpdateRequest;
 use postroad_model::AccountId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_out::AccountOut;
-use super::ceilings::{self, AccountCeilingsIn};
+use super::ceilings;
 use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// What to change; omitted fields stay as they are.
+/// Fields to change; omitted ones stay as they are.
 #[request_shape]
 #[schema(example = json!({"id": 12, "name": "acme", "ceilings": {"monthly_limit": 100_000}}))]
 pub(crate) struct UpdateAccountIn {
@@ -22,19 +22,19 @@ pub(crate) struct UpdateAccountIn {
     if_version: Option<i64>,
     /// Unique, and not a number.
     name: Option<String>,
-    ceilings: Option<AccountCeilingsIn>,
+    ceilings: Option<ceilings::AccountCeilingsIn>,
 }
 
 /// Change an account
 ///
-/// Its name and its ceilings. Applies all given changes, or none if any is wrong.
-#[utoipa::path(
+/// Changes its name and ceilings. Applies all given changes, or none if any is invalid.
+#[crate::documented::path(
     post,
     path = "/api/v1/accounts/update",
     tag = "accounts",
     operation_id = "updateAnyAccount",
     request_body = UpdateAccountIn,
-    responses((status = 200, body = Answer<AccountOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! The DNS server of `postroad dev` (docs/domains.md): publish what a domain needs there, and take it away again.
+//! The DNS server of `postroad dev` (docs/domains.md): publishes the records of a domain, and removes them again.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

@@ -3,13 +3,13 @@
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
 use postroad_model::CountedThing;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_key, read_name, read_owner};
 use crate::account_params::{created, read_creation_key};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
@@ -19,13 +19,16 @@ use crate::{idempotency, json};
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct CreateDomainIn {
     name: String,
-    /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). One is made if left out.
+    /// Your own DKIM key (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). Generated if
+    /// left out.
     private_key: Option<String>,
-    /// The selector of the DKIM key's record. One is made up if left out.
+    /// The selector of the DKIM key's record. Generated if left out.
     selector: Option<String>,
-    /// Of the key that is made: `rsa` (if left out) or `ed25519`, for a second signature beside the RSA one.
+    /// Algorithm of a generated key: `rsa` (if left out), or `ed25519` for a second signature in addition to the RSA
+    /// one.
     algorithm: Option<String>,
-    /// Id of the server that it is for, with an account's or the operator's key; for all servers of the account if left out.
+    /// Id of the server that gets the domain, with an account's or the operator's key; all servers of the account if
+    /// left out.
     server: Option<i64>,
     /// Id of the account, with the operator's key.
     account: Option<i64>,
@@ -35,14 +38,15 @@ pub(crate) struct CreateDomainIn {
 
 /// Add a domain
 ///
-/// Publish the `records` of the answer; the domain is verified by itself soon after, or at once by domains/verify.
-#[utoipa::path(
+/// Publish the `records` of the answer. The domain is verified automatically soon after, or at once with
+/// domains/verify.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/create",
     tag = "domains",
     operation_id = "createDomain",
     request_body = CreateDomainIn,
-    responses((status = 200, body = Answer<DomainOut>)),
+    responses((status = 200, body = crate::documented::Answer<DomainOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();

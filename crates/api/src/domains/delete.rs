@@ -1,11 +1,11 @@
-//! domains/delete: send no more from a domain.
+//! domains/delete: delete a domain.
 
+use crate::documented::ToSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::get::{DomainNameIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
@@ -18,15 +18,15 @@ pub(crate) struct DeletedDomainOut {
 
 /// Delete a domain
 ///
-/// With its DKIM keys. Messages under way are signed by the installation. A domain of the account is not deleted by a server's
-/// key or by naming a server: `AccessDenied`.
-#[utoipa::path(
+/// Deletes the domain with its DKIM keys. Queued messages are signed by the installation. A server's key, or a call
+/// that names a server, cannot delete a domain of the account: `AccessDenied`.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/delete",
     tag = "domains",
     operation_id = "deleteDomain",
-    request_body = DomainNameIn,
-    responses((status = 200, body = Answer<DeletedDomainOut>)),
+    request_body = super::get::DomainNameIn,
+    responses((status = 200, body = crate::documented::Answer<DeletedDomainOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DeletedDomainOut>, Failure> {
     let mut findings = Findings::default();

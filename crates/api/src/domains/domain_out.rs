@@ -1,13 +1,13 @@
 //! A domain as answers show it.
 
+use crate::documented::ToSchema;
 use postroad_app::domains::check::RecordCheck;
 use postroad_app::domains::{DomainView, RecordView};
 use postroad_model::Timestamp;
 use postroad_store::{DomainKey, DomainOwner, VerifiedBy};
 use serde::Serialize;
-use utoipa::ToSchema;
 
-/// About what a domain with its records takes.
+/// Approximate size of a domain with its records.
 pub(super) const DOMAIN_BYTES: usize = 12 << 10;
 
 /// A domain. Times are RFC 3339.
@@ -23,19 +23,20 @@ pub(crate) struct DomainOut {
     account: i64,
     /// Whether mail may be sent from it.
     verified: bool,
-    /// `dns`: all required records were found; `operator`: the operator said so; null: it is not verified.
+    /// `dns`: all required records were found; `operator`: set by the operator; null: not verified.
     verified_by: Option<&'static str>,
     verified_at: Option<String>,
-    /// Since when required records fail that were good before. After 72 hours nothing can be sent any more.
+    /// Since when required records that were good before have been failing. After 72 hours the domain can no longer
+    /// send.
     failing_since: Option<String>,
-    /// What to publish in the DNS, and what was found there.
+    /// Records to publish in the DNS, and the current DNS content.
     records: Vec<RecordOut>,
     dkim: Vec<DkimKeyOut>,
-    /// The name that bounces come to: `rp.<domain>` once its record verifies.
+    /// Domain of the return path: `rp.<domain>` once its record is verified.
     return_path: String,
-    /// The host of tracking links: `track.<domain>` once its record verifies and it answers with a good certificate.
+    /// Host of tracking links: `track.<domain>` once its record is verified and it answers with a valid certificate.
     tracking_host: String,
-    /// When the records were looked up last.
+    /// When the records were last looked up.
     checked_at: Option<String>,
     next_check_at: String,
     created_at: String,
@@ -52,16 +53,16 @@ struct RecordOut {
     r#type: &'static str,
     name: String,
     value: String,
-    /// Whether the domain counts as unverified without it.
+    /// Whether the domain counts as verified only with this record.
     required: bool,
     /// `pending` (not looked up yet), `verified`, `missing`, `mismatch`, `multiple` or `dns_error`.
     #[schema(value_type = String)]
     status: postroad_app::domains::check::RecordStatus,
-    /// What the DNS has.
+    /// Current DNS content.
     found: Vec<String>,
-    /// What to change.
+    /// The change to make.
     hint: Option<String>,
-    /// Since when it has that status; null before the first look.
+    /// Since when it has had this status; null before the first look-up.
     since: Option<String>,
 }
 
@@ -71,7 +72,7 @@ struct DkimKeyOut {
     selector: String,
     /// `rsa` or `ed25519`.
     algorithm: &'static str,
-    /// `pending` (signs once its record is found), `active` or `retiring` (its record is to stay for a week).
+    /// `pending` (signs once its record is found), `active` or `retiring` (keep its record for a week).
     state: &'static str,
     created_at: String,
 }

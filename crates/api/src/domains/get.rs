@@ -2,12 +2,12 @@
 
 use postroad_app::access::Operation;
 use postroad_app::domains::NamedOwner;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_name, read_owner};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -25,15 +25,15 @@ pub(crate) struct DomainNameIn {
 
 /// Get a domain
 ///
-/// With a server's key, or with `server`: the server's own, or one of its account. Otherwise the account's own. Another
-/// account's domain is an unknown one.
-#[utoipa::path(
+/// With a server's key, or with `server`: the server's own domain, or one of its account. Otherwise the account's own.
+/// Another account's domain is reported as unknown.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/get",
     tag = "domains",
     operation_id = "getDomain",
     request_body = DomainNameIn,
-    responses((status = 200, body = Answer<DomainOut>)),
+    responses((status = 200, body = crate::documented::Answer<DomainOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();

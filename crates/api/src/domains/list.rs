@@ -1,15 +1,15 @@
-//! domains/list: the domains that the server may send from.
+//! domains/list: the domains that a server may send from.
 
+use crate::documented::ToSchema;
 use postroad_app::domains::NamedOwner;
 use postroad_model::DomainId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::domain_out::{DOMAIN_BYTES, DomainOut};
 use super::shared_params::read_owner;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -21,7 +21,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 pub(crate) struct ListDomainsIn {
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
     /// Id of a server, with an account's or the operator's key: those that it may send from.
     server: Option<i64>,
@@ -38,13 +38,13 @@ pub(crate) struct DomainListOut {
 ///
 /// In the order they were added. With a server's key, or with `server`: the server's own and those of its account. Otherwise all
 /// of the account and its servers.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/list",
     tag = "domains",
     operation_id = "listDomains",
     request_body = ListDomainsIn,
-    responses((status = 200, body = Answer<DomainListOut>)),
+    responses((status = 200, body = crate::documented::Answer<DomainListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! The calls about sending domains: add them, see which records they need, have them checked.
+//! Calls about sending domains: add them, get their records, check them.
 
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -1,24 +1,24 @@
-//! domains/reports: what receivers report of a domain's mail.
+//! domains/reports: receivers' reports about a domain's mail.
 
 use std::collections::BTreeMap;
 
+use crate::documented::ToSchema;
 use postroad_app::domains::{DmarcTotals, DomainReports, NamedOwner, ReportPeriod, SourceTotals, TlsTotals};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::{read_name, read_owner};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::time_field::read_time;
 
-/// About what an answer with all its sources takes.
+/// Approximate size of an answer with all its sources.
 const ANSWER_BYTES: usize = 128 << 10;
 
-/// Of which domain and time.
+/// The domain and time range.
 #[request_shape]
 #[schema(example = json!({"name": "example.com", "from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"}))]
 pub(crate) struct DomainReportsIn {
@@ -49,7 +49,7 @@ pub(crate) struct DomainReportsOut {
 struct DmarcOut {
     reports: u64,
     messages: u64,
-    /// Messages that DKIM or SPF vouched for in the domain's name.
+    /// Messages that passed DKIM or SPF, aligned with the domain.
     passed: u64,
     failed: u64,
     quarantined: u64,
@@ -84,14 +84,14 @@ struct TlsOut {
 
 /// Sum up the reports about a domain
 ///
-/// Receivers send them when the domain's DMARC record names the address of this service. Only for a verified domain.
-#[utoipa::path(
+/// Receivers send reports if the domain's DMARC record names the address of this service. Only for a verified domain.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/reports",
     tag = "domains",
     operation_id = "getDomainReports",
     request_body = DomainReportsIn,
-    responses((status = 200, body = Answer<DomainReportsOut>)),
+    responses((status = 200, body = crate::documented::Answer<DomainReportsOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainReportsOut>, Failure> {
     let mut findings = Findings::default();

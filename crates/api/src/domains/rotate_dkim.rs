@@ -1,26 +1,28 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_key, read_name, read_owner};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Of which domain, and which key.
+/// The domain, and its new key.
 #[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct RotateDkimIn {
     name: String,
-    /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). One is made if left out.
+    /// Your own DKIM key (PEM, PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519). Generated if
+    /// left out.
     private_key: Option<String>,
-    /// The selector of the DKIM key's record. One is made up if left out.
+    /// The selector of the DKIM key's record. Generated if left out.
     selector: Option<String>,
-    /// Of the key that is made: `rsa` (if left out) or `ed25519`, for a second signature beside the RSA one.
+    /// Algorithm of a generated key: `rsa` (if left out), or `ed25519` for a second signature in addition to the RSA
+    /// one.
     algorithm: Option<String>,
     /// Id of the server whose domain it is, with an account's or the operator's key; the account's own if left out.
     server: Option<i64>,
@@ -30,15 +32,15 @@ pub(crate) struct RotateDkimIn {
 
 /// Give a domain a new DKIM key
 ///
-/// The key is `pending` until its record is found; then it signs, and the one before is `retiring` for a week. A second pending key
-/// replaces the first.
-#[utoipa::path(
+/// The key is `pending` until its record is found; then it signs, and the previous one is `retiring` for a week. A
+/// second pending key replaces the first.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/rotate_dkim",
     tag = "domains",
     operation_id = "rotateDkim",
     request_body = RotateDkimIn,
-    responses((status = 200, body = Answer<DomainOut>)),
+    responses((status = 200, body = crate::documented::Answer<DomainOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();

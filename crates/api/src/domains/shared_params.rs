@@ -1,4 +1,4 @@
-//! Fields that several of these calls have.
+//! Fields shared by several of these calls.
 
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
 use postroad_model::ServerId;

@@ -1,32 +1,31 @@
-//! domains/verify: look the records up now.
+//! domains/verify: check the records now.
 
 use std::time::Duration;
 
 use super::domain_out::DomainOut;
-use super::get::{DomainNameIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 use crate::rate_limit::RateLimit;
 
 /// Check a domain now
 ///
-/// Looks the records up and answers with the domain. A domain that was checked within 10 seconds is shown as it was found
-/// then.
-#[utoipa::path(
+/// Looks the records up and returns the domain. If it was checked within the last 10 seconds, returns that result.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/verify",
     tag = "domains",
     operation_id = "verifyDomain",
-    request_body = DomainNameIn,
-    responses((status = 200, body = Answer<DomainOut>)),
+    request_body = super::get::DomainNameIn,
+    responses((status = 200, body = crate::documented::Answer<DomainOut>)),
 )]
 pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
     let (owner, name) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    // Name servers may take their time.
+    // Name servers may take long.
     call.release_request();
     let checked = call.app.verify_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
     let resets_in = checked.as_ref().map_or(Duration::ZERO, |view| call.app.verify_again_in(&view.domain));

@@ -1,12 +1,12 @@
 //! domains/zone: the records of a domain for a zone file.
 
+use crate::documented::ToSchema;
 use postroad_app::access::Operation;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::get::{DomainNameIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
@@ -19,15 +19,15 @@ pub(crate) struct ZoneOut {
 
 /// Get a domain's records as a zone file
 ///
-/// A fragment for BIND and whatever else reads zone files (RFC 1035). An SPF record is only in it when the DNS was asked for the
-/// one that is there: call domains/verify first.
-#[utoipa::path(
+/// A fragment for BIND and other programs that read zone files (RFC 1035). It contains an SPF record only if the
+/// existing one was looked up: call domains/verify first.
+#[crate::documented::path(
     post,
     path = "/api/v1/domains/zone",
     tag = "domains",
     operation_id = "getDomainZone",
-    request_body = DomainNameIn,
-    responses((status = 200, body = Answer<ZoneOut>)),
+    request_body = super::get::DomainNameIn,
+    responses((status = 200, body = crate::documented::Answer<ZoneOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ZoneOut>, Failure> {
     let mut findings = Findings::default();

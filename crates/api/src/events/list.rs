@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use crate::documented::ToSchema;
 use postroad_app::{FeedRequest, FeedStart};
 use postroad_events::body::standard;
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::{self, Json};
@@ -51,13 +51,13 @@ pub(crate) struct EventListOut {
 ///
 /// Returns events in stream order. `next_cursor` is always set, and no event is ever added before it. An empty
 /// answer with `has_more` means that one call reached its scan limit; continue with the cursor.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/events/list",
     tag = "events",
     operation_id = "listEvents",
     request_body = ListEventsIn,
-    responses((status = 200, body = Answer<EventListOut>)),
+    responses((status = 200, body = crate::documented::Answer<EventListOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,17 +1,18 @@
 //! ip_pools/add_address: an address for a pool.
 
+use axum::http::HeaderMap;
 use postroad_app::ip_pools::NewAddress;
 use postroad_model::PoolId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
-use crate::account_params::{read_required_id, read_required_text};
+use crate::account_params::{created, read_creation_key, read_required_id, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::json;
+use crate::{idempotency, json};
 
 /// Fields of a new address.
 #[request_shape]
@@ -21,41 +22,46 @@ pub(crate) struct AddAddressIn {
     pool: i64,
     /// IPv4 or IPv6 address that a node can send from.
     address: String,
-    /// The name it greets with; its PTR record should say the same.
+    /// HELO name; its PTR record should match.
     helo: String,
     /// Its share of the pool's mail, 1 to 1000; 1 if left out.
     weight: Option<u32>,
-    /// Begin with few messages a day and grow.
+    /// Start with few messages a day and increase.
     warm_up: Option<bool>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// Add an address to a pool
 ///
-/// For the operator. Answers with the pool.
-#[utoipa::path(
+/// For the operator. Returns the pool.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/add_address",
     tag = "ip_pools",
     operation_id = "addIpPoolAddress",
     request_body = AddAddressIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.text, &mut findings)?;
+    let given = read(&call.headers, &call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let added = call.app.add_pool_address(&call.caller, given).await.map_err(Failure::from);
-    Success::with_warnings(added.map(PoolOut::from), warnings)
+    let added = call.app.add_pool_address(&call.caller, given).await?;
+    Ok(created(added, PoolOut::from, warnings))
 }
 
 /// Parses the request; `AddAddressIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<NewAddress, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+pub(crate) fn read(headers: &HeaderMap, text: &[u8], findings: &mut Findings) -> Result<NewAddress, Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "ip_pools/add_address", false, &object);
+    let mut fields = Fields::of_request(object);
     let pool = PoolId(read_required_id(&mut fields, "pool", findings));
     let address = read_address(&mut fields, findings);
     let helo = read_required_text(&mut fields, "helo", findings);
     let weight = read_weight(&mut fields, findings).unwrap_or(1);
     let warm_up = fields.flag("warm_up", findings).unwrap_or(false);
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewAddress { pool, address, helo, weight, warm_up })
+    Ok(NewAddress { pool, address, helo, weight, warm_up, key })
 }

@@ -1,12 +1,13 @@
 //! ip_pools/create: a new pool.
 
+use axum::http::HeaderMap;
 use postroad_app::ip_pools::NewPoolRequest;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use crate::account_params::{created, read_account, read_creation_key, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
@@ -17,9 +18,11 @@ use crate::{idempotency, json};
 pub(crate) struct CreatePoolIn {
     /// Unique, and not a number.
     name: String,
-    /// Servers without a pool of their own send from it, and what a warming address may not take. There is one.
+    /// The pool for servers without a pool of their own, and for messages that a warming address may not take. There is
+    /// only one.
     shared: Option<bool>,
-    /// Id of the account that it is for: its keys may see the pool and steer the warm-up of its addresses.
+    /// Id of the account that the pool is reserved for: its keys may see the pool and control the warm-up of its
+    /// addresses.
     account: Option<i64>,
     /// The same as the header Idempotency-Key.
     idempotency_key: Option<String>,
@@ -27,32 +30,36 @@ pub(crate) struct CreatePoolIn {
 
 /// Create a pool
 ///
-/// For the operator. Servers send from it once they are given the pool.
-#[utoipa::path(
+/// For the operator. Servers use it once the pool is assigned to them.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/create",
     tag = "ip_pools",
     operation_id = "createIpPool",
     request_body = CreatePoolIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call, &mut findings)?;
+    let given = read(&call.headers, &call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let made = call.app.create_ip_pool(&call.caller, given).await?;
     Ok(created(made, PoolOut::from, warnings))
 }
 
 /// Parses the request; `CreatePoolIn` documents its fields.
-fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewPoolRequest, Failure> {
-    let object = json::parse_object(&call.text)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "ip_pools/create", false, &object);
+pub(crate) fn read(
+    headers: &HeaderMap,
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<NewPoolRequest, Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "ip_pools/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let shared = fields.flag("shared", findings).unwrap_or(false);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(NewPoolRequest { name, shared, account, key })
 }

@@ -1,22 +1,22 @@
-//! ip_pools/delete: a pool that nobody uses.
+//! ip_pools/delete: delete an unused pool.
 
-use super::get::{PoolIdIn, read};
+use super::get::read;
 use super::pool_out::PoolOut;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Delete a pool
 ///
-/// For the operator. `IpPoolInUse` while it has addresses, or servers send from it. Answers with the pool as it was.
-#[utoipa::path(
+/// For the operator. `IpPoolInUse` while it has addresses or servers use it. Returns the deleted pool.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/delete",
     tag = "ip_pools",
     operation_id = "deleteIpPool",
-    request_body = PoolIdIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    request_body = super::get::PoolIdIn,
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,12 +2,12 @@
 
 use postroad_app::access::Operation;
 use postroad_model::PoolId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -21,14 +21,14 @@ pub(crate) struct PoolIdIn {
 
 /// Get a pool
 ///
-/// With its addresses and their warm-up. An account sees its own pools, the shared one, and those that its servers send from.
-#[utoipa::path(
+/// With its addresses and their warm-up. An account sees its own pools, the shared one, and those that its servers use.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/get",
     tag = "ip_pools",
     operation_id = "getIpPool",
     request_body = PoolIdIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,16 +1,16 @@
-//! ip_pools/history: what an address sent.
+//! ip_pools/history: messages sent by an address.
 
+use crate::documented::ToSchema;
 use postroad_store::SourceDay;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::remove_address::{AddressIn, read};
+use super::remove_address::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// Memory of an answer: an address has a row for each day and group of receivers.
+/// Memory of an answer: an address has a row for each day and receiver group.
 const ANSWER_BYTES: usize = 512 << 10;
 /// Newest rows that are shown.
 const DAYS_MAX: usize = 2_000;
@@ -21,7 +21,7 @@ pub(crate) struct HistoryOut {
     items: Vec<DayOut>,
 }
 
-/// Messages of one UTC day to one group of receivers.
+/// Messages of one UTC day to one receiver group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DayOut {
     #[schema(example = "2026-11-15")]
@@ -33,17 +33,17 @@ pub(crate) struct DayOut {
     complained: u64,
 }
 
-/// List what an address sent
+/// List the messages that an address sent
 ///
-/// By day and group of receivers, the newest 2,000 entries. Of a pool that is not the account's own there are none: the mail of
-/// others leaves from it as well.
-#[utoipa::path(
+/// By day and receiver group, the newest 2,000 entries. Empty for a pool that is not the account's own, because others
+/// send from it as well.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/history",
     tag = "ip_pools",
     operation_id = "listIpPoolHistory",
-    request_body = AddressIn,
-    responses((status = 200, body = Answer<HistoryOut>)),
+    request_body = super::remove_address::AddressIn,
+    responses((status = 200, body = crate::documented::Answer<HistoryOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<HistoryOut>, Failure> {
     let mut findings = Findings::default();

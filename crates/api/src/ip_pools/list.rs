@@ -1,14 +1,17 @@
 //! ip_pools/list: the pools.
 
-use postroad_model::{AccountId, PoolId};
-use postroad_request_shapes::request_shape;
+use std::borrow::Cow;
+
+use crate::documented::ToSchema;
+use postroad_app::ip_pools::PoolFilter;
+use postroad_model::PoolId;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::pool_out::{POOL_BYTES, PoolOut};
 use crate::account_params::{page_flags, read_account};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -18,11 +21,15 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListPoolsIn {
-    /// Id of an account, with the operator's key: those that it sees; all if left out.
+    /// Id of an account, with the operator's key: pools that it sees; all if left out.
     account: Option<i64>,
+    /// The pool of this name.
+    name: Option<String>,
+    /// Only the one that servers without a pool of their own send from, or only the others.
+    shared: Option<bool>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -33,21 +40,21 @@ pub(crate) struct PoolListOut {
 
 /// List pools
 ///
-/// In the order they were made. An account sees its own pools, the shared one, and those that its servers send from.
-#[utoipa::path(
+/// In order of creation. An account sees its own pools, the shared one, and those that its servers use.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/list",
     tag = "ip_pools",
     operation_id = "listIpPools",
     request_body = ListPoolsIn,
-    responses((status = 200, body = Answer<PoolListOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolListOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, after, limit) = read(&call.text, &mut findings)?;
+    let (filter, after, limit) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * POOL_BYTES).await?.into();
-    let (found, has_more) = call.app.list_ip_pools(&call.caller, account, after, limit).await?;
+    let (found, has_more) = call.app.list_ip_pools(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.pool.id.0.to_string());
     let items = found.into_iter().map(PoolOut::from).collect();
     Ok(Success { data: PoolListOut { items }, flags: page_flags(limit, next, warnings), memory })
@@ -57,11 +64,15 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolListOut>, Fa
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(Option<AccountId>, Option<PoolId>, usize), Failure> {
+) -> Result<(PoolFilter, Option<PoolId>, usize), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let account = read_account(&mut fields, findings);
+    let filter = PoolFilter {
+        account: read_account(&mut fields, findings),
+        name: fields.text("name", findings).map(Cow::into_owned),
+        shared: fields.flag("shared", findings),
+    };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(PoolId));
     fields.finish(findings);
-    Ok((account, after, limit))
+    Ok((filter, after, limit))
 }

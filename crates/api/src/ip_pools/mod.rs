@@ -1,4 +1,4 @@
-//! ip_pools/…: addresses that mail leaves from.
+//! ip_pools/…: pools of source addresses.
 
 pub(crate) mod add_address;
 pub(crate) mod create;

@@ -1,22 +1,22 @@
 //! A pool as answers show it.
 
+use crate::documented::ToSchema;
 use postroad_app::ip_pools::{AddressView, PoolView};
 use postroad_model::Timestamp;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-/// About what one pool takes, and one of its addresses.
+/// Approximate size of a pool, and of one of its addresses.
 pub(super) const POOL_BYTES: usize = 8 << 10;
 
-/// A pool of addresses that mail leaves from.
+/// A pool of source addresses.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PoolOut {
     id: i64,
     #[schema(example = "dedicated-1")]
     name: String,
-    /// Whether servers without a pool of their own send from it.
+    /// Whether servers without a pool of their own use it.
     shared: bool,
-    /// Id of the account that it is for; null for the operator's.
+    /// Id of the account that it is reserved for; null for the operator's.
     account: Option<i64>,
     addresses: Vec<AddressOut>,
 }
@@ -26,18 +26,20 @@ pub(crate) struct PoolOut {
 pub(crate) struct AddressOut {
     #[schema(example = "192.0.2.1")]
     address: String,
-    /// The name it greets with; its PTR record should say the same.
+    /// HELO name; its PTR record should match.
     #[schema(example = "mta1.example.com")]
     helo: String,
     /// Its share of the pool's mail.
     weight: u32,
+    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    version: i64,
     /// `none` (the address is warm), `running`, `paused` or `done`.
     warm_up: &'static str,
     /// Day of the warm-up plan, from 1.
     warm_up_day: Option<u32>,
     warm_up_started_at: Option<String>,
     warm_up_paused_reason: Option<String>,
-    /// Null of a pool that is not the account's own, like the next two: the mail of others leaves from it as well.
+    /// Null for a pool that is not the account's own, like the next two fields: others send from it as well.
     sent_today: Option<u64>,
     bounced_today: Option<u64>,
     complained_today: Option<u64>,
@@ -63,6 +65,7 @@ impl From<AddressView> for AddressOut {
             address: source.address.to_string(),
             helo: source.helo.into(),
             weight: source.weight,
+            version: source.version,
             warm_up: warm_up.as_str(),
             warm_up_day,
             warm_up_started_at: source.warmup_started_at.map(Timestamp::to_rfc3339),

@@ -1,13 +1,13 @@
-//! ip_pools/remove_address: an address that no mail leaves from any more.
+//! ip_pools/remove_address: remove an address from its pool.
 
 use std::net::IpAddr;
 
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -21,14 +21,14 @@ pub(crate) struct AddressIn {
 
 /// Remove an address from its pool
 ///
-/// For the operator. With its history. Answers with the pool.
-#[utoipa::path(
+/// For the operator. Also removes its history. Returns the pool.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/remove_address",
     tag = "ip_pools",
     operation_id = "removeIpPoolAddress",
     request_body = AddressIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! Fields that several of these calls have.
+//! Fields shared by several of these calls.
 
 use std::net::{IpAddr, Ipv4Addr};
 

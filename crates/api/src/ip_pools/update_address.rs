@@ -4,21 +4,24 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::AddressChange;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
+use crate::account_params::read_integer;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which address, and what changes.
+/// The address, and its changes.
 #[request_shape]
 #[schema(example = json!({"address": "192.0.2.1", "weight": 10}))]
 pub(crate) struct UpdateAddressIn {
     address: String,
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
     /// The name it greets with; its PTR record should say the same.
     helo: Option<String>,
     /// Its share of the pool's mail, 1 to 1000.
@@ -27,14 +30,14 @@ pub(crate) struct UpdateAddressIn {
 
 /// Change an address of a pool
 ///
-/// For the operator. Answers with the pool.
-#[utoipa::path(
+/// For the operator. Returns the pool.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/update_address",
     tag = "ip_pools",
     operation_id = "updateIpPoolAddress",
     request_body = UpdateAddressIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
@@ -48,8 +51,9 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failur
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(IpAddr, AddressChange), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);
+    let if_version = read_integer(&mut fields, "if_version", findings);
     let helo = fields.text("helo", findings).map(Cow::into_owned);
     let weight = read_weight(&mut fields, findings);
     fields.finish(findings);
-    Ok((address, AddressChange { helo, weight }))
+    Ok((address, AddressChange { if_version, helo, weight }))
 }

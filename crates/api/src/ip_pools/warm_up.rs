@@ -3,18 +3,18 @@
 use std::net::IpAddr;
 
 use postroad_app::ip_pools::WarmUpChange;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::read_address;
 use crate::account_params::read_required_text;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which address, and what happens.
+/// The address, and the action.
 #[request_shape]
 #[schema(example = json!({"address": "192.0.2.1", "action": "pause"}))]
 pub(crate) struct WarmUpIn {
@@ -23,16 +23,17 @@ pub(crate) struct WarmUpIn {
     action: String,
 }
 
-/// Steer the warm-up of an address
+/// Control the warm-up of an address
 ///
-/// With the operator's key, or with that of the account that the pool is for. Answers with the pool, whose addresses show the state.
-#[utoipa::path(
+/// With the operator's key, or a key of the account that the pool is reserved for. Returns the pool, whose addresses
+/// show the state.
+#[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/warm_up",
     tag = "ip_pools",
     operation_id = "warmUpIpPoolAddress",
     request_body = WarmUpIn,
-    responses((status = 200, body = Answer<PoolOut>)),
+    responses((status = 200, body = crate::documented::Answer<PoolOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();

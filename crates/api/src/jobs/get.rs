@@ -1,12 +1,12 @@
 //! jobs/get: the progress of a job.
 
-use postroad_request_shapes::request_shape;
+use crate::documented::ToSchema;
+use postroad_openapi_macros::request_shape;
 use postroad_store::{JobProblem, MessageJob};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
@@ -22,21 +22,21 @@ pub(crate) struct JobIn {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobOut {
     id: i64,
-    /// `retry`, `release`, `cancel_hold` or `erase`
+    /// `retry`, `release`, `cancel_hold`, `cancel_scheduled` or `erase`
     #[schema(example = "release")]
     kind: &'static str,
     /// `running`, `done` or `failed`
     #[schema(example = "running")]
     state: &'static str,
-    /// Messages that were looked at.
+    /// Messages examined so far.
     done: u64,
     /// Messages that matched when the job was started.
     total: u64,
-    /// Messages that nothing was done to.
+    /// Messages that could not be changed.
     failed: u64,
     /// The first 100 of those.
     errors: Vec<JobErrorOut>,
-    /// Of an erasure that is done: what the database still keeps.
+    /// For a finished erasure: data that the database still keeps.
     note: Option<&'static str>,
     #[schema(format = DateTime)]
     created_at: String,
@@ -56,13 +56,13 @@ pub(crate) struct JobErrorOut {
 /// Get a job
 ///
 /// Jobs are kept for 30 days after their end.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/jobs/get",
     tag = "jobs",
     operation_id = "getJob",
     request_body = JobIn,
-    responses((status = 200, body = Answer<JobOut>)),
+    responses((status = 200, body = crate::documented::Answer<JobOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<JobOut>, Failure> {
     let mut findings = Findings::default();

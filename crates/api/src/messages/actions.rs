@@ -1,11 +1,11 @@
 //! Shared by messages/retry, messages/release, messages/cancel_hold and messages/erase: one message, a list, or all that a
 //! query finds.
 
+use crate::documented::ToSchema;
 use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction, StartedJob};
 use postroad_model::MessageId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::echoed_id::EchoedId;
 use crate::endpoint::Call;

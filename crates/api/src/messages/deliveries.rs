@@ -1,14 +1,14 @@
 //! messages/deliveries: every attempt to deliver one message.
 
+use crate::documented::ToSchema;
 use postroad_model::Timestamp;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::Delivery;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::echoed_id::EchoedId;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -44,11 +44,11 @@ pub(crate) struct DeliveryOut {
     source_ip: Option<String>,
     /// Version and cipher.
     tls: Option<String>,
-    /// Who demanded TLS: `dane`, `dane_encrypt` (TLSA records of which none is usable), `mta_sts`, `require_tls` or
-    /// `smarthost`; null where nobody did.
+    /// What required TLS: `dane`, `dane_encrypt` (TLSA records of which none is usable), `mta_sts`, `require_tls` or
+    /// `smarthost`; null if nothing did.
     #[schema(example = "dane")]
     tls_policy: Option<String>,
-    /// DNS names of the DKIM keys that signed the message; empty where no message was sent.
+    /// DNS names of the DKIM keys that signed the message; empty if no message was sent.
     #[schema(example = json!(["pr1._domainkey.example.com"]))]
     dkim: Vec<String>,
     /// The remote server's reply code.
@@ -67,13 +67,13 @@ pub(crate) struct DeliveryOut {
 ///
 /// In time order; empty if the message was never attempted. An id of another server is answered like an unknown
 /// id.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/deliveries",
     tag = "messages",
     operation_id = "listDeliveries",
     request_body = DeliveriesIn,
-    responses((status = 200, body = Answer<DeliveriesOut>)),
+    responses((status = 200, body = crate::documented::Answer<DeliveriesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure> {
     let mut findings = Findings::default();

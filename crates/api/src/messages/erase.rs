@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use postroad_app::MessageAction;
 use postroad_model::EmailAddress;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::actions::{self, ChangedMessagesOut, Wanted};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -17,7 +17,8 @@ use crate::json;
 #[request_shape]
 #[schema(example = json!({"address": "ann@example.com"}))]
 pub(crate) struct EraseMessagesIn {
-    /// All messages to this address, and the address itself: its suppression becomes a hash. As a job in the background.
+    /// All messages to this address, and the address itself: its suppression becomes a hash. Runs as a job in the
+    /// background.
     address: Option<String>,
     /// All messages that messages/search finds with this `q`, as a job. `to:ADDRESS` alone does the same as `address`.
     query: Option<String>,
@@ -30,15 +31,15 @@ pub(crate) struct EraseMessagesIn {
 
 /// Erase personal data
 ///
-/// Removes text, subject, metadata, recipient, transcripts and returned mail of messages, and what their events say of the
-/// person. Ids, statuses and counters stay. Waiting messages are cancelled first. Needs the scope `full`.
-#[utoipa::path(
+/// Removes text, subject, metadata, recipient, transcripts and returned mail of messages, and personal data in their
+/// events. Ids, statuses and counters stay. Waiting messages are cancelled first. Needs the scope `full`.
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/erase",
     tag = "messages",
     operation_id = "eraseMessages",
     request_body = EraseMessagesIn,
-    responses((status = 200, body = Answer<ChangedMessagesOut>)),
+    responses((status = 200, body = crate::documented::Answer<ChangedMessagesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,7 +1,7 @@
 //! messages/message: one message with the requested expansions.
 
 use postroad_app::{FoundMessage, view_message};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::Message;
 
 use super::echoed_id::EchoedId;
@@ -10,7 +10,7 @@ use super::message_out::{
     ActivityOut, AttachmentOut, Base64, DetailsOut, Headers, InspectionOut, MessageOut, StatusOut,
 };
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, OrNull, Success};
+use crate::envelope::{Flags, OrNull, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -36,13 +36,13 @@ pub(crate) enum ExpansionsIn {
 /// Get a message
 ///
 /// Returns `{id, token}` and the requested expansions. An id of another server is answered like an unknown id.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/message",
     tag = "messages",
     operation_id = "getMessage",
     request_body = MessageIn,
-    responses((status = 200, body = Answer<MessageOut>)),
+    responses((status = 200, body = crate::documented::Answer<MessageOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::documented::ToSchema;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +11,6 @@ use postroad_app::tracking_events::Activity;
 use postroad_model::{Status, Timestamp};
 use postroad_store::Message;
 use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
 
 use crate::envelope::OrNull;
 

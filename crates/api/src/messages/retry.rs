@@ -1,22 +1,23 @@
-//! messages/retry: tries queued messages now.
+//! messages/retry: tries messages now that wait for an attempt.
 
 use postroad_app::MessageAction;
 
-use super::actions::{self, ChangeMessagesIn, ChangedMessagesOut};
+use super::actions::{self, ChangedMessagesOut};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 
 /// Try queued messages now
 ///
-/// Their next attempt is due at once; destinations that are held back still are. Needs the scope `full`.
-#[utoipa::path(
+/// Their next attempt is due at once; destinations that are held back still are. Scheduled messages are moved with
+/// send/reschedule instead. Needs the scope `full`.
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/retry",
     tag = "messages",
     operation_id = "retryMessages",
-    request_body = ChangeMessagesIn,
-    responses((status = 200, body = Answer<ChangedMessagesOut>)),
+    request_body = actions::ChangeMessagesIn,
+    responses((status = 200, body = crate::documented::Answer<ChangedMessagesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
     actions::change(call, MessageAction::Retry).await

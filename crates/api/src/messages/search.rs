@@ -1,14 +1,14 @@
 //! messages/search: the server's messages by conditions, newest first.
 
+use crate::documented::ToSchema;
 use postroad_app::SearchRequest;
 use postroad_model::{Limits, MessageId, Status, Timestamp};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::{SearchFilter, SearchItem};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_array, expect_text};
 use crate::json::{self, Json};
@@ -86,15 +86,15 @@ pub(crate) struct Wanted {
 
 /// Search messages
 ///
-/// Outgoing messages, newest first. A search that finds little answers after a moment with what it has found, perhaps
+/// Outgoing messages, newest first. A search with few matches returns after a moment with what it has found, perhaps
 /// nothing, and `has_more`: continue with the cursor.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/search",
     tag = "messages",
     operation_id = "searchMessages",
     request_body = SearchMessagesIn,
-    responses((status = 200, body = Answer<SearchMessagesOut>)),
+    responses((status = 200, body = crate::documented::Answer<SearchMessagesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Failure> {
     let mut findings = Findings::default();

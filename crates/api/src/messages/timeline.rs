@@ -1,15 +1,15 @@
-//! messages/timeline: everything that happened to a message.
+//! messages/timeline: the history of a message.
 
+use crate::documented::ToSchema;
 use postroad_app::{Timeline, TimelineItem};
 use postroad_model::{Clock as _, SystemClock};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::echoed_id::EchoedId;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -29,7 +29,7 @@ pub(crate) struct TimelineOut {
     items: Vec<TimelineItemOut>,
 }
 
-/// One thing that happened.
+/// One item of the timeline.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineItemOut {
     #[schema(format = DateTime)]
@@ -38,23 +38,23 @@ pub(crate) struct TimelineItemOut {
     /// `cancelled`, `opened`, `clicked`, `unsubscribed`, `complained` or `webhook`.
     #[schema(example = "attempt")]
     kind: &'static str,
-    /// One sentence.
+    /// A sentence.
     text: String,
     #[schema(value_type = Object)]
     data: serde_json::Value,
 }
 
-/// Get what happened to a message
+/// Get the timeline of a message
 ///
-/// In time order: acceptance, holds, DNS answers, attempts with their SMTP conversations, waits, bounces, opens, clicks,
-/// and attempts to post its events to webhooks. The last item of a queued message says why it waits now.
-#[utoipa::path(
+/// In time order: acceptance, holds, DNS answers, attempts with their SMTP transcripts, waits, bounces, opens, clicks,
+/// and webhook attempts for its events. The last item of a queued message says why it is waiting now.
+#[crate::documented::path(
     post,
     path = "/api/v1/messages/timeline",
     tag = "messages",
     operation_id = "getTimeline",
     request_body = TimelineIn,
-    responses((status = 200, body = Answer<TimelineOut>)),
+    responses((status = 200, body = crate::documented::Answer<TimelineOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> {
     let mut findings = Findings::default();

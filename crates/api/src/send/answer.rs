@@ -1,8 +1,8 @@
 //! Answer of the send calls: message id, and one entry per recipient.
 
+use crate::documented::ToSchema;
 use postroad_app::send::{AcceptedMessage, SendAnswer};
 use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
 
 use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::rate_limit::{RateLimit, add_warnings};

@@ -3,14 +3,13 @@
 use postroad_app::send::{BatchMode, BatchOutcome, BatchResult, BatchStart, MessageDraft};
 use postroad_app::{FieldProblem, Refusal};
 use postroad_model::Limits;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
-use super::SendMessageIn;
 use super::batch_out::{BatchOut, BatchResultOut};
 use super::message;
 use super::prepare::prepare;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::idempotency;
@@ -27,20 +26,20 @@ use crate::json::{Json, Object};
     "mode": "independent"
 }))]
 pub(crate) struct SendBatchIn {
-    /// The messages, with the fields of send/message but `idempotency_key`. At most 5,000 recipients together.
+    /// The messages, with the fields of send/message except `idempotency_key`. At most 5,000 recipients together.
     #[schema(min_items = 1, max_items = 500)]
-    messages: Vec<SendMessageIn>,
-    /// Fields for all messages; a message's own fields win.
+    messages: Vec<super::SendMessageIn>,
+    /// Fields for all messages; a message's own fields take precedence.
     #[schema(value_type = Option<Object>)]
     defaults: Option<serde_json::Value>,
-    /// `independent` (the default): good messages are accepted whatever becomes of the others; `atomic`: all or none.
+    /// `independent` (the default): valid messages are accepted even if others are not; `atomic`: all or none.
     mode: Option<String>,
     /// The same as the header Idempotency-Key: one key for the whole batch.
     #[schema(min_length = 1, max_length = 256)]
     idempotency_key: Option<String>,
 }
 
-/// Batch as it was read: the messages are parsed one by one.
+/// Parsed batch; the messages are parsed one by one.
 pub(crate) struct BatchDraft<'a> {
     messages: Vec<Json<'a>>,
     defaults: Object<'a>,
@@ -49,10 +48,10 @@ pub(crate) struct BatchDraft<'a> {
 
 /// Send up to 500 e-mails
 ///
-/// Every message passes the checks of send/message and has its own result. All accepted messages are stored in
-/// one transaction; `success` means that they are on stable storage. With `mode: "atomic"` one bad message makes
-/// the call fail with `BatchRejected`, and nothing is accepted. The body may have 50 MiB.
-#[utoipa::path(
+/// Every message passes the checks of send/message and has its own result. All accepted messages are stored in one
+/// transaction; `success` means that they are on stable storage. With `mode: "atomic"` one invalid message makes the
+/// call fail with `BatchRejected`, and nothing is accepted. The body may have 50 MiB.
+#[crate::documented::path(
     post,
     path = "/api/v1/send/batch",
     tag = "send",
@@ -62,7 +61,7 @@ pub(crate) struct BatchDraft<'a> {
         ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
-    responses((status = 200, body = Answer<BatchOut>)),
+    responses((status = 200, body = crate::documented::Answer<BatchOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure> {
     let _permit = call.batch_permit().await?;

@@ -1,11 +1,11 @@
 //! Answer of send/batch: one result per message, in their order.
 
+use crate::documented::ToSchema;
 use postroad_app::send::{AcceptedMessage, BatchAnswer, BatchResult};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use super::answer::{MessageRefOut, as_map};
+use super::answer::as_map;
 use crate::envelope::{AnswerMemory, ErrorOut, Flags, Success};
 use crate::failure::Failure;
 use crate::rate_limit::{RateLimit, add_warnings};
@@ -42,7 +42,7 @@ pub(crate) struct AcceptedOut {
     message_id: String,
     /// One message per recipient, by the bare address as sent.
     #[serde(serialize_with = "as_map")]
-    #[schema(value_type = std::collections::BTreeMap<String, MessageRefOut>)]
+    #[schema(value_type = std::collections::BTreeMap<String, super::answer::MessageRefOut>)]
     messages: Vec<AcceptedMessage>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct RefusedOut {
     index: usize,
     #[schema(example = "error", pattern = "^error$")]
     status: &'static str,
-    /// The error that send/message would answer.
+    /// The error that send/message would return.
     #[schema(value_type = ErrorOut<'static>)]
     error: Box<RawValue>,
 }
 
-/// Message that is fine, of a batch that was rejected.
+/// Valid message of a rejected batch.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotSentOut {
     index: usize,

@@ -1,11 +1,11 @@
 //! send/cancel: stops scheduled messages.
 
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::ScheduleChange;
 
 use super::schedule::{self, ScheduleOut, Which};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,22 +20,22 @@ pub(crate) struct CancelIn {
     batch_id: Option<i64>,
     /// With `tag` or `batch_id`: messages that this call changes, up to 10,000, which is also the default.
     limit: Option<usize>,
-    /// With `tag` or `batch_id`: `next_cursor` of the call before.
+    /// With `tag` or `batch_id`: `next_cursor` of the previous call.
     cursor: Option<String>,
 }
 
 /// Cancel scheduled messages
 ///
-/// A message that waits for its `send_at` becomes `Cancelled` and is never sent; the event `message.cancelled` is emitted.
-/// By `id` the answer is the message. `MessageNotScheduled`: it has no `send_at`, or is held or cancelled;
-/// `TooLateToCancel`: it is being sent, or was. By `tag` or `batch_id` the answer counts the messages.
-#[utoipa::path(
+/// A message that waits for its `send_at` becomes `Cancelled` and is never sent; the event `message.cancelled` is
+/// emitted. With `id`, the answer is the message. `MessageNotScheduled`: it has no `send_at`, or is held or cancelled.
+/// `TooLateToCancel`: it is being sent, or was sent. With `tag` or `batch_id`, the answer counts the messages.
+#[crate::documented::path(
     post,
     path = "/api/v1/send/cancel",
     tag = "send",
     operation_id = "cancelScheduled",
     request_body = CancelIn,
-    responses((status = 200, body = Answer<ScheduleOut>)),
+    responses((status = 200, body = crate::documented::Answer<ScheduleOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();

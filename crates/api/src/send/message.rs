@@ -7,10 +7,10 @@ use postroad_app::send::{
 };
 use postroad_model::{Limits, split_address_list};
 
+use super::SendOut;
 use super::prepare::prepare;
-use super::{SendMessageIn, SendOut};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_array, expect_text};
 use crate::json::Json;
@@ -22,17 +22,17 @@ use crate::templates::read_model;
 /// storage. Checks run in this order, and the first failure is answered: wrong types (all of them),
 /// NoRecipients, TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
 /// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, everything else (all of it).
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/send/message",
     tag = "send",
     operation_id = "sendMessage",
-    request_body = SendMessageIn,
+    request_body = super::SendMessageIn,
     params(
         ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
-    responses((status = 200, body = Answer<SendOut>)),
+    responses((status = 200, body = crate::documented::Answer<SendOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
     let limits = call.app.limits();
@@ -48,7 +48,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
 }
 
-/// Reads the fields of `SendMessageIn`. Reads at most one entry more than the limit of each list, which is
+/// Reads the fields of `super::SendMessageIn`. Reads at most one entry more than the limit of each list, which is
 /// enough for the length check.
 pub(crate) fn read<'a>(
     fields: &mut Fields<'a>,

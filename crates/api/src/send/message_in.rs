@@ -1,9 +1,7 @@
 //! Request of send/message for the OpenAPI document. `message::read` reads it; a test compares the field names
 //! of both.
 
-use std::collections::BTreeMap;
-
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 /// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`, `template`.
 #[request_shape]
@@ -37,13 +35,13 @@ pub(crate) struct SendMessageIn {
     #[schema(max_items = 100)]
     attachments: Option<Vec<AttachmentIn>>,
     /// Additional headers. Headers that Postroad sets itself are refused.
-    headers: Option<BTreeMap<String, HeaderValueIn>>,
+    headers: Option<std::collections::BTreeMap<String, HeaderValueIn>>,
     /// Marks a bounce response: sent with the empty envelope sender.
     bounce: Option<bool>,
     /// Template to use instead of the bodies.
     template: Option<TemplateIn>,
     /// At most 10 pairs, returned with the message and its events.
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Option<std::collections::BTreeMap<String, String>>,
     /// Delivery time, at most 30 days ahead (RFC 3339).
     #[schema(format = "date-time")]
     send_at: Option<String>,

@@ -12,4 +12,5 @@ pub(crate) mod reschedule;
 mod schedule;
 
 pub(crate) use answer::SendOut;
+#[cfg(test)]
 pub(crate) use message_in::SendMessageIn;

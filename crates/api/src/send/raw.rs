@@ -2,13 +2,13 @@
 
 use postroad_app::send::RawDraft;
 use postroad_model::Limits;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::SendOut;
 use super::message::texts;
 use super::prepare::prepare;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 
@@ -38,7 +38,7 @@ pub(crate) struct SendRawIn {
 ///
 /// Keeps the message's bytes, except for headers that must be added or removed. Every address in From, and in
 /// Sender when present, must be on a verified domain of the server.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/send/raw",
     tag = "send",
@@ -48,7 +48,7 @@ pub(crate) struct SendRawIn {
         ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
-    responses((status = 200, body = Answer<SendOut>)),
+    responses((status = 200, body = crate::documented::Answer<SendOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
     let (context, mut draft) = prepare(&call, &call.text, "send/raw", read)?;

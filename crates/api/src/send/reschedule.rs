@@ -1,13 +1,13 @@
-//! send/reschedule: gives scheduled messages another time.
+//! send/reschedule: changes the time of scheduled messages.
 
 use std::borrow::Cow;
 
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::ScheduleChange;
 
 use super::schedule::{self, ScheduleOut, Which};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -22,7 +22,7 @@ pub(crate) struct RescheduleIn {
     batch_id: Option<i64>,
     /// With `tag` or `batch_id`: messages that this call changes, up to 10,000, which is also the default.
     limit: Option<usize>,
-    /// With `tag` or `batch_id`: `next_cursor` of the call before.
+    /// With `tag` or `batch_id`: `next_cursor` of the previous call.
     cursor: Option<String>,
     /// RFC 3339, at most 30 days ahead, before the message's `expires_at`. A past time means now.
     #[schema(format = "date-time")]
@@ -31,15 +31,15 @@ pub(crate) struct RescheduleIn {
 
 /// Reschedule messages
 ///
-/// A message that waits for its `send_at` gets another one. By `id` the answer is the message, and the errors are
-/// those of send/cancel. By `tag` or `batch_id` the answer counts the messages.
-#[utoipa::path(
+/// A message that waits for its `send_at` gets another one. With `id`, the answer is the message, and the errors are
+/// those of send/cancel. With `tag` or `batch_id`, the answer counts the messages.
+#[crate::documented::path(
     post,
     path = "/api/v1/send/reschedule",
     tag = "send",
     operation_id = "rescheduleMessages",
     request_body = RescheduleIn,
-    responses((status = 200, body = Answer<ScheduleOut>)),
+    responses((status = 200, body = crate::documented::Answer<ScheduleOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,12 +1,12 @@
-//! send/cancel and send/reschedule: which messages, and the answer.
+//! send/cancel and send/reschedule: the selected messages, and the answer.
 
+use crate::documented::ToSchema;
 use postroad_app::LookupError;
 use postroad_app::access::Denial;
 use postroad_app::send::{ScheduleCounts, ScheduleRefusal};
 use postroad_model::{BatchId, MessageId};
 use postroad_store::{ScheduleChange, ScheduledOf};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -46,7 +46,7 @@ pub(crate) struct CancelledOut {
     /// Scheduled messages of the tag or batch.
     matched: usize,
     cancelled: usize,
-    /// Messages whose time came meanwhile.
+    /// Messages that became due meanwhile.
     too_late: usize,
     /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,
@@ -57,7 +57,7 @@ pub(crate) struct RescheduledOut {
     /// Scheduled messages of the tag or batch that had another time.
     matched: usize,
     rescheduled: usize,
-    /// Messages whose time came meanwhile, or that expire before their new time.
+    /// Messages that became due meanwhile, or that expire before their new time.
     unchanged: usize,
     /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,
@@ -96,7 +96,7 @@ fn read_batch_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Bat
     }
 }
 
-/// Does the change and words the answer.
+/// Makes the change and builds the answer.
 pub(super) async fn change(
     call: &Call,
     which: Which,
@@ -110,7 +110,7 @@ pub(super) async fn change(
     match which {
         Which::One(id) => Success::with_warnings(change_one(call, id, change).await, warnings),
         Which::Many { of, after, limit } => {
-            let _permit = call.batch_permit().await?;
+            let _permit = call.schedule_permit().await?;
             let counts = call.app.change_schedules(&call.caller, of, change, after, limit).await?;
             let next = counts.next.map(|id| id.0.to_string());
             let mut done = Success::with_warnings(Ok(count_out(counts, change)), warnings)?;

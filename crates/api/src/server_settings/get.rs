@@ -2,7 +2,7 @@
 
 use super::server_out::ServerOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -10,12 +10,12 @@ use crate::json;
 /// Get the server
 ///
 /// The settings of the server that the key belongs to.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/server/get",
     tag = "server",
     operation_id = "getServer",
-    responses((status = 200, body = Answer<ServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<ServerOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();

@@ -5,6 +5,6 @@ mod server_out;
 pub(crate) mod update;
 
 pub(crate) use server_out::{RetentionCeilingsOut, ServerOut};
-pub(crate) use update::{
-    LimitIn, RetentionIn, TrackingIn, read_limit, read_rate, read_retention, read_settings,
-};
+#[cfg(test)]
+pub(crate) use update::{LimitIn, RetentionIn, TrackingIn};
+pub(crate) use update::{read_limit, read_rate, read_retention, read_settings};

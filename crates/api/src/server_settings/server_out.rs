@@ -1,8 +1,8 @@
 //! JSON form of a server's settings.
 
+use crate::documented::ToSchema;
 use postroad_store::Server;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerOut {
@@ -20,6 +20,8 @@ pub(crate) struct ServerOut {
     tracking: TrackingOut,
     retention: RetentionOut,
     ceilings: CeilingsOut,
+    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    version: i64,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
     updated_at: String,
@@ -47,7 +49,7 @@ pub(crate) struct RetentionOut {
 /// Highest values that server/update accepts, set by the operator or the account; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CeilingsOut {
-    /// `development` means that only who set it can make the server live.
+    /// `development` means that only whoever set it can make the server live.
     mode: Option<&'static str>,
     send_rate: Option<String>,
     #[schema(example = 10000)]
@@ -87,6 +89,7 @@ impl From<Server> for ServerOut {
                     messages_days: server.ceilings.messages_days,
                 },
             },
+            version: server.version,
             created_at: server.created_at.to_rfc3339(),
             updated_at: server.updated_at.to_rfc3339(),
         }

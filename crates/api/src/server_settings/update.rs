@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use postroad_app::ServerChangeRequest;
 use postroad_model::Change;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::server_out::ServerOut;
+use crate::account_params::read_integer;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::{self, Json};
@@ -22,6 +23,8 @@ const EXCLUDED_HOSTS_MAX: usize = 100;
 #[request_shape]
 #[schema(example = json!({"hourly_limit": 5000, "tracking": {"opens": true}}))]
 pub(crate) struct UpdateServerIn {
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
     name: Option<String>,
     /// `live` or `development`
     mode: Option<String>,
@@ -62,32 +65,36 @@ pub(crate) struct RetentionIn {
 ///
 /// Applies all given changes, or none if any is wrong. A value above its ceiling (`ceilings` of
 /// server/get) is the error `CeilingExceeded`. Needs the scope `full`; test keys are refused.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/server/update",
     tag = "server",
     operation_id = "updateServer",
     request_body = UpdateServerIn,
-    responses((status = 200, body = Answer<ServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<ServerOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
-    let change = read(&call.text, &mut findings)?;
+    let (if_version, change) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let changed = call.app.update_own_server(&call.caller, change).await;
+    let changed = call.app.update_own_server(&call.caller, if_version, change).await;
     Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
 }
 
 /// Parses the request; `UpdateServerIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeRequest, Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<i64>, ServerChangeRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
+    let if_version = read_integer(&mut fields, "if_version", findings);
     let name = fields.text("name", findings).map(Cow::into_owned);
     let change = ServerChangeRequest { name, ..read_settings(&mut fields, findings) };
     fields.finish(findings);
-    Ok(change)
+    Ok((if_version, change))
 }
 
-/// Settings of a server but its name.
+/// Settings of a server except its name.
 pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
     let mut change = ServerChangeRequest {
         mode: fields.text("mode", findings).map(Cow::into_owned),

@@ -1,13 +1,14 @@
 //! servers/create: a new server of the account.
 
+use axum::http::HeaderMap;
 use postroad_app::accounts::NewServerRequest;
-use postroad_model::{CountedThing, ServerMode};
-use postroad_request_shapes::request_shape;
+use postroad_model::{CountedThing, PoolId, ServerMode};
+use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
-use crate::account_params::{created, read_account, read_creation_key, read_required_text};
+use crate::account_params::{created, read_account, read_creation_key, read_integer, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::{idempotency, json};
@@ -20,6 +21,8 @@ pub(crate) struct CreateServerIn {
     name: String,
     /// `live` (if left out), or `development`: accepts mail like a live server and holds all of it.
     mode: Option<String>,
+    /// Id of the pool that its mail leaves from: one of the account's, or the shared one. The shared one if left out.
+    ip_pool: Option<i64>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
     /// The same as the header Idempotency-Key.
@@ -28,18 +31,18 @@ pub(crate) struct CreateServerIn {
 
 /// Create a server
 ///
-/// With an idempotency key, a repetition within 24 hours answers with the server that the first call made.
-#[utoipa::path(
+/// With an idempotency key, a repetition within 24 hours returns the server that the first call created.
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/create",
     tag = "servers",
     operation_id = "createServer",
     request_body = CreateServerIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call, &mut findings)?;
+    let given = read(&call.headers, &call.text, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
     let made = call.app.create_server_of(&call.caller, given).await?;
     warnings.extend(call.app.ceiling_warning(made.value.account_id, CountedThing::Servers).await);
@@ -47,9 +50,13 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
 }
 
 /// Parses the request; `CreateServerIn` documents its fields.
-fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewServerRequest, Failure> {
-    let object = json::parse_object(&call.text)?;
-    let fingerprint = idempotency::fingerprint(&call.headers, "servers/create", false, &object);
+pub(crate) fn read(
+    headers: &HeaderMap,
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<NewServerRequest, Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "servers/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
     let mode = fields.text("mode", findings);
@@ -57,8 +64,9 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewServerRequest,
         findings.problem("/mode", "`mode` should be `live` or `development`");
         ServerMode::Live
     });
+    let pool = read_integer(&mut fields, "ip_pool", findings).map(PoolId);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewServerRequest { account, name, mode, key })
+    Ok(NewServerRequest { account, name, mode, pool, key })
 }

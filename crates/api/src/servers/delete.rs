@@ -1,24 +1,24 @@
-//! servers/delete: end a server.
+//! servers/delete: delete a server.
 
 use postroad_model::ServerId;
 
 use super::account_server_out::AccountServerOut;
-use super::get::{ServerIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Delete a server
 ///
-/// Its keys end at once. Until `delete_at`, seven days later, servers/restore takes it back.
-#[utoipa::path(
+/// Its keys stop working at once. Until `delete_at`, seven days later, servers/restore can restore it.
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/delete",
     tag = "servers",
     operation_id = "deleteServer",
-    request_body = ServerIdIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    request_body = super::get::ServerIdIn,
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();

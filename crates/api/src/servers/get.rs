@@ -1,12 +1,12 @@
 //! servers/get: one server.
 
 use postroad_model::ServerId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -21,13 +21,13 @@ pub(crate) struct ServerIdIn {
 /// Get a server
 ///
 /// With everything that server/get shows, and its state.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/get",
     tag = "servers",
     operation_id = "getAccountServer",
     request_body = ServerIdIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_model::ServerId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::ServerFilter;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{page_flags, read_account};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -34,7 +34,7 @@ pub(crate) struct ListServersIn {
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct ServerListOut {
 
 /// List servers
 ///
-/// In the order they were made.
-#[utoipa::path(
+/// In order of creation.
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/list",
     tag = "servers",
     operation_id = "listServers",
     request_body = ListServersIn,
-    responses((status = 200, body = Answer<ServerListOut>)),
+    responses((status = 200, body = crate::documented::Answer<ServerListOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ServerListOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! servers/*: the servers of an account, by the account's keys.
+//! servers/*: the servers of an account, managed with account keys.
 
 mod account_server_out;
 pub(crate) mod create;

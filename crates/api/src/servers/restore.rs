@@ -1,24 +1,24 @@
-//! servers/restore: take a deleted server back.
+//! servers/restore: restore a deleted server.
 
 use postroad_model::ServerId;
 
 use super::account_server_out::AccountServerOut;
-use super::get::{ServerIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Restore a server
 ///
 /// A server that was deleted less than seven days ago. Its keys work again.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/restore",
     tag = "servers",
     operation_id = "restoreServer",
-    request_body = ServerIdIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    request_body = super::get::ServerIdIn,
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();

@@ -3,22 +3,22 @@
 use postroad_model::ServerId;
 
 use super::account_server_out::AccountServerOut;
-use super::get::{ServerIdIn, read};
+use super::get::read;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Resume a server
 ///
-/// Lifts a suspension. An account's suspension stays.
-#[utoipa::path(
+/// Lifts a suspension of the server. A suspension of its account stays.
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/resume",
     tag = "servers",
     operation_id = "resumeServer",
-    request_body = ServerIdIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    request_body = super::get::ServerIdIn,
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();

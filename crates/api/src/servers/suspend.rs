@@ -1,35 +1,35 @@
 //! servers/suspend: stop the calls of one server.
 
 use postroad_model::ServerId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{read_required_id, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which server, and why.
+/// The server, and the reason.
 #[request_shape]
 #[schema(example = json!({"id": 12, "reason": "unpaid"}))]
 pub(crate) struct SuspendServerIn {
     id: i64,
-    /// Up to 500 characters; kept with the suspension.
+    /// Up to 500 characters; stored with the suspension.
     reason: String,
 }
 
 /// Suspend one server
 ///
-/// Its keys are refused until it is resumed. Messages that were accepted before are delivered.
-#[utoipa::path(
+/// Its keys are refused until it is resumed. Messages accepted before are still delivered.
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/suspend",
     tag = "servers",
     operation_id = "suspendServer",
     request_body = SuspendServerIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,17 +1,17 @@
 //! servers/update: settings of a server, by its account or the operator.
 
 use postroad_app::accounts::ServerUpdateRequest;
-use postroad_model::ServerId;
-use postroad_request_shapes::request_shape;
+use postroad_model::{Change, PoolId, ServerId};
+use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
 use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::server_settings::{LimitIn, RetentionIn, TrackingIn, read_settings};
+use crate::server_settings::{read_limit, read_settings};
 
 /// Settings to change; omitted ones stay as they are.
 #[request_shape]
@@ -26,34 +26,37 @@ pub(crate) struct UpdateAccountServerIn {
     /// Such as `10/s`, `100/m` or `1000/h`; `none` for no limit.
     send_rate: Option<String>,
     /// Messages an hour; `"none"` for no limit.
-    hourly_limit: Option<LimitIn>,
-    tracking: Option<TrackingIn>,
-    retention: Option<RetentionIn>,
+    hourly_limit: Option<crate::server_settings::LimitIn>,
+    tracking: Option<crate::server_settings::TrackingIn>,
+    retention: Option<crate::server_settings::RetentionIn>,
+    /// Id of the pool that its mail leaves from: one of the account's, or the shared one; `"none"` for the shared one. An
+    /// account does not change a pool that the operator set.
+    ip_pool: Option<crate::server_settings::LimitIn>,
     ceilings: Option<CeilingsIn>,
 }
 
-/// The highest values that the server's keys may set. Those of the operator and those of the account are kept apart, and the
-/// lower ones count.
+/// The highest values that the server's keys may set. The operator's and the account's ceilings are stored separately,
+/// and the lower ones apply.
 #[request_shape]
 pub(crate) struct CeilingsIn {
-    /// `development`: only who set this can make the server live. `live`: no ceiling.
+    /// `development`: only whoever set this can make the server live. `live`: no ceiling.
     mode: Option<String>,
     send_rate: Option<String>,
-    hourly_limit: Option<LimitIn>,
-    retention: Option<RetentionIn>,
+    hourly_limit: Option<crate::server_settings::LimitIn>,
+    retention: Option<crate::server_settings::RetentionIn>,
 }
 
 /// Change a server
 ///
 /// Applies all given changes, or none if any is wrong. A value above its ceiling is the error
 /// `CeilingExceeded`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/servers/update",
     tag = "servers",
     operation_id = "updateAccountServer",
     request_body = UpdateAccountServerIn,
-    responses((status = 200, body = Answer<AccountServerOut>)),
+    responses((status = 200, body = crate::documented::Answer<AccountServerOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
@@ -70,11 +73,16 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(ServerId, Se
     let if_version = read_integer(&mut fields, "if_version", findings);
     let mut change = read_settings(&mut fields, findings);
     change.name = fields.text("name", findings).map(Into::into);
+    let pool = match read_limit(&mut fields, "ip_pool", findings) {
+        Change::Keep => Change::Keep,
+        Change::Clear => Change::Clear,
+        Change::Set(id) => Change::Set(PoolId(id)),
+    };
     let ceilings = fields.object("ceilings", findings).map(|mut fields| {
         let ceilings = read_settings(&mut fields, findings);
         fields.finish(findings);
         ceilings
     });
     fields.finish(findings);
-    Ok((id, ServerUpdateRequest { if_version, change, ceilings: ceilings.unwrap_or_default() }))
+    Ok((id, ServerUpdateRequest { if_version, change, pool, ceilings: ceilings.unwrap_or_default() }))
 }

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_app::FieldProblem;
 use postroad_app::suppressions::SuppressionRequest;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::{self, Given};
 use super::suppression_out::{FailedItemOut, SuppressionOut};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
@@ -92,13 +92,13 @@ pub(crate) struct AddedItemOut {
 ///
 /// Later sends to a suppressed address are held, with the reason. If the address is already suppressed, the
 /// older entry stays unless the new one lasts longer. Needs the scope `full`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/add",
     tag = "suppressions",
     operation_id = "addSuppressions",
     request_body = AddSuppressionIn,
-    responses((status = 200, body = Answer<AddedOut>)),
+    responses((status = 200, body = crate::documented::Answer<AddedOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();

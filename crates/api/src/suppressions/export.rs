@@ -1,12 +1,12 @@
 //! suppressions/export: the suppression list as CSV, page by page.
 
-use postroad_request_shapes::request_shape;
+use crate::documented::ToSchema;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::suppression_out::SUPPRESSION_BYTES;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -38,13 +38,13 @@ pub(crate) struct ExportedOut {
 /// Sorted by address: an entry that exists during the whole export is on exactly one page.
 /// `suppressions/import` accepts every page as it is. Cells that a spreadsheet would evaluate as a formula start
 /// with a `'`, which the import removes.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/export",
     tag = "suppressions",
     operation_id = "exportSuppressions",
     request_body = ExportSuppressionsIn,
-    responses((status = 200, body = Answer<ExportedOut>)),
+    responses((status = 200, body = crate::documented::Answer<ExportedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,11 +1,11 @@
 //! suppressions/get: whether an address is suppressed, and why.
 
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_address;
 use super::suppression_out::SuppressionOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,13 +20,13 @@ pub(crate) struct GetSuppressionIn {
 /// Get a suppression
 ///
 /// `SuppressionNotFound` if the address is not suppressed, or its suppression has expired.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/get",
     tag = "suppressions",
     operation_id = "getSuppression",
     request_body = GetSuppressionIn,
-    responses((status = 200, body = Answer<SuppressionOut>)),
+    responses((status = 200, body = crate::documented::Answer<SuppressionOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failure> {
     let mut findings = Findings::default();

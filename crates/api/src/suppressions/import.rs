@@ -1,12 +1,12 @@
 //! suppressions/import: adds a list of suppressions from CSV.
 
+use crate::documented::ToSchema;
 use postroad_app::suppressions::{CsvReader, SuppressionRequest};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -54,13 +54,13 @@ pub(crate) struct LineErrorOut {
 ///
 /// Accepts the valid lines even if others are wrong; importing a list twice is harmless. Needs the scope
 /// `full`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/import",
     tag = "suppressions",
     operation_id = "importSuppressions",
     request_body = ImportSuppressionsIn,
-    responses((status = 200, body = Answer<ImportedOut>)),
+    responses((status = 200, body = crate::documented::Answer<ImportedOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failure> {
     let mut findings = Findings::default();

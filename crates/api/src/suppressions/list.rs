@@ -1,14 +1,14 @@
 //! suppressions/list: the server's suppressions, newest first.
 
+use crate::documented::ToSchema;
 use postroad_model::{SuppressionReason, Timestamp};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::suppression_out::{SUPPRESSION_BYTES, SuppressionOut};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -46,13 +46,13 @@ pub(crate) struct Wanted {
 /// List suppressions
 ///
 /// Newest first, without expired ones.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/list",
     tag = "suppressions",
     operation_id = "listSuppressions",
     request_body = ListSuppressionsIn,
-    responses((status = 200, body = Answer<SuppressionListOut>)),
+    responses((status = 200, body = crate::documented::Answer<SuppressionListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Failure> {
     let mut findings = Findings::default();

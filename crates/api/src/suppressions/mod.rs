@@ -1,4 +1,4 @@
-//! suppressions/*: addresses that get no more mail from a server.
+//! suppressions/*: addresses to which a server no longer sends.
 
 pub(crate) mod add;
 pub(crate) mod export;

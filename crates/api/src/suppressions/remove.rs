@@ -1,14 +1,14 @@
-//! suppressions/remove: ends the suppression of one address or many.
+//! suppressions/remove: removes suppressions of one address or many.
 
+use crate::documented::ToSchema;
 use postroad_app::FieldProblem;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::{self, Given};
 use super::suppression_out::FailedItemOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::{Failure, Reason};
 use crate::fields::Findings;
 
@@ -69,16 +69,16 @@ pub(crate) struct RemovedItemOut {
     address: String,
 }
 
-/// Let addresses get mail again
+/// Remove suppressions
 ///
 /// Messages held because of a suppression stay held until they are released. Needs the scope `full`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/suppressions/remove",
     tag = "suppressions",
     operation_id = "removeSuppressions",
     request_body = RemoveSuppressionIn,
-    responses((status = 200, body = Answer<RemovedOut>)),
+    responses((status = 200, body = crate::documented::Answer<RemovedOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,15 +1,15 @@
 //! JSON forms of a suppression and of a failed item.
 
+use crate::documented::ToSchema;
 use postroad_app::FieldProblem;
 use postroad_model::Timestamp;
 use postroad_store::Suppression;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Estimated size of an entry in a list; its details have up to 500 bytes.
 pub(super) const SUPPRESSION_BYTES: usize = 1 << 10;
 
-/// An address that gets no more mail from the server.
+/// An address to which the server no longer sends.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionOut {
     /// Local part in lower case, domain in ASCII form.

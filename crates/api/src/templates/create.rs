@@ -1,14 +1,12 @@
 //! templates/create: a template and its first version.
 
-use std::collections::BTreeMap;
-
 use postroad_app::templates::TemplateFields;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_fields;
 use super::template_out::{TemplateOut, shown};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -33,24 +31,24 @@ pub(crate) struct CreateTemplateIn {
     subject: Option<String>,
     /// Jinja syntax, up to 512 KiB. Variables are HTML-escaped.
     html_body: Option<String>,
-    /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
+    /// Jinja syntax, up to 512 KiB. Generated from the HTML if left out.
     plain_body: Option<String>,
     /// Format of `html_body`: `html` (if left out) or `mjml`.
     format: Option<String>,
-    /// Whether style sheets are written into the elements; true if left out.
+    /// Whether style sheets are inlined into the elements; true if left out.
     inline_css: Option<bool>,
     /// Alias or id of a layout.
     layout: Option<String>,
     /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
-    locales: Option<BTreeMap<String, TemplateTextsIn>>,
-    /// Sample model that the template is tried with, up to 64 KiB of JSON.
+    locales: Option<std::collections::BTreeMap<String, TemplateTextsIn>>,
+    /// Sample model for trying the template, up to 64 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Value>,
-    /// Make mails of it at once; false if left out.
+    /// Publish it at once; false if left out.
     publish: Option<bool>,
 }
 
-/// The texts of one language; what is left out comes from the next more general one.
+/// The texts of one language; missing ones come from the next more general language.
 #[request_shape]
 pub(crate) struct TemplateTextsIn {
     subject: Option<String>,
@@ -60,14 +58,14 @@ pub(crate) struct TemplateTextsIn {
 
 /// Create a template
 ///
-/// Its texts become version 1, a draft unless `publish` is true. Mistakes in them are answered with their lines.
-#[utoipa::path(
+/// Its texts become version 1, a draft unless `publish` is true. Errors in them are reported with their lines.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/create",
     tag = "templates",
     operation_id = "createTemplate",
     request_body = CreateTemplateIn,
-    responses((status = 200, body = Answer<TemplateOut>)),
+    responses((status = 200, body = crate::documented::Answer<TemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();

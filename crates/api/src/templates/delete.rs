@@ -1,18 +1,18 @@
-//! templates/delete: a template and all its versions.
+//! templates/delete: delete a template and all its versions.
 
-use postroad_request_shapes::request_shape;
+use crate::documented::ToSchema;
+use postroad_openapi_macros::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::read_template;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which template, by `id` or `alias`.
+/// The template, by `id` or `alias`.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateNameIn {
@@ -29,14 +29,14 @@ pub(crate) struct DeletedTemplateOut {
 
 /// Delete a template
 ///
-/// Mails that were accepted are not changed. A layout that templates use is not deleted.
-#[utoipa::path(
+/// Accepted mails are not changed. A layout that templates use cannot be deleted.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/delete",
     tag = "templates",
     operation_id = "deleteTemplate",
     request_body = TemplateNameIn,
-    responses((status = 200, body = Answer<DeletedTemplateOut>)),
+    responses((status = 200, body = crate::documented::Answer<DeletedTemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,32 +1,32 @@
-//! templates/diff: what changes in the mail between two versions.
+//! templates/diff: differences of a mail between two versions.
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_app::templates::{Model, TextDiff};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::model::read_model;
 use super::shared_params::{read_integer, read_template};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Of which template, by `id` or `alias`, and which versions.
+/// The template, by `id` or `alias`, and two versions.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome", "from": 1, "to": 2}))]
 pub(crate) struct DiffTemplateIn {
     id: Option<i64>,
     alias: Option<String>,
-    /// The version before; the published one if left out.
+    /// The old version; the published one if left out.
     from: Option<i64>,
-    /// The version after; the newest if left out.
+    /// The new version; the newest if left out.
     to: Option<i64>,
-    /// Model that both are rendered with; the sample model of `to` if left out, or else the suggested one.
+    /// Model for rendering both; the sample model of `to` if left out, else the suggested one.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
     /// Language tag such as `de-AT`.
@@ -38,10 +38,10 @@ pub(crate) struct DiffTemplateIn {
 pub(crate) struct TemplateDiffOut {
     from: i64,
     to: i64,
-    /// Model that both were rendered with.
+    /// The model used for both.
     #[schema(value_type = Object)]
     model: Model,
-    /// Whether anything changes.
+    /// Whether anything changed.
     changed: bool,
     parts: Vec<TextDiffOut>,
 }
@@ -54,11 +54,11 @@ pub(crate) struct TextDiffOut {
     changed: bool,
     from: Option<String>,
     to: Option<String>,
-    /// As `diff -u` shows it; empty if nothing changes.
+    /// In the format of `diff -u`; empty if nothing changed.
     diff: String,
 }
 
-/// The request, read.
+/// Parsed request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     template: TemplateRef,
@@ -69,14 +69,14 @@ pub(crate) struct Wanted {
 
 /// Compare two versions of a template
 ///
-/// Both are rendered with the same model, so that the answer shows what changes in a customer's mail.
-#[utoipa::path(
+/// Both are rendered with the same model, so that the answer shows the changes in a customer's mail.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/diff",
     tag = "templates",
     operation_id = "diffTemplate",
     request_body = DiffTemplateIn,
-    responses((status = 200, body = Answer<TemplateDiffOut>)),
+    responses((status = 200, body = crate::documented::Answer<TemplateDiffOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateDiffOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,17 +1,17 @@
 //! templates/get: a template with one of its versions.
 
 use postroad_app::templates::VersionRequest;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::{read_integer, read_template};
 use super::template_out::{TemplateOut, shown};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which template, by `id` or `alias`, and which version of it.
+/// The template, by `id` or `alias`, and its version.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateVersionIn {
@@ -22,14 +22,14 @@ pub(crate) struct TemplateVersionIn {
 
 /// Get a template
 ///
-/// The newest version, or the one that `version` names. An id of another server is an unknown id.
-#[utoipa::path(
+/// The newest version, or the one named by `version`. An id of another server is reported as unknown.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/get",
     tag = "templates",
     operation_id = "getTemplate",
     request_body = TemplateVersionIn,
-    responses((status = 200, body = Answer<TemplateOut>)),
+    responses((status = 200, body = crate::documented::Answer<TemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();

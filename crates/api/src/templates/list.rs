@@ -1,13 +1,13 @@
 //! templates/list: the templates and layouts of the server, oldest first.
 
+use crate::documented::ToSchema;
 use postroad_model::TemplateId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::template_out::TemplateHeadOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -19,7 +19,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 pub(crate) struct ListTemplatesIn {
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -30,14 +30,14 @@ pub(crate) struct TemplateListOut {
 
 /// List templates
 ///
-/// Without their texts, which templates/get shows.
-#[utoipa::path(
+/// Without their texts, which templates/get returns.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/list",
     tag = "templates",
     operation_id = "listTemplates",
     request_body = ListTemplatesIn,
-    responses((status = 200, body = Answer<TemplateListOut>)),
+    responses((status = 200, body = crate::documented::Answer<TemplateListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateListOut>, Failure> {
     let mut findings = Findings::default();

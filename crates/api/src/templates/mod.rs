@@ -1,4 +1,4 @@
-//! The calls that keep templates and try them out.
+//! Calls that manage templates and try them out.
 
 pub(crate) mod create;
 pub(crate) mod delete;

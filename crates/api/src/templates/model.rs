@@ -1,4 +1,4 @@
-//! Models: any JSON object, within its bound.
+//! Models: any JSON object, within a size limit.
 
 use postroad_app::templates::{MODEL_BYTES_MAX, Model};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(crate) fn read_model(
     }
 }
 
-/// The value, if it takes no more bytes of JSON than are `left`.
+/// The value, if it takes at most `left` bytes of JSON.
 fn to_value(json: Json<'_>, left: &mut usize) -> Option<Value> {
     let mut pay = |bytes: usize| {
         *left = left.checked_sub(bytes)?;

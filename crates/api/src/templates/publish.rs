@@ -1,23 +1,23 @@
-//! templates/publish: which version mails are made of.
+//! templates/publish: publish a version.
 
-use super::get::{TemplateVersionIn, read};
+use super::get::read;
 use super::template_out::{TemplateOut, shown};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Publish a version
 ///
-/// Mails are made of the newest version from now on, or of the one that `version` names. Other nodes follow within
-/// three seconds; every mail is wholly of one version.
-#[utoipa::path(
+/// From now on mails are rendered from the newest version, or from the one named by `version`. Other nodes follow
+/// within three seconds; every mail uses exactly one version.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/publish",
     tag = "templates",
     operation_id = "publishTemplate",
-    request_body = TemplateVersionIn,
-    responses((status = 200, body = Answer<TemplateOut>)),
+    request_body = super::get::TemplateVersionIn,
+    responses((status = 200, body = crate::documented::Answer<TemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();

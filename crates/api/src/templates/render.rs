@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
+use crate::documented::ToSchema;
 use postroad_app::templates::RenderRequest;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::model::read_model;
 use super::shared_params::{read_integer, read_template};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which template, by `id` or `alias`, and with what.
+/// The template, by `id` or `alias`, and its model.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome", "model": {"name": "Ann"}}))]
 pub(crate) struct RenderTemplateIn {
@@ -36,21 +36,21 @@ pub(crate) struct RenderedTemplateOut {
     subject: Option<String>,
     html_body: Option<String>,
     plain_body: Option<String>,
-    /// Of which version.
+    /// The rendered version.
     version: i64,
 }
 
 /// Render a template
 ///
-/// A variable that the model lacks is answered with TemplateVariableMissing: its name, its line and the nearest name that
-/// there is.
-#[utoipa::path(
+/// If the model lacks a variable, the error TemplateVariableMissing has its name, its line and the most similar name in
+/// the model.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/render",
     tag = "templates",
     operation_id = "renderTemplate",
     request_body = RenderTemplateIn,
-    responses((status = 200, body = Answer<RenderedTemplateOut>)),
+    responses((status = 200, body = crate::documented::Answer<RenderedTemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<RenderedTemplateOut>, Failure> {
     let mut findings = Findings::default();

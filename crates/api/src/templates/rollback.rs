@@ -1,23 +1,23 @@
-//! templates/rollback: which version mails are made of.
+//! templates/rollback: publish an earlier version again.
 
-use super::get::{TemplateVersionIn, read};
+use super::get::read;
 use super::template_out::{TemplateOut, shown};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// Roll back
+/// Roll back a template
 ///
-/// Mails are made of the version that was published before, or of the one that `version` names. The newest version stays
-/// as it is.
-#[utoipa::path(
+/// Mails are rendered from the version that was published before, or from the one named by `version`. The newest
+/// version does not change.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/rollback",
     tag = "templates",
     operation_id = "rollBackTemplate",
-    request_body = TemplateVersionIn,
-    responses((status = 200, body = Answer<TemplateOut>)),
+    request_body = super::get::TemplateVersionIn,
+    responses((status = 200, body = crate::documented::Answer<TemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! Parameters that several of the calls take.
+//! Parameters shared by several of these calls.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use super::model::read_model;
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
-/// Languages of one template that are read; `app` says how many there may be.
+/// Most languages that are read; `app` has its own limit.
 const LOCALES_READ_MAX: usize = 100;
 
-/// `id` or `alias`; one of them has to be there.
+/// `id` or `alias`; one of them is required.
 pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateRef {
     find_template(fields, findings).unwrap_or_else(|| {
         if findings.problems.is_empty() {
@@ -23,21 +23,21 @@ pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
     })
 }
 
-/// The same where neither need be there.
+/// The same, but optional.
 pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<TemplateRef> {
     let id = read_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
     let alias = fields.text("alias", findings).map(|alias| TemplateRef::Alias(alias.into_owned()));
     id.or(alias)
 }
 
-/// `None` if it is not there or no integer; the latter is noted.
+/// `None` if it is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        // An id that nothing can have means "not found".
+        // An id that no object can have means "not found".
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
@@ -46,7 +46,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// Alias and name beside what `read_texts` reads; `alias` is the field that sets it.
+/// Alias and name in addition to the fields of `read_texts`; `alias` is the field that sets the alias.
 pub(super) fn read_fields(
     fields: &mut Fields<'_>,
     alias: &'static str,
@@ -59,7 +59,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// Texts of a version of a template, each if it is given.
+/// The given texts of a template version.
 pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),
@@ -76,14 +76,14 @@ pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> Te
     }
 }
 
-/// An empty text takes away what there is.
+/// An empty text removes the value.
 #[expect(clippy::option_option, reason = "absent, taken away, or given")]
 fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Option<String>> {
     let given = fields.text(name, findings).map(Cow::into_owned);
     given.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
-/// The id or the alias of a layout; an empty text is none.
+/// The id or alias of a layout; an empty text means none.
 #[expect(clippy::option_option, reason = "absent, taken away, or given")]
 fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
     match fields.take("layout", findings)? {

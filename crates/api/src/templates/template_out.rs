@@ -1,12 +1,12 @@
-//! A template as answers show it.
+//! JSON form of a template.
 
 use std::collections::BTreeMap;
 
+use crate::documented::ToSchema;
 use postroad_app::templates::FoundTemplate;
 use postroad_model::Timestamp;
 use postroad_store::{Template, TemplateTexts, TemplateVersionInfo};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::endpoint::Call;
 use crate::envelope::{Flags, Success};
@@ -24,9 +24,9 @@ pub(crate) struct TemplateHeadOut {
     r#type: &'static str,
     /// The newest version.
     version: i64,
-    /// The version that mails are made of.
+    /// The version that mails are rendered from.
     published_version: Option<i64>,
-    /// `published` if mails are made of the newest version, else `draft`.
+    /// `published` if the newest version is published, else `draft`.
     state: &'static str,
     created_at: String,
     updated_at: String,
@@ -46,13 +46,13 @@ pub(crate) struct TemplateOut {
     subject: Option<String>,
     /// As it was given.
     html_body: Option<String>,
-    /// As it was given, or as it was made of the HTML.
+    /// As it was given, or generated from the HTML.
     plain_body: Option<String>,
-    /// Whether `plain_body` was made of the HTML.
+    /// Whether `plain_body` was generated from the HTML.
     plain_body_generated: bool,
     /// Format of `html_body`: `html` or `mjml`.
     format: &'static str,
-    /// The HTML that is rendered, if it is not `html_body` itself: made of MJML, or with styles inlined.
+    /// The HTML that is rendered, if it differs from `html_body`: generated from MJML, or with styles inlined.
     built_html_body: Option<String>,
     inline_css: bool,
     /// Alias or id of the layout.
@@ -61,12 +61,12 @@ pub(crate) struct TemplateOut {
     locales: BTreeMap<String, TextsOut>,
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Which version this is.
+    /// The version shown.
     version: i64,
     latest_version: i64,
-    /// The version that mails are made of.
+    /// The version that mails are rendered from.
     published_version: Option<i64>,
-    /// `published` if mails are made of this version; `draft` if it is newer; `superseded` if it is older.
+    /// `published`; `draft` if it is newer than the published one; `superseded` if it is older.
     state: &'static str,
     created_at: String,
     updated_at: String,
@@ -87,7 +87,7 @@ pub(crate) struct TemplateVersionOut {
     /// `published`, `draft` or `superseded`.
     state: &'static str,
     created_at: String,
-    /// When it was published last.
+    /// When it was last published.
     published_at: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl TemplateVersionOut {
     }
 }
 
-/// The answer of the calls that show one template, in memory of its own: it can be large.
+/// The answer of calls that return one template; it may be large, so its memory is reserved.
 pub(super) async fn shown(
     call: &Call,
     found: FoundTemplate,
@@ -178,7 +178,7 @@ pub(super) async fn shown(
     let data = TemplateOut::from(found);
     let texts = [&data.html_body, &data.plain_body, &data.built_html_body].into_iter().flatten();
     let locales = data.locales.values().flat_map(|texts| [&texts.html_body, &texts.plain_body]).flatten();
-    // Escaped, a text takes twice as much at most but for control characters.
+    // Escaping at most doubles a text, except for control characters.
     let bytes = 2 * texts.chain(locales).map(String::len).sum::<usize>() + 4_096;
     let memory = call.reserve_answer(bytes).await?.into();
     Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })

@@ -1,22 +1,19 @@
-//! templates/validate: look at texts without saving them.
+//! templates/validate: check texts without saving them.
 
-use std::collections::BTreeMap;
-
+use crate::documented::ToSchema;
 use postroad_app::templates::{TemplateFields, TemplateProblem};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::create::TemplateTextsIn;
 use super::shared_params::{find_template, read_texts};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Texts, put over those of a template if `id` or `alias` names one.
+/// Texts, applied to those of a template if `id` or `alias` names one.
 #[request_shape]
 #[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
 pub(crate) struct ValidateTemplateIn {
@@ -28,58 +25,58 @@ pub(crate) struct ValidateTemplateIn {
     subject: Option<String>,
     /// Jinja syntax, up to 512 KiB. Variables are HTML-escaped.
     html_body: Option<String>,
-    /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
+    /// Jinja syntax, up to 512 KiB. Generated from the HTML if left out.
     plain_body: Option<String>,
     /// Format of `html_body`: `html` (if left out) or `mjml`.
     format: Option<String>,
-    /// Whether style sheets are written into the elements; true if left out.
+    /// Whether style sheets are inlined into the elements; true if left out.
     inline_css: Option<bool>,
     /// Alias or id of a layout.
     layout: Option<String>,
     /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
-    locales: Option<BTreeMap<String, TemplateTextsIn>>,
-    /// Sample model that the template is tried with, up to 64 KiB of JSON.
+    locales: Option<std::collections::BTreeMap<String, super::create::TemplateTextsIn>>,
+    /// Sample model for trying the template, up to 64 KiB of JSON.
     #[schema(value_type = Option<Object>)]
     sample_model: Option<serde_json::Value>,
 }
 
-/// Findings about the texts.
+/// Results of checking the texts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ValidationOut {
     valid: bool,
     errors: Vec<TemplateProblemOut>,
-    /// As `user.name` and `items[].price`.
+    /// Such as `user.name` and `items[].price`.
     variables: Vec<String>,
-    /// A value for each variable, by what it is used as.
+    /// A value for each variable, guessed from its use.
     #[schema(value_type = Object)]
     suggested_model: serde_json::Map<String, serde_json::Value>,
 }
 
-/// One mistake.
+/// One error.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TemplateProblemOut {
-    /// Which text, such as `html_body` or `locales/de/subject`.
+    /// The text with the error, such as `html_body` or `locales/de/subject`.
     part: String,
-    /// From 1; 0 if the whole text is meant.
+    /// From 1; 0 for the whole text.
     line: usize,
     /// From 1, in characters.
     column: usize,
     message: String,
 }
 
-/// About what an answer takes: the list of variables, and the model made of them.
+/// Approximate size of an answer: the list of variables, and the model built from them.
 const ANSWER_BYTES: usize = 256 << 10;
 
 /// Validate a template
 ///
-/// Saves nothing. The first mistake of each text is reported with line and column.
-#[utoipa::path(
+/// Saves nothing. The first error of each text is reported with line and column.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/validate",
     tag = "templates",
     operation_id = "validateTemplate",
     request_body = ValidateTemplateIn,
-    responses((status = 200, body = Answer<ValidationOut>)),
+    responses((status = 200, body = crate::documented::Answer<ValidationOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ValidationOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,20 +1,20 @@
-//! templates/versions: the versions of a template that are kept, newest first.
+//! templates/versions: the stored versions of a template, newest first.
 
-use postroad_request_shapes::request_shape;
+use crate::documented::ToSchema;
+use postroad_openapi_macros::request_shape;
 use postroad_store::TemplateRef;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::read_template;
 use super::template_out::TemplateVersionOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Of which template, by `id` or `alias`, and which page.
+/// The template, by `id` or `alias`, and a page.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
 pub(crate) struct TemplateVersionsIn {
@@ -22,7 +22,7 @@ pub(crate) struct TemplateVersionsIn {
     alias: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct TemplateVersionListOut {
     items: Vec<TemplateVersionOut>,
 }
 
-/// The request, read.
+/// Parsed request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     template: TemplateRef,
@@ -41,14 +41,14 @@ pub(crate) struct Wanted {
 
 /// List the versions of a template
 ///
-/// Newest first. The newest 30 are kept, and those that are published or were published last.
-#[utoipa::path(
+/// Newest first. The newest 30 are kept, as well as the published one and the one published before it.
+#[crate::documented::path(
     post,
     path = "/api/v1/templates/versions",
     tag = "templates",
     operation_id = "listTemplateVersions",
     request_body = TemplateVersionsIn,
-    responses((status = 200, body = Answer<TemplateVersionListOut>)),
+    responses((status = 200, body = crate::documented::Answer<TemplateVersionListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>, Failure> {
     let mut findings = Findings::default();

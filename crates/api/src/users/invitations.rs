@@ -1,14 +1,14 @@
 //! users/invitations: open invitations of an account.
 
+use crate::documented::ToSchema;
 use postroad_model::{AccountId, InvitationId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::user_out::InvitationOut;
 use crate::account_params::{page_flags, read_account};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -25,7 +25,7 @@ pub(crate) struct ListInvitationsIn {
     account: Option<i64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct ListInvitationsOut {
 
 /// List invitations
 ///
-/// Those that were not accepted yet and have not ended, without their links.
-#[utoipa::path(
+/// Invitations that are neither accepted nor expired, without their links.
+#[crate::documented::path(
     post,
     path = "/api/v1/users/invitations",
     tag = "users",
     operation_id = "listInvitations",
     request_body = ListInvitationsIn,
-    responses((status = 200, body = Answer<ListInvitationsOut>)),
+    responses((status = 200, body = crate::documented::Answer<ListInvitationsOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListInvitationsOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,64 +1,73 @@
 //! users/invite: invite a person to an account.
 
+use axum::http::HeaderMap;
 use postroad_app::users::InvitationRequest;
 use postroad_model::{CountedThing, UserRole};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::user_out::{InvitedOut, read_role};
-use crate::account_params::{read_account, read_required_text};
+use crate::account_params::{created, read_account, read_creation_key, read_required_text};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::json;
+use crate::{idempotency, json};
 
-/// Whom, as what.
+/// Address and role.
 #[request_shape]
 #[schema(example = json!({"email": "anna@example.com", "role": "member"}))]
 pub(crate) struct InviteUserIn {
     email: String,
     /// `owner`, `admin`, `member` or `read-only`; `member` if left out.
     role: Option<String>,
-    /// Also does what only the operator may; set by the operator.
+    /// Grants the operator's rights as well; only the operator can set it.
     operator: Option<bool>,
-    /// Whether the link is mailed; true if left out.
+    /// Whether the link is mailed; true if left out. Only the operator may say false, and passes the link on.
     mail: Option<bool>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// Invite a person
 ///
-/// Mails a link by which the person chooses a password; the link is also in this answer, and only there. A second
-/// invitation of the same address replaces the first. It ends after seven days.
-#[utoipa::path(
+/// Mails a link by which the person chooses a password. A second invitation of the same address replaces the first. It ends
+/// after seven days. With an idempotency key, a repetition within 24 hours sends no second mail and answers with the first
+/// invitation.
+#[crate::documented::path(
     post,
     path = "/api/v1/users/invite",
     tag = "users",
     operation_id = "inviteUser",
     request_body = InviteUserIn,
-    responses((status = 200, body = Answer<InvitedOut>)),
+    responses((status = 200, body = crate::documented::Answer<InvitedOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.text, &mut findings)?;
+    let given = read(&call.headers, &call.text, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
-    let done = call.app.invite_user(&call.caller, given).await.map_err(Failure::from);
-    if let Ok(invited) = &done {
-        let account_id = invited.invitation.account_id;
-        warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Users).await);
-    }
-    Success::with_warnings(done.map(InvitedOut::from), warnings)
+    let made = call.app.invite_user(&call.caller, given).await?;
+    let account_id = made.value.invitation.account_id;
+    warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Users).await);
+    Ok(created(made, InvitedOut::from, warnings))
 }
 
 /// Parses the request; `InviteUserIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<InvitationRequest, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+pub(crate) fn read(
+    headers: &HeaderMap,
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<InvitationRequest, Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "users/invite", false, &object);
+    let mut fields = Fields::of_request(object);
     let email = read_required_text(&mut fields, "email", findings);
     let role = read_role(&mut fields, findings).unwrap_or(UserRole::Member);
     let operator = fields.flag("operator", findings).unwrap_or(false);
     let mail = fields.flag("mail", findings).unwrap_or(true);
     let account = read_account(&mut fields, findings);
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(InvitationRequest { account, email, role, operator, mail })
+    Ok(InvitationRequest { account, email, role, operator, mail, key })
 }

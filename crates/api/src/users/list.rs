@@ -1,14 +1,17 @@
 //! users/list: the people of an account.
 
-use postroad_model::{AccountId, UserId};
-use postroad_request_shapes::request_shape;
-use serde::Serialize;
-use utoipa::ToSchema;
+use std::borrow::Cow;
 
-use super::user_out::UserOut;
+use crate::documented::ToSchema;
+use postroad_model::UserId;
+use postroad_openapi_macros::request_shape;
+use postroad_store::UserFilter;
+use serde::Serialize;
+
+use super::user_out::{UserOut, read_role};
 use crate::account_params::{page_flags, read_account};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -23,9 +26,13 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListUsersIn {
     /// Id of the account; with the operator's key, the people of all accounts without it.
     account: Option<i64>,
+    /// The person with this address.
+    email: Option<String>,
+    /// `owner`, `admin`, `member` or `read-only`.
+    role: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -36,21 +43,21 @@ pub(crate) struct ListUsersOut {
 
 /// List people
 ///
-/// Those who sign in to the portal, in the order they were made.
-#[utoipa::path(
+/// People who sign in to the portal, in order of creation.
+#[crate::documented::path(
     post,
     path = "/api/v1/users/list",
     tag = "users",
     operation_id = "listUsers",
     request_body = ListUsersIn,
-    responses((status = 200, body = Answer<ListUsersOut>)),
+    responses((status = 200, body = crate::documented::Answer<ListUsersOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListUsersOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, after, limit) = read(&call.text, &mut findings)?;
+    let (filter, after, limit) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_users(&call.caller, account, after, limit).await?;
+    let (found, has_more) = call.app.list_users(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(UserOut::from).collect();
     Ok(Success { data: ListUsersOut { items }, flags: page_flags(limit, next, warnings), memory })
@@ -60,11 +67,15 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListUsersOut>, F
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(Option<AccountId>, Option<UserId>, usize), Failure> {
+) -> Result<(UserFilter, Option<UserId>, usize), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let account = read_account(&mut fields, findings);
+    let filter = UserFilter {
+        account_id: read_account(&mut fields, findings),
+        email: fields.text("email", findings).map(Cow::into_owned),
+        role: read_role(&mut fields, findings),
+    };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(UserId));
     fields.finish(findings);
-    Ok((account, after, limit))
+    Ok((filter, after, limit))
 }

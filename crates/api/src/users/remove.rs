@@ -1,12 +1,12 @@
 //! users/remove: remove a person.
 
 use postroad_model::UserId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::user_out::UserOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,14 +20,14 @@ pub(crate) struct RemoveUserIn {
 
 /// Remove a person
 ///
-/// The person's sessions end at once. The last owner of an account is removed by the operator only.
-#[utoipa::path(
+/// The person's sessions end at once. Only the operator can remove the last owner of an account.
+#[crate::documented::path(
     post,
     path = "/api/v1/users/remove",
     tag = "users",
     operation_id = "removeUser",
     request_body = RemoveUserIn,
-    responses((status = 200, body = Answer<UserOut>)),
+    responses((status = 200, body = crate::documented::Answer<UserOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
     let mut findings = Findings::default();

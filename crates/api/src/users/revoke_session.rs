@@ -1,12 +1,12 @@
 //! users/revoke_session: end a session of a person, or all.
 
 use postroad_model::{UserId, UserSessionId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::user_out::EndedSessionsOut;
 use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -23,13 +23,13 @@ pub(crate) struct RevokeUserSessionIn {
 /// End a person's sessions
 ///
 /// One session, or all of them without `session`.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/users/revoke_session",
     tag = "users",
     operation_id = "revokeUserSession",
     request_body = RevokeUserSessionIn,
-    responses((status = 200, body = Answer<EndedSessionsOut>)),
+    responses((status = 200, body = crate::documented::Answer<EndedSessionsOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<EndedSessionsOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,14 +1,14 @@
 //! users/sessions: the open sessions of a person.
 
+use crate::documented::ToSchema;
 use postroad_model::UserId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::user_out::SessionOut;
 use crate::account_params::read_required_id;
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -28,13 +28,13 @@ pub(crate) struct UserSessionsOut {
 /// List a person's sessions
 ///
 /// Newest first, at most 50.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/users/sessions",
     tag = "users",
     operation_id = "listUserSessions",
     request_body = UserSessionsIn,
-    responses((status = 200, body = Answer<UserSessionsOut>)),
+    responses((status = 200, body = crate::documented::Answer<UserSessionsOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserSessionsOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,12 +1,12 @@
-//! users/uninvite: take an invitation back.
+//! users/uninvite: revoke an invitation.
 
 use postroad_model::{AccountId, InvitationId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::user_out::UninvitedOut;
 use crate::account_params::{read_account, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -20,16 +20,16 @@ pub(crate) struct UninviteUserIn {
     account: Option<i64>,
 }
 
-/// Take an invitation back
+/// Revoke an invitation
 ///
 /// Its link stops working at once.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/users/uninvite",
     tag = "users",
     operation_id = "uninviteUser",
     request_body = UninviteUserIn,
-    responses((status = 200, body = Answer<UninvitedOut>)),
+    responses((status = 200, body = crate::documented::Answer<UninvitedOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UninvitedOut>, Failure> {
     let mut findings = Findings::default();

@@ -2,17 +2,17 @@
 
 use postroad_app::users::PersonChangeRequest;
 use postroad_model::UserId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::user_out::{UserOut, read_role};
 use crate::account_params::{read_integer, read_required_id};
 use crate::endpoint::AccountCall;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which person, and what changes.
+/// The person, and the changes.
 #[request_shape]
 #[schema(example = json!({"id": 12, "role": "admin"}))]
 pub(crate) struct UpdateUserIn {
@@ -22,20 +22,20 @@ pub(crate) struct UpdateUserIn {
     name: Option<String>,
     /// `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,
-    /// Also does what only the operator may; set by the operator.
+    /// Grants the operator's rights as well; only the operator can set it.
     operator: Option<bool>,
 }
 
 /// Change a person
 ///
-/// Fields that are left out stay. The last owner of an account stays one.
-#[utoipa::path(
+/// Omitted fields stay. The last owner of an account must stay an owner.
+#[crate::documented::path(
     post,
     path = "/api/v1/users/update",
     tag = "users",
     operation_id = "updateUser",
     request_body = UpdateUserIn,
-    responses((status = 200, body = Answer<UserOut>)),
+    responses((status = 200, body = crate::documented::Answer<UserOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,10 +1,10 @@
 //! JSON forms of people, invitations and sessions.
 
+use crate::documented::ToSchema;
 use postroad_app::users::Invited;
 use postroad_model::{Timestamp, UserRole};
 use postroad_store::{Invitation, User, UserSession};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::fields::{Fields, Findings};
 
@@ -17,12 +17,12 @@ pub(crate) struct UserOut {
     name: String,
     /// `owner`, `admin`, `member` or `read-only`.
     role: String,
-    /// Also does what only the operator may.
+    /// Has the operator's rights as well.
     operator: bool,
     /// Signs in with a code of an authenticator app.
     two_factor: bool,
     last_sign_in_at: Option<String>,
-    /// Counted up by every change.
+    /// Incremented by every change.
     version: i64,
     created_at: String,
     updated_at: String,
@@ -36,19 +36,20 @@ pub(crate) struct InvitationOut {
     email: String,
     /// `owner`, `admin`, `member` or `read-only`.
     role: String,
-    /// Will also do what only the operator may.
+    /// Will have the operator's rights as well.
     operator: bool,
     created_at: String,
     expires_at: String,
 }
 
-/// A new invitation. Its link is shown this once.
+/// A new invitation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InvitedOut {
     #[serde(flatten)]
     invitation: InvitationOut,
-    /// Opens the page where the person chooses a password.
-    link: String,
+    /// Opens the page where the person chooses a password; shown to the operator, this once. Null for others, and if an earlier
+    /// call with the same idempotency key made the invitation.
+    link: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,18 +60,18 @@ pub(crate) struct UninvitedOut {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionOut {
     id: i64,
-    /// Address that it began from; of IPv6 its network.
+    /// Address at which it began; for IPv6, its network.
     address: Option<String>,
     user_agent: String,
     created_at: String,
     last_seen_at: String,
-    /// Its latest end; one that is not used ends earlier.
+    /// Its latest end; an unused session ends earlier.
     expires_at: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EndedSessionsOut {
-    /// Number of sessions that ended.
+    /// Number of ended sessions.
     pub(crate) ended: u64,
 }
 

@@ -1,10 +1,10 @@
 //! JSON form of one attempt to post an event to a webhook.
 
+use crate::documented::ToSchema;
 use postroad_events::body::event_name;
 use postroad_model::Timestamp;
 use postroad_store::WebhookAttempt;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// One attempt. Times are RFC 3339.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,14 +1,14 @@
 //! webhooks/attempts: attempts to post to a webhook, newest first.
 
+use crate::documented::ToSchema;
 use postroad_model::{WebhookAttemptId, WebhookId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::attempt_out::AttemptOut;
 use super::shared_params::read_id;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -44,13 +44,13 @@ const ATTEMPT_BYTES: usize = 5 << 10;
 /// List a webhook's attempts
 ///
 /// Newest first. They are kept for 30 days.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/attempts",
     tag = "webhooks",
     operation_id = "listWebhookAttempts",
     request_body = WebhookAttemptsIn,
-    responses((status = 200, body = Answer<AttemptListOut>)),
+    responses((status = 200, body = crate::documented::Answer<AttemptListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failure> {
     let mut findings = Findings::default();

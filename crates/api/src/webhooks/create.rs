@@ -2,12 +2,12 @@
 
 use postroad_app::{EventFilter, WebhookDraft};
 use postroad_model::CountedThing;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -30,13 +30,13 @@ pub(crate) struct CreateWebhookIn {
 /// Create a webhook
 ///
 /// Only this answer shows the secret. Events that happen from now on are posted, earlier ones are not.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/create",
     tag = "webhooks",
     operation_id = "createWebhook",
     request_body = CreateWebhookIn,
-    responses((status = 200, body = Answer<WebhookOut>)),
+    responses((status = 200, body = crate::documented::Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

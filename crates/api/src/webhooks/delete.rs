@@ -1,11 +1,11 @@
 //! webhooks/delete: removes a webhook and its waiting posts.
 
+use crate::documented::ToSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::get::{WebhookIdIn, read};
+use super::get::read;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
@@ -19,13 +19,13 @@ pub(crate) struct DeletedWebhookOut {
 /// Delete a webhook
 ///
 /// Posts that wait are dropped; the events stay in events/list.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/delete",
     tag = "webhooks",
     operation_id = "deleteWebhook",
-    request_body = WebhookIdIn,
-    responses((status = 200, body = Answer<DeletedWebhookOut>)),
+    request_body = super::get::WebhookIdIn,
+    responses((status = 200, body = crate::documented::Answer<DeletedWebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedWebhookOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,12 +1,12 @@
 //! webhooks/get: one webhook.
 
 use postroad_model::WebhookId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_id;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -21,13 +21,13 @@ pub(crate) struct WebhookIdIn {
 /// Get a webhook
 ///
 /// Without its secret. An id of another server is answered like an unknown id.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/get",
     tag = "webhooks",
     operation_id = "getWebhook",
     request_body = WebhookIdIn,
-    responses((status = 200, body = Answer<WebhookOut>)),
+    responses((status = 200, body = crate::documented::Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,13 +1,13 @@
 //! webhooks/list: the webhooks of the server, oldest first.
 
+use crate::documented::ToSchema;
 use postroad_model::WebhookId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -29,13 +29,13 @@ pub(crate) struct WebhookListOut {
 }
 
 /// List webhooks
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/list",
     tag = "webhooks",
     operation_id = "listWebhooks",
     request_body = ListWebhooksIn,
-    responses((status = 200, body = Answer<WebhookListOut>)),
+    responses((status = 200, body = crate::documented::Answer<WebhookListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failure> {
     let mut findings = Findings::default();

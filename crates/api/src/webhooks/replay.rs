@@ -1,14 +1,14 @@
 //! webhooks/replay: posts one event, or those of a time range, to a webhook again.
 
+use crate::documented::ToSchema;
 use postroad_app::ReplayRequest;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::shared_params::{read_event_id, read_id, read_integer};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -44,13 +44,13 @@ pub(crate) struct ReplayedOut {
 /// Replay events
 ///
 /// Posts the events as soon as possible, with their original bytes and ids.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/replay",
     tag = "webhooks",
     operation_id = "replayWebhook",
     request_body = ReplayWebhookIn,
-    responses((status = 200, body = Answer<ReplayedOut>)),
+    responses((status = 200, body = crate::documented::Answer<ReplayedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> {
     let mut findings = Findings::default();

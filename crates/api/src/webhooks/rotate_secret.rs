@@ -1,22 +1,22 @@
 //! webhooks/rotate_secret: makes a new secret; the old one keeps signing for a day.
 
-use super::get::{WebhookIdIn, read};
+use super::get::read;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::Findings;
 
 /// Rotate a webhook's secret
 ///
 /// Only this answer shows the new secret. For 24 hours posts carry the signatures of both secrets.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/rotate_secret",
     tag = "webhooks",
     operation_id = "rotateWebhookSecret",
-    request_body = WebhookIdIn,
-    responses((status = 200, body = Answer<WebhookOut>)),
+    request_body = super::get::WebhookIdIn,
+    responses((status = 200, body = crate::documented::Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

@@ -1,12 +1,12 @@
 //! webhooks/test: posts a sample event now and returns the receiver's answer.
 
 use postroad_model::{EventKind, WebhookId};
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::attempt_out::AttemptOut;
 use super::shared_params::read_id;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -24,13 +24,13 @@ pub(crate) struct TestWebhookIn {
 ///
 /// Posts at once, also to a disabled webhook, and returns the attempt. The event has `"test": true`, is in no
 /// feed, and is not retried.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/test",
     tag = "webhooks",
     operation_id = "testWebhook",
     request_body = TestWebhookIn,
-    responses((status = 200, body = Answer<AttemptOut>)),
+    responses((status = 200, body = crate::documented::Answer<AttemptOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failure> {
     let mut findings = Findings::default();

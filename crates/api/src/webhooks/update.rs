@@ -2,12 +2,12 @@
 
 use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
-use postroad_request_shapes::request_shape;
+use postroad_openapi_macros::request_shape;
 
 use super::shared_params::{read_id, read_settings};
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -30,13 +30,13 @@ pub(crate) struct UpdateWebhookIn {
 /// Change a webhook
 ///
 /// Posts that wait go to the new URL.
-#[utoipa::path(
+#[crate::documented::path(
     post,
     path = "/api/v1/webhooks/update",
     tag = "webhooks",
     operation_id = "updateWebhook",
     request_body = UpdateWebhookIn,
-    responses((status = 200, body = Answer<WebhookOut>)),
+    responses((status = 200, body = crate::documented::Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

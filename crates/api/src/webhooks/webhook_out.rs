@@ -1,11 +1,11 @@
 //! JSON form of a webhook.
 
+use crate::documented::ToSchema;
 use postroad_app::shown_events;
 use postroad_events::WebhookTester;
 use postroad_model::{EventKind, Timestamp, WebhookFormat};
 use postroad_store::Webhook;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Webhook. Times are RFC 3339.
 #[derive(Debug, Serialize, ToSchema)]

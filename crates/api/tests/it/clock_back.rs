@@ -100,6 +100,7 @@ async fn start_delivery(
         dkim: false,
         signing_threads: 1,
         fresh_bytes_max: 1 << 20,
+        messages_max: 100_000,
         warm_up: WarmUpPlan::default(),
         provider_overrides: None,
         simulator_domain: DomainName::parse("sim.postroad.test").unwrap(),

@@ -1,4 +1,4 @@
-//! What hours and days of failing records and of DNS trouble do to a domain, seen by its owner.
+//! Effects of failing records and DNS failures over hours and days on a domain, as its owner sees them.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

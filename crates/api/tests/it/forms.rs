@@ -30,7 +30,7 @@ async fn the_endpoints_of_the_specification_take_four_methods_and_all_others_pos
             }
         }
     }
-    let document: Value = serde_json::from_str(&postroad_api::openapi_json()).unwrap();
+    let document: Value = serde_json::from_str(postroad_api::OPENAPI_JSON).unwrap();
     let all = document["paths"].as_object().unwrap().keys();
     let others: Vec<_> =
         all.filter(|path| ![SEND_MESSAGE, SEND_RAW, MESSAGE, DELIVERIES].contains(&path.as_str())).collect();
@@ -162,7 +162,7 @@ async fn the_openapi_document_is_served_without_a_key() {
     let reply = service.client.get("/api/v1/openapi.json").await.unwrap();
     let document: Value = reply.json();
     assert_eq!((reply.status, &document["openapi"]), (200, &json!("3.1.0")));
-    assert_eq!(reply.text(), postroad_api::openapi_json());
+    assert_eq!(reply.text(), postroad_api::OPENAPI_JSON);
     let posted = service.client.post_json("/api/v1/openapi.json", None, &json!({})).await.unwrap();
     assert_eq!((posted.status, &posted.json()["data"]["code"]), (405, &json!("MethodNotAllowed")));
 }

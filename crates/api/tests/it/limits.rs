@@ -1,4 +1,4 @@
-//! Limits on what one caller can hold: problems in an answer, streams, connections, slow headers.
+//! Limits per caller: problems in an answer, streams, connections, slow headers.
 
 use std::time::{Duration, Instant};
 

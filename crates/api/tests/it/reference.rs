@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use postroad_api::openapi_json;
+use postroad_api::OPENAPI_JSON;
 use serde_json::{Map, Value};
 
 const OPENING: &str = "\
@@ -24,7 +24,7 @@ fn docs(name: &str) -> PathBuf {
 }
 
 fn document() -> Value {
-    serde_json::from_str(&openapi_json()).expect("the document is JSON")
+    serde_json::from_str(OPENAPI_JSON).expect("the document is JSON")
 }
 
 fn page(document: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Whoever asks for an operation.
+//! The actor of an operation: a key, a person, or the command line.
 
 use postroad_model::{
     AccountId, AccountKeyId, AccountScope, CredentialId, Scope, ServerId, UserId, UserRole,
@@ -22,14 +22,14 @@ pub enum Actor {
         id: UserId,
         account_id: AccountId,
         role: UserRole,
-        /// Also does what only the operator may.
+        /// Has the operator's rights as well.
         operator: bool,
     },
     ServerKey {
         id: CredentialId,
         server_id: ServerId,
         scope: Scope,
-        /// A test key: it sends in test mode and reads, and changes nothing.
+        /// A test key: it reads, and sends in test mode, but changes nothing.
         test: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! Who may do what: actors, operations, and the one table that says which actor may do which operation. API,
-//! portal and command line ask it and add nothing of their own.
+//! Permissions: actors, operations, and the table of which actor may perform which operation. API, portal and command
+//! line all use this table and add no rules of their own.
 
 mod actor;
 mod operation;

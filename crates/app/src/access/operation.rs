@@ -2,18 +2,18 @@
 
 use postroad_model::{Scope, UserRole};
 
-/// Whose things an operation is about, and so which keys may ask for it.
+/// Owner of the data that an operation touches; it decides which keys may call the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// A server's own data, by its keys.
+    /// A server's own data; called with the server's keys.
     Server,
-    /// A server's by its keys, and the account's by account keys.
+    /// A server's data with its keys, or the account's data with account keys.
     ServerOrAccount,
-    /// The account's, by account keys.
+    /// The account's data; called with account keys.
     Account,
-    /// The installation's, by the operator alone.
+    /// The installation's data; the operator only.
     Operator,
-    /// A person's own password, sessions and second factor, by that person.
+    /// A person's own password, sessions and second factor; that person only.
     Person,
 }
 
@@ -212,7 +212,7 @@ impl Operation {
         self.row().2
     }
 
-    /// The least role of a person for it. Only the operator does operations of his level.
+    /// Lowest role with which a person may call it. Operations of the operator's level are for the operator only.
     pub const fn role(self) -> UserRole {
         self.row().3
     }

@@ -5,24 +5,24 @@ use postroad_model::{AccountId, AccountScope, Scope, ServerId, UserRole};
 use super::actor::Actor;
 use super::operation::{Level, Operation};
 
-/// The owner of the thing that an operation is about.
+/// Owner of the object that an operation acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// A thing of the installation, which belongs to no account.
+    /// An object of the installation, which belongs to no account.
     Installation,
     Account(AccountId),
     Server {
         id: ServerId,
         account_id: AccountId,
     },
-    /// No thing has the id or name that was given.
+    /// No object has the requested id or name.
     Absent,
 }
 
-/// Why an actor may not do something.
+/// Why an actor may not perform an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// Actors of this kind never do it; with the level that is needed.
+    /// Actors of this kind may never perform it; carries the level that is needed.
     Kind(Level),
     ServerScope {
         scope: Scope,
@@ -35,14 +35,14 @@ pub enum Denial {
     Role {
         needed: UserRole,
     },
-    /// A test key was used for a change of the live server.
+    /// A test key was used to change the live server.
     TestKey,
-    /// Not there, or another's: both are answered alike.
+    /// Does not exist, or belongs to somebody else: the answer is the same.
     NotFound,
 }
 
-/// Whether `actor` may do `operation` to what `subject` owns. A denial by kind, scope or role does not depend on the
-/// subject, so that it tells nothing about it.
+/// Checks whether `actor` may perform `operation` on an object of `subject`. A denial by kind, scope or role does not
+/// depend on the subject, so it reveals nothing about it.
 pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(), Denial> {
     permit_any(actor, operation)?;
     let is_own = match (actor, subject) {
@@ -149,7 +149,7 @@ mod tests {
             let may = move |op: Operation| match role {
                 UserRole::Owner => true,
                 UserRole::Admin => op.level() != Level::Operator,
-                // Neither the names of keys, nor what others did, nor from where.
+                // Neither the names of keys, nor other people's actions and addresses.
                 _ if op.name().starts_with("person/") => true,
                 _ if op.level() == Level::Operator => false,
                 _ if ["account_keys/list", "account/audit", "users/invitations", "users/sessions"]
@@ -209,7 +209,7 @@ mod tests {
                     let permitted = permit(actor, operation, subject);
                     let what = format!("{actor:?} {} {subject:?}: {permitted:?}", operation.name());
                     assert_eq!(permitted.is_ok(), may(operation) && is_own, "{what}");
-                    // A foreign thing is answered as one that is not there.
+                    // Somebody else's object gets the answer of one that does not exist.
                     assert_eq!(permitted == Err(Denial::NotFound), may(operation) && !is_own, "{what}");
                 }
             }

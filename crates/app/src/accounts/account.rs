@@ -8,9 +8,6 @@ use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::Operation;
 
-/// Things are counted up to here.
-const COUNTED_MAX: usize = 10_000;
-
 /// How much an account has, and may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountUsage {
@@ -62,10 +59,10 @@ impl App {
         let limits = [ceilings.hourly_limit, ceilings.daily_limit, ceilings.monthly_limit];
         let messages = std::array::from_fn(|at| limits[at].map(|_| counted[at].unwrap_or(0)));
         Ok(AccountUsage {
-            servers: store.count_things(id, CountedThing::Servers, COUNTED_MAX).await?,
-            domains: store.count_things(id, CountedThing::Domains, COUNTED_MAX).await?,
-            webhooks: store.count_things(id, CountedThing::Webhooks, COUNTED_MAX).await?,
-            users: store.count_things(id, CountedThing::Users, COUNTED_MAX).await?,
+            servers: store.count_things(id, CountedThing::Servers).await?,
+            domains: store.count_things(id, CountedThing::Domains).await?,
+            webhooks: store.count_things(id, CountedThing::Webhooks).await?,
+            users: store.count_things(id, CountedThing::Users).await?,
             messages,
             ceilings,
         })

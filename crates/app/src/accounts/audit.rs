@@ -12,7 +12,7 @@ const ACCOUNTS_AT_ONCE: usize = 500;
 
 #[boxed_futures]
 impl App {
-    /// Newest first, and whether there are more. The operator reads the installation's own log with `account` 0.
+    /// Newest first, and whether there are more. With `account` 0 the operator reads the installation's own log.
     pub async fn list_audit(
         &self,
         by: &Requester,
@@ -26,7 +26,7 @@ impl App {
         Ok(page(found, limit))
     }
 
-    /// Oldest first, behind the entry `after`; for exports, a part at a time.
+    /// Oldest first, starting after the entry `after`; for exports, one page at a time.
     pub async fn export_audit(
         &self,
         by: &Requester,

@@ -1,4 +1,4 @@
-//! Ceilings of an account: the operator's changes, and what to tell who comes near one.
+//! Ceilings of an account: the operator's changes, and warnings for callers who come near one.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Change, CountedThing, SendRate};
@@ -25,16 +25,15 @@ pub struct AccountCeilingsRequest {
 
 #[boxed_futures]
 impl App {
-    /// What to tell whoever added a thing, if nine tenths of the account's ceiling are used. A store that fails says nothing:
-    /// the thing was added.
+    /// A warning for the caller who added something, if nine tenths of the account's ceiling are used. No warning if
+    /// the store fails: the addition itself succeeded.
     pub async fn ceiling_warning(&self, account_id: AccountId, what: CountedThing) -> Option<String> {
         let account: Account = self.inner.store.find_account(account_id).await.ok()??;
         let most = ceiling_of(&account.ceilings, what)?;
-        // One more than there may be: a ceiling may have been lowered.
-        let count = self.inner.store.count_things(account_id, what, most as usize + 1).await.ok()?;
+        let count = self.inner.store.count_things(account_id, what).await.ok()?;
         let name = what.as_str();
         if count >= most as usize {
-            return Some(format!("The account has {count} {name}, as many as it may have"));
+            return Some(format!("The account has {count} {name}, the maximum"));
         }
         (count * 10 >= most as usize * 9).then(|| format!("The account has {count} of {most} {name}"))
     }

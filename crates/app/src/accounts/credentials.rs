@@ -1,4 +1,4 @@
-//! Credentials of an account's servers. Key and secret are shown only when they are made.
+//! Credentials of an account's servers. Key and secret are shown only when they are created.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::access::{Operation, Subject, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
-/// Longest time that a rotated key stays good.
+/// Longest time that a rotated key stays valid.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
 
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct CredentialChangeRequest {
     pub expires_at: Change<Timestamp>,
 }
 
-/// A credential with its key and secret; they are absent when an earlier call made it.
+/// A credential with its key and secret; these are absent if an earlier call created it.
 pub struct CreatedCredential {
     pub credential: Credential,
     pub api_key: Option<String>,
@@ -85,7 +85,7 @@ impl App {
         let subject = AuditSubject::NewCredential(key_hash);
         let key = given.key.as_ref().map(|key| (account_id, key));
         let created = self.recording_creation(by, operation, subject, key).create_credential(new).await;
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
         {
@@ -174,7 +174,7 @@ impl App {
         self.credential_of(by, operation, id).await
     }
 
-    /// A new credential with the rights of the old one, which stays good for `grace`.
+    /// A new credential with the rights of the old one, which stays valid for `grace`.
     pub async fn rotate_credential_of(
         &self,
         by: &Requester,

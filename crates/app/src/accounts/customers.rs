@@ -45,7 +45,7 @@ impl App {
         let subject = AuditSubject::NewAccount(name.clone());
         let owned = key.map(|key| (postroad_store::INSTALLATION, key));
         let created = self.recording_creation(by, operation, subject, owned).create_account(name).await;
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(None, key).await?
         {
@@ -124,7 +124,8 @@ impl App {
         self.customer(by, operation, id).await
     }
 
-    /// Its keys and those of its servers end at once; the data stays for seven days, in which it can be restored.
+    /// The keys of the account and its servers stop working at once. The data stays for seven days, during which the
+    /// account can be restored.
     pub async fn delete_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.customer(by, operation, id).await?;

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
-use postroad_store::{AccountKey, AccountKeyOwner, AuditSubject, NewAccountKey};
+use postroad_store::{AccountKey, AccountKeyFilter, AccountKeyOwner, AuditSubject, NewAccountKey};
 
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, Requester, Thing, page};
@@ -15,7 +15,7 @@ const NAME_BYTES_MAX: usize = 100;
 const SCOPES_MAX: usize = 20;
 const NETWORKS_MAX: usize = 100;
 
-/// A key to be, not checked yet.
+/// Request for a key, not checked yet.
 #[derive(Debug, Clone, Default)]
 pub struct AccountKeyRequest {
     pub name: String,
@@ -49,7 +49,7 @@ impl App {
         self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), given, None).await
     }
 
-    /// Likewise with an idempotency key; without the clear text if an earlier call made it.
+    /// Creates a key with an idempotency key; without the clear text if an earlier call created it.
     pub async fn create_account_key_once(
         &self,
         by: &Requester,
@@ -64,7 +64,7 @@ impl App {
         }
         match self.create_key_of(by, operation, Some(account_id), given, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
-            // The first call with the same key may have been at it at the same moment.
+            // A concurrent call with the same idempotency key may have created it.
             Err(refusal @ AccountRefusal::Exists(_)) => {
                 self.account_key_made_before(account_id, creation).await?.ok_or(refusal)
             }
@@ -84,7 +84,7 @@ impl App {
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
-    /// A key that does everything an account key does, for all accounts, and creates accounts.
+    /// A key with the rights of an account key for all accounts, which may also create accounts.
     pub async fn create_operator_key(
         &self,
         by: &Requester,
@@ -100,11 +100,12 @@ impl App {
         &self,
         by: &Requester,
         account: Option<AccountId>,
+        filter: AccountKeyFilter,
         after: Option<AccountKeyId>,
         limit: usize,
     ) -> Result<(Vec<AccountKey>, bool), AccountRefusal> {
         let account_id = self.account_of(by, Operation::AccountKeysList, account).await?;
-        self.list_keys_of(AccountKeyOwner::Account(account_id), after, limit).await
+        self.list_keys_of(AccountKeyOwner::Account(account_id), filter, after, limit).await
     }
 
     pub async fn list_operator_keys(
@@ -115,7 +116,7 @@ impl App {
     ) -> Result<(Vec<AccountKey>, bool), AccountRefusal> {
         permit(&by.actor, Operation::OperatorKeysList, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
-        self.list_keys_of(AccountKeyOwner::Operator, after, limit).await
+        self.list_keys_of(AccountKeyOwner::Operator, AccountKeyFilter::default(), after, limit).await
     }
 
     pub async fn revoke_account_key(
@@ -180,7 +181,7 @@ impl App {
         if given.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AccountRefusal::problem("expires_at", "is in the past"));
         }
-        // Nobody makes a key that can do more than he can.
+        // Nobody can create a key with more rights than his own.
         let (Actor::AccountKey { scopes, .. } | Actor::OperatorKey { scopes, .. }) = &by.actor else {
             return Ok(());
         };
@@ -191,7 +192,7 @@ impl App {
         }
     }
 
-    /// A key that works from some networks only, or for some time, makes no key that works elsewhere or longer.
+    /// A key limited to some networks or to a time cannot create a key that is less limited.
     async fn bind_to_asking_key(
         &self,
         by: &Requester,
@@ -217,10 +218,11 @@ impl App {
     async fn list_keys_of(
         &self,
         owner: AccountKeyOwner,
+        filter: AccountKeyFilter,
         after: Option<AccountKeyId>,
         limit: usize,
     ) -> Result<(Vec<AccountKey>, bool), AccountRefusal> {
-        let found = self.inner.store.list_account_keys(owner, after, limit + 1).await?;
+        let found = self.inner.store.list_account_keys(owner, filter, after, limit + 1).await?;
         Ok(page(found, limit))
     }
 

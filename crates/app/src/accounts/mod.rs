@@ -3,6 +3,7 @@
 
 mod account;
 mod audit;
+mod audit_names;
 mod ceilings;
 mod credentials;
 mod customers;
@@ -16,6 +17,7 @@ use std::net::IpAddr;
 use postroad_model::AccountId;
 
 pub use account::AccountUsage;
+pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
 pub use ceilings::AccountCeilingsRequest;
 pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};
 pub use customers::CustomerUpdateRequest;
@@ -28,7 +30,7 @@ pub use servers::{NewServerRequest, ServerUpdateRequest};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
 
-/// Whoever asks for an operation, and from where.
+/// The actor of an operation, and the address it calls from.
 #[derive(Debug, Clone)]
 pub struct Requester {
     pub actor: Actor,
@@ -43,7 +45,7 @@ impl Requester {
 }
 
 impl App {
-    /// The account that an operation is about: the actor's own, or the one that the operator names. Another's is
+    /// The account that an operation acts on: the actor's own, or the one that the operator names. Somebody else's is
     /// refused like one that does not exist.
     pub(crate) async fn account_of(
         &self,
@@ -62,7 +64,7 @@ impl App {
         Ok(id)
     }
 
-    /// The account whose things are listed; `None` for those of all accounts, which only the operator may ask for.
+    /// The account whose objects are listed; `None` for those of all accounts, which only the operator may list.
     pub(crate) async fn listed_account(
         &self,
         by: &Requester,

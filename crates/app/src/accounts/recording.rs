@@ -1,4 +1,4 @@
-//! The audit entry and the idempotency key that go with a change.
+//! The audit entry and the idempotency key that are stored with a change.
 
 use postroad_model::AccountId;
 use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store};

@@ -1,11 +1,11 @@
-//! Why an operation on accounts and what they own was not done.
+//! Why an operation on an account or its objects was refused.
 
 use postroad_store::StoreError;
 
 use crate::access::Denial;
 use crate::{FieldProblem, Refusal};
 
-/// Kind of the thing that an operation is about.
+/// Kind of object that an operation acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thing {
     Account,
@@ -55,12 +55,12 @@ pub enum AccountRefusal {
     Refused(Refusal),
     #[error("the actor may not do this")]
     Denied(Denial),
-    /// Not there, or another's.
+    /// Does not exist, or belongs to somebody else.
     #[error("there is no such {}", .0.name())]
     NotFound(Thing),
     #[error("there is an {} of this name already", .0.name())]
     Exists(Thing),
-    /// The thing was changed since the caller saw it; with the version it has.
+    /// The object was changed since the caller read it; carries its current version.
     #[error("it has the version {0}")]
     OtherVersion(i64),
     #[error("the pool is in use: remove its addresses and give its servers another pool first")]
@@ -73,7 +73,7 @@ pub enum AccountRefusal {
         "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
     )]
     LastOwner,
-    /// An account does not lift or replace it.
+    /// Set by the operator: an account cannot lift or replace it.
     #[error("the operator of the service suspended it: only the operator changes that")]
     SetByOperator,
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum AccountRefusal {
 }
 
 impl AccountRefusal {
-    /// Turns the denial of a foreign or absent thing into the answer for an unknown one.
+    /// Turns the denial for a foreign or absent object into the answer for an unknown one.
     pub(crate) fn of(thing: Thing) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
             Denial::NotFound => Self::NotFound(thing),

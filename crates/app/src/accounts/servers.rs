@@ -1,11 +1,12 @@
-//! Servers of an account, from above: create, list, change, suspend, delete.
+//! Servers of an account, managed with account keys: create, list, change, suspend, delete.
 
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, ServerId, ServerMode};
+use postroad_model::{AccountId, Change, CountedThing, PoolId, ServerId, ServerMode};
 use postroad_store::{
-    AuditSubject, CeilingsChange, NewServer, Server, ServerFilter, ServerUpdate, SetBy, StoreError,
+    AuditSubject, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter, ServerUpdate, SetBy,
+    StoreError,
 };
 
 use super::recording::{Created, CreationKey};
@@ -25,6 +26,8 @@ pub struct NewServerRequest {
     pub account: Option<AccountId>,
     pub name: String,
     pub mode: ServerMode,
+    /// The pool that its mail leaves from.
+    pub pool: Option<PoolId>,
     pub key: Option<CreationKey>,
 }
 
@@ -33,6 +36,8 @@ pub struct ServerUpdateRequest {
     /// The version that the caller has seen.
     pub if_version: Option<i64>,
     pub change: ServerChangeRequest,
+    /// The pool that its mail leaves from; `Clear` for the shared one.
+    pub pool: Change<PoolId>,
     /// Of the operator or of the account, whoever asks; `name` and tracking are not among them.
     pub ceilings: ServerChangeRequest,
 }
@@ -53,17 +58,20 @@ impl App {
         if let Some(problem) = names::find_problem(&given.name) {
             return Err(AccountRefusal::problem("name", problem));
         }
-        let servers = self.inner.store.count_things(account_id, CountedThing::Servers, SERVERS_MAX).await?;
+        let servers = self.inner.store.count_things(account_id, CountedThing::Servers).await?;
         if servers >= SERVERS_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of servers"));
+        }
+        if let Some(pool) = given.pool {
+            self.check_pool_for(by, account_id, pool).await?;
         }
         let name = given.name.trim().to_owned();
         let subject = AuditSubject::NewServer(account_id, name.clone());
         let store =
             self.recording_creation(by, operation, subject, given.key.as_ref().map(|key| (account_id, key)));
-        let new = NewServer { account_id, name, mode: given.mode };
+        let new = NewServer { account_id, name, mode: given.mode, pool_id: given.pool };
         let created = store.create_server_by(owner_of(by), new).await;
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
         {
@@ -100,13 +108,19 @@ impl App {
         given: ServerUpdateRequest,
     ) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersUpdate;
-        self.server_of(by, operation, id).await?;
-        let change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
+        let server = self.server_of(by, operation, id).await?;
+        let mut change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
+        change.pool = self.check_pool_move(by, &server, given.pool).await?;
+        let thing = if change.pool.is_some() { Thing::IpPool } else { Thing::Server };
         let ceilings = (owner_of(by), self.check_ceilings(given.ceilings)?);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
         self.forget_setup();
-        match updated.map_err(AccountRefusal::store(Thing::Server))? {
+        match updated.map_err(|error| match error {
+            // It was deleted at the same moment.
+            StoreError::NotFound => AccountRefusal::NotFound(thing),
+            other => AccountRefusal::store(Thing::Server)(other),
+        })? {
             ServerUpdate::Done(server) => Ok(*server),
             ServerUpdate::Exceeds(ceilings) => {
                 Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()).into())
@@ -115,7 +129,7 @@ impl App {
         }
     }
 
-    /// Suspends with a reason, or resumes. An account does not touch a suspension by the operator.
+    /// Suspends with a reason, or resumes. An account cannot change a suspension by the operator.
     pub async fn suspend_server_of(
         &self,
         by: &Requester,
@@ -136,7 +150,7 @@ impl App {
         self.server_of(by, operation, id).await
     }
 
-    /// Its keys end at once; its data stays for seven days, in which it can be restored.
+    /// Its keys stop working at once. Its data stays for seven days, during which the server can be restored.
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
         self.server_of(by, operation, id).await?;
@@ -156,6 +170,50 @@ impl App {
         restored.map_err(AccountRefusal::store(Thing::Server))
     }
 
+    /// An account gives its servers its own pools and the shared one, and does not take them out of a pool of the operator's.
+    async fn check_pool_move(
+        &self,
+        by: &Requester,
+        server: &Server,
+        given: Change<PoolId>,
+    ) -> Result<Option<PoolMove>, AccountRefusal> {
+        let (from, to) = (server.pool_id, given.into_value());
+        if given.is_keep() || from == to {
+            return Ok(None);
+        }
+        if let Some(pool) = to {
+            self.check_pool_for(by, server.account_id, pool).await?;
+        }
+        if let Some(pool) = from
+            && !self.is_pool_for(by, server.account_id, pool).await?
+        {
+            return Err(AccountRefusal::problem("ip_pool", "is set by the operator of the service"));
+        }
+        Ok(Some(PoolMove { from, to }))
+    }
+
+    async fn check_pool_for(
+        &self,
+        by: &Requester,
+        account_id: AccountId,
+        pool: PoolId,
+    ) -> Result<(), AccountRefusal> {
+        let is_for_it = self.is_pool_for(by, account_id, pool).await?;
+        if is_for_it { Ok(()) } else { Err(AccountRefusal::NotFound(Thing::IpPool)) }
+    }
+
+    /// Whether the requester may give the pool to a server of the account, and take it away.
+    async fn is_pool_for(
+        &self,
+        by: &Requester,
+        account_id: AccountId,
+        pool: PoolId,
+    ) -> Result<bool, AccountRefusal> {
+        let found = self.inner.store.list_pools().await?.into_iter().find(|found| found.id == pool);
+        let is_own = |pool: &Pool| pool.shared || pool.account_id == Some(account_id);
+        Ok(found.is_some_and(|pool| by.actor.is_operator() || is_own(&pool)))
+    }
+
     fn check_ceilings(&self, given: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {
         let checked = check(given, &self.inner.retention).map_err(|problems| {
             let inside = |problem: FieldProblem| FieldProblem {
@@ -173,7 +231,7 @@ impl App {
         })
     }
 
-    /// A server that the actor may do `operation` to and that is not deleted.
+    /// A server that is not deleted and on which the actor may perform `operation`.
     pub(crate) async fn server_of(
         &self,
         by: &Requester,
@@ -200,7 +258,7 @@ impl App {
     }
 }
 
-/// Whose word it is that the requester gives.
+/// Who sets a value that this requester changes: the operator or the account.
 pub(crate) fn owner_of(by: &Requester) -> SetBy {
     if by.actor.is_operator() { SetBy::Operator } else { SetBy::Account }
 }

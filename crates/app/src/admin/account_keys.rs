@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, Timestamp};
-use postroad_store::{AccountKey, AuditEntry, AuditFilter, INSTALLATION};
+use postroad_store::{AccountKey, AccountKeyFilter, AuditEntry, AuditFilter, INSTALLATION};
 use serde_json::{Value, json};
 
 use super::AdminError;
@@ -43,7 +43,7 @@ impl App {
         let (keys, _) = match account {
             Some(account) => {
                 let id = self.find_account(account).await?.id;
-                self.list_account_keys(&by, Some(id), None, LISTED_MAX).await?
+                self.list_account_keys(&by, Some(id), AccountKeyFilter::default(), None, LISTED_MAX).await?
             }
             None => self.list_operator_keys(&by, None, LISTED_MAX).await?,
         };
@@ -66,8 +66,8 @@ impl App {
         Ok(shown(&revoked))
     }
 
-    /// One part of an account's log, oldest first; of the installation's own if there is no account. `next` is the last
-    /// entry of a part that may not be the last.
+    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is the
+    /// last entry of the page, if more may follow.
     pub async fn show_audit(
         &self,
         account: Option<&str>,
@@ -84,7 +84,7 @@ impl App {
         Ok(json!({ "entries": entries.iter().map(entry).collect::<Vec<_>>(), "next": next }))
     }
 
-    /// Fails if the log of any account is not whole, or lacks an entry whose `ACCOUNT:SEQ:HASH` is expected.
+    /// Fails if the chain of any account's log is broken, or if an entry expected as `ACCOUNT:SEQ:HASH` is missing.
     pub async fn check_audit(&self, expected: &[String]) -> Result<Value, AdminError> {
         let verdicts = self.verify_audit(&Requester::command_line()).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AdminError, check_account_name, taken};
 use crate::App;
 use crate::access::Operation;
-use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
+use crate::accounts::{AccountCeilingsRequest, AccountRefusal, CustomerUpdateRequest, Requester};
 
 #[boxed_futures]
 impl App {
@@ -42,6 +42,33 @@ impl App {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let given = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
         Ok(shown(&self.update_customer(&by, id, given).await?))
+    }
+
+    pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
+        let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
+        let what = format!("the account `{new_name}`");
+        let given = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
+        let renamed = self.update_customer(&by, id, given).await.map_err(|refusal| match refusal {
+            AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
+            other => other.into(),
+        });
+        Ok(shown(&renamed?))
+    }
+
+    /// What the account has, what it sent in the present periods, and its ceilings.
+    pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
+        let account = self.find_account(name).await?;
+        let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;
+        let [hour, day, month] = usage.messages;
+        Ok(json!({
+            "account": account.name,
+            "servers": usage.servers,
+            "domains": usage.domains,
+            "webhooks": usage.webhooks,
+            "users": usage.users,
+            "messages": { "hour": hour, "day": day, "month": month },
+            "ceilings": usage.ceilings,
+        }))
     }
 
     /// Deletes an account, or takes the deletion back.

@@ -16,7 +16,7 @@ const LISTED_MAX: usize = 100_000;
 /// Owners that an error names where several have a domain.
 const OWNERS_MAX: usize = 100;
 
-/// A domain, and whose it is: a server's, an account's, or the only one of that name.
+/// A domain as the operator names it: with its server or account, or by name alone if only one owner has it.
 #[derive(Debug, Clone)]
 pub struct NamedDomain {
     pub name: String,
@@ -52,7 +52,7 @@ impl App {
         Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
     }
 
-    /// The operator's word instead of a check of the DNS.
+    /// Sets the verification by hand, without a DNS check.
     pub async fn set_domain_verified(
         &self,
         named: &NamedDomain,
@@ -158,7 +158,7 @@ pub(super) fn parse_name(name: &str) -> Result<DomainName, AdminError> {
     DomainName::parse_entered(name).map_err(|e| AdminError::refused(format!("`{name}`: {e}")))
 }
 
-/// A refusal in words for the operator.
+/// Turns a refusal into an error message for the operator.
 fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminError {
     match refusal {
         DomainRefusal::Validation(problems) => {

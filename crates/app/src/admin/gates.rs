@@ -14,7 +14,7 @@ impl App {
         self.by_operator(Operation::InstallationSuspend, subject).set_gate(new).await
     }
 
-    /// Lifts what a person or Postroad itself closed; whether there was something.
+    /// Lifts a gate that a person or Postroad itself closed. Returns whether there was one.
     pub async fn resume_scope(&self, scope: GateScope) -> Result<bool, StoreError> {
         let subject = AuditSubject::Gate(scope.clone());
         self.by_operator(Operation::InstallationResume, subject).remove_gate(scope).await

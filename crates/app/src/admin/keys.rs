@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{AdminError, taken};
 use crate::App;
 use crate::access::Operation;
+use crate::accounts::{CredentialChangeRequest, Requester};
 use crate::secrets::KeyPair;
 
 /// Request for an API key.
@@ -104,6 +105,21 @@ impl App {
             .collect())
     }
 
+    pub async fn show_key(&self, id: CredentialId) -> Result<Value, AdminError> {
+        self.shown_key(&self.find_key(id).await?).await
+    }
+
+    pub async fn change_key(
+        &self,
+        id: CredentialId,
+        given: CredentialChangeRequest,
+    ) -> Result<Value, AdminError> {
+        // One that is not there is named as by the other commands.
+        self.find_key(id).await?;
+        let changed = self.update_credential(&Requester::command_line(), id, given).await?;
+        self.shown_key(&changed).await
+    }
+
     pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
         let store = self.by_operator(Operation::CredentialsRevoke, AuditSubject::Credential(id));
         store.revoke_credential(id).await.map_err(unknown(id))?;
@@ -159,7 +175,9 @@ impl App {
     async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {
         let logins = self.inner.store.list_logins().await?;
         let login = logins.iter().find(|(id, _)| *id == credential.id).map(|(_, login)| login);
-        Ok(shown(credential, login))
+        let mut shown = shown(credential, login);
+        shown["server"] = self.server_by_id(credential.server_id).await?.name.into();
+        Ok(shown)
     }
 
     async fn shown_once(&self, id: CredentialId, pair: &KeyPair) -> Result<Value, AdminError> {

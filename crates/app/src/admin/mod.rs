@@ -8,6 +8,7 @@ mod domains;
 mod gates;
 mod keys;
 mod pools;
+mod queue;
 mod servers;
 mod suppressions;
 mod tracking;
@@ -54,7 +55,7 @@ impl App {
         match self.inner.store.list_servers().await?.as_slice() {
             [only] => Ok(only.id),
             [] => {
-                Err(AdminError::refused("there is no server yet; `postroad admin server create` makes one"))
+                Err(AdminError::refused("there is no server yet; `postroad admin server create` creates one"))
             }
             _ => Err(AdminError::refused("there are several servers; say which one with --server")),
         }

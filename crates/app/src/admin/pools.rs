@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::accounts::{AccountRefusal, Requester};
-use crate::ip_pools::{AddressChange, AddressView, NewAddress, NewPoolRequest, PoolView, WarmUpChange};
+use crate::ip_pools::{
+    AddressChange, AddressView, NewAddress, NewPoolRequest, PoolFilter, PoolView, WarmUpChange,
+};
 use crate::{App, Refusal};
 
 /// Pools that one list shows.
@@ -17,7 +19,7 @@ const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    /// `account`: the one that it is for.
+    /// `account`: the account that the pool is reserved for.
     pub async fn create_pool(
         &self,
         name: String,
@@ -36,7 +38,7 @@ impl App {
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let (pools, _) = self.list_ip_pools(&by, None, None, LISTED_MAX).await?;
+        let (pools, _) = self.list_ip_pools(&by, PoolFilter::default(), None, LISTED_MAX).await?;
         Ok(pools.iter().map(shown_pool).collect())
     }
 
@@ -56,9 +58,9 @@ impl App {
         warm_up: bool,
     ) -> Result<Value, AdminError> {
         let pool = self.find_pool(pool).await?.id;
-        let new = NewAddress { pool, address, helo, weight, warm_up };
+        let new = NewAddress { pool, address, helo, weight, warm_up, key: None };
         let added = self.add_pool_address(&Requester::command_line(), new).await;
-        Ok(shown_pool(&added.map_err(of_address(address))?))
+        Ok(shown_pool(&added.map_err(of_address(address))?.value))
     }
 
     pub async fn update_address(
@@ -67,7 +69,7 @@ impl App {
         helo: Option<String>,
         weight: Option<u32>,
     ) -> Result<Value, AdminError> {
-        let change = AddressChange { helo, weight };
+        let change = AddressChange { if_version: None, helo, weight };
         let updated = self.update_pool_address(&Requester::command_line(), address, change).await;
         Ok(shown_pool(&updated.map_err(of_address(address))?))
     }
@@ -120,7 +122,7 @@ impl App {
         let pools = self.inner.store.list_pools().await?;
         pools.into_iter().find(|pool| pool.name == name).ok_or_else(|| {
             AdminError::refused(format!(
-                "there is no pool `{name}`; `postroad admin pool create {name}` makes it"
+                "there is no pool `{name}`; `postroad admin pool create {name}` creates it"
             ))
         })
     }
@@ -146,7 +148,7 @@ fn of_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
     }
 }
 
-/// Wrong fields are said one by one.
+/// Lists wrong fields one by one.
 fn in_words(refusal: AccountRefusal) -> AdminError {
     match refusal {
         AccountRefusal::Refused(Refusal::Validation(problems)) => {
@@ -167,6 +169,7 @@ fn shown_pool(view: &PoolView) -> Value {
                 "address": source.address,
                 "helo": source.helo,
                 "weight": source.weight,
+                "version": source.version,
                 "warm_up": warm_up.as_str(),
                 "warm_up_day": warm_up_day,
                 "warm_up_started_at": time(source.warmup_started_at),

@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerMode, Timestamp};
-use postroad_store::{AuditSubject, NewServer, Server};
+use postroad_store::{AuditSubject, NewServer, Server, ServerChange};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
@@ -21,7 +21,7 @@ impl App {
         let name = check_name(&name)?;
         let account = self.find_account(account).await?;
         let what = format!("the server `{}/{name}`", account.name);
-        let new = NewServer { account_id: account.id, name, mode };
+        let new = NewServer { account_id: account.id, name, mode, pool_id: None };
         let subject = AuditSubject::NewServer(account.id, new.name.clone());
         let store = self.by_operator(Operation::ServersCreate, subject);
         Ok(shown(&store.create_server(new).await.map_err(taken(what))?))
@@ -36,6 +36,16 @@ impl App {
         let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
         let store = self.by_operator(operation, AuditSubject::Server(server.id));
         store.set_server_suspended(server.id, reason).await?;
+        Ok(shown(&self.server_by_id(server.id).await?))
+    }
+
+    pub async fn rename_server(&self, given: &str, name: &str) -> Result<Value, AdminError> {
+        let server = self.find_server(given).await?;
+        let name = check_name(name)?;
+        let what = format!("the server `{}/{name}`", server.account_name);
+        let change = ServerChange { name: Some(name), ..ServerChange::default() };
+        let renamed = self.changing_server(server.id).update_server(server.id, None, change).await;
+        renamed.map_err(taken(what))?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }
 
@@ -54,6 +64,7 @@ pub(super) fn shown(server: &Server) -> Value {
         "account": server.account_name,
         "name": server.name,
         "mode": server.mode,
+        "ip_pool": server.pool_id,
         "send_rate": server.send_rate,
         "hourly_limit": server.hourly_limit,
         "retention": server.retention,

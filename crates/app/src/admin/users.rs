@@ -1,21 +1,21 @@
 //! Admin commands for people who sign in to the portal.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Timestamp, UserRole};
-use postroad_store::User;
+use postroad_model::{AccountId, EmailAddress, Timestamp, UserRole};
+use postroad_store::{Invitation, User, UserFilter, UserSession};
 use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::App;
 use crate::accounts::Requester;
-use crate::users::{NewPersonRequest, PersonChangeRequest, UserRefusal};
+use crate::users::{InvitationRequest, Invited, NewPersonRequest, PersonChangeRequest, UserRefusal};
 
 /// People that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    /// With a link by which the person chooses a password.
+    /// Creates a person; the answer has a link to choose a password.
     pub async fn add_user(
         &self,
         email: String,
@@ -33,12 +33,70 @@ impl App {
         Ok(answer)
     }
 
+    /// With the link of the invitation, which is shown this once.
+    pub async fn add_invitation(
+        &self,
+        email: String,
+        account: &str,
+        role: UserRole,
+        operator: bool,
+        mail: bool,
+    ) -> Result<Value, AdminError> {
+        let account = Some(self.find_account(account).await?.id);
+        let given = InvitationRequest { account, email, role, operator, mail, key: None };
+        let Invited { invitation, link } = self.invite_user(&Requester::command_line(), given).await?.value;
+        let mut answer = shown_invitation(&invitation);
+        answer["link"] = link.into();
+        Ok(answer)
+    }
+
+    pub async fn show_invitations(&self, account: &str) -> Result<Value, AdminError> {
+        let account = self.find_account(account).await?.id;
+        Ok(self.invitations_of(account).await?.iter().map(shown_invitation).collect())
+    }
+
+    pub async fn end_invitation(&self, email: &str, account: &str) -> Result<Value, AdminError> {
+        let account = self.find_account(account).await?.id;
+        let key = email_key(email);
+        let open = self.invitations_of(account).await?;
+        let found = open.into_iter().find(|invitation| Some(&invitation.email) == key.as_ref());
+        let Some(found) = found else {
+            let text = format!("`{email}` is not invited; `postroad admin user invitations` shows who is");
+            return Err(AdminError::refused(text));
+        };
+        self.uninvite_user(&Requester::command_line(), Some(account), found.id).await?;
+        Ok(shown_invitation(&found))
+    }
+
+    async fn invitations_of(&self, account: AccountId) -> Result<Vec<Invitation>, AdminError> {
+        let by = Requester::command_line();
+        Ok(self.list_invitations(&by, Some(account), None, LISTED_MAX).await?.0)
+    }
+
+    /// Newest first.
+    pub async fn show_sessions(&self, email: &str) -> Result<Value, AdminError> {
+        let id = self.user_by_email(email).await?.id;
+        let sessions = self.list_sessions_of(&Requester::command_line(), id).await?;
+        let shown = |session: &UserSession| {
+            json!({
+                "id": session.id,
+                "address": session.address,
+                "user_agent": session.user_agent,
+                "created_at": session.created_at.to_rfc3339(),
+                "last_seen_at": session.last_seen_at.to_rfc3339(),
+                "expires_at": session.expires_at.to_rfc3339(),
+            })
+        };
+        Ok(sessions.iter().map(shown).collect())
+    }
+
     pub async fn show_users(&self, account: Option<&str>) -> Result<Value, AdminError> {
-        let account = match account {
+        let account_id = match account {
             Some(account) => Some(self.find_account(account).await?.id),
             None => None,
         };
-        let (users, _) = self.list_users(&Requester::command_line(), account, None, LISTED_MAX).await?;
+        let filter = UserFilter { account_id, ..UserFilter::default() };
+        let (users, _) = self.list_users(&Requester::command_line(), filter, None, LISTED_MAX).await?;
         Ok(users.iter().map(shown).collect())
     }
 
@@ -79,10 +137,9 @@ impl App {
     }
 
     async fn user_by_email(&self, email: &str) -> Result<User, AdminError> {
-        let key = postroad_model::EmailAddress::parse(email.trim()).map(|address| address.mailbox_key());
-        let found = match key {
-            Ok(key) => self.inner.store.find_user_by_email(key).await?,
-            Err(_) => None,
+        let found = match email_key(email) {
+            Some(key) => self.inner.store.find_user_by_email(key).await?,
+            None => None,
         };
         found.ok_or_else(|| {
             let text = format!("there is no person `{email}`; `postroad admin user list` shows them");
@@ -99,6 +156,23 @@ impl From<UserRefusal> for AdminError {
             other => Self::refused(other.to_string()),
         }
     }
+}
+
+/// The form of an address that people are known by; `None` for what is no address.
+fn email_key(email: &str) -> Option<String> {
+    EmailAddress::parse(email.trim()).ok().map(|address| address.mailbox_key())
+}
+
+fn shown_invitation(invitation: &Invitation) -> Value {
+    json!({
+        "id": invitation.id,
+        "account": invitation.account_name,
+        "email": invitation.email,
+        "role": invitation.role,
+        "operator": invitation.operator,
+        "created_at": invitation.created_at.to_rfc3339(),
+        "expires_at": invitation.expires_at.to_rfc3339(),
+    })
 }
 
 fn shown(user: &User) -> Value {

@@ -104,7 +104,7 @@ impl App {
             }
             let oldest = self.inner.retention.minute_counters.map(|kept| self.inner.clock.now().minus(kept));
             if oldest.is_some_and(|oldest| from < oldest) {
-                return Err(wrong("/from", "Numbers by the minute are not kept for so long; use `hour`"));
+                return Err(wrong("/from", "Numbers by the minute are not kept that long; use `hour`"));
             }
         }
         let borders = query.zone.borders(from, to, query.granularity, POINTS_MAX);

@@ -1,4 +1,4 @@
-//! How receivers authenticate the mail of a From domain: which names SPF and DKIM vouch for, and whether DMARC is content.
+//! How receivers authenticate the mail of a From domain: which names pass SPF and DKIM, and whether DMARC is satisfied.
 
 use postroad_boxed_futures::boxed_futures;
 
@@ -10,18 +10,18 @@ use crate::{App, Caller};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authentication {
     pub domain: String,
-    /// Name that bounces come to; SPF is checked for it.
+    /// Domain of the return path; receivers check SPF for it.
     pub return_path: String,
     /// Whether that name is below the From domain.
     pub is_return_path_own: bool,
-    /// Selectors of the domain's keys that sign; none if only the installation's key does.
+    /// Selectors of the domain's signing keys; empty if only the installation's key signs.
     pub selectors: Vec<String>,
-    /// Last check of the DMARC record.
+    /// Result of the last check of the DMARC record.
     pub dmarc: RecordStatus,
 }
 
 impl Authentication {
-    /// Whether SPF or DKIM vouches for the From domain (RFC 7489 section 3.1).
+    /// Whether SPF or DKIM passes for the From domain (RFC 7489 section 3.1).
     pub fn is_aligned(&self) -> bool {
         self.is_return_path_own || !self.selectors.is_empty()
     }
@@ -29,7 +29,7 @@ impl Authentication {
 
 #[boxed_futures]
 impl App {
-    /// For mail that is sent at this moment. `None` for a domain that the server does not have.
+    /// As it applies to mail sent now. `None` if the server does not have the domain.
     pub async fn domain_authentication(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Finding, listing, deleting domains, and giving them new keys.
+//! Finds, lists and deletes domains, and gives them new keys.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem};
 
-/// Where mail is kept for good, its links work for this long.
+/// How long links work in mail that is kept forever.
 const LINKS_WORK_MAX: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[boxed_futures]
 impl App {
-    /// The records of the domain of that name, whoever owns it: for the DNS server of `postroad dev`.
+    /// The records of the domain with this name, whoever owns it; for the DNS server of `postroad dev`.
     pub async fn records_to_publish(&self, name: &str) -> Result<Vec<RecordCheck>, DomainRefusal> {
         let name = parse_name(name)?;
         let found = self.inner.store.find_domains_named(name, 1).await?.pop();
@@ -38,7 +38,7 @@ impl App {
         Ok(())
     }
 
-    /// Until when links in mail that was sent by now have to work: for as long as the mail is kept here.
+    /// How long links in mail sent so far must keep working: as long as the mail itself is kept.
     pub(crate) fn links_until(&self) -> Timestamp {
         self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINKS_WORK_MAX))
     }

@@ -1,6 +1,6 @@
-//! The periodic check of domains. Every node runs it; the store gives each domain to one of them.
+//! Task that checks domains periodically. Every node runs it; the store assigns each domain to one node.
 //!
-//! On failure (store unavailable) it tries again at the next turn. Stopping breaks checks off: nothing of them is recorded,
+//! If the store is unavailable, it tries again at the next turn. Stopping aborts running checks: nothing is recorded,
 //! and they are due again a few minutes later.
 
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::App;
 
-/// How late a check may begin, unless checks are less than this apart.
+/// A check begins at most this late. Shorter if the check interval is shorter.
 const EVERY: Duration = Duration::from_secs(5);
-/// Checks at the same time: they mostly wait for strangers' name servers.
+/// Concurrent checks: they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
 /// The running task; ends when it is dropped.
@@ -30,7 +30,7 @@ impl DomainCheckTask {
             let pause = EVERY.min(app.inner.check_intervals.shortest);
             loop {
                 app.begin_checks(&mut running).await;
-                // A check that ends makes room for another one.
+                // When a check ends, another can begin.
                 tokio::select! {
                     () = running.one_ends(), if !running.checks.is_empty() => {}
                     () = tokio::time::sleep(pause) => {}
@@ -51,7 +51,7 @@ impl Drop for DomainCheckTask {
     }
 }
 
-/// Checks that have not ended, counted by account.
+/// Running checks, counted by account.
 #[derive(Default)]
 struct Running {
     checks: JoinSet<AccountId>,
@@ -80,7 +80,7 @@ impl Running {
 }
 
 impl App {
-    /// Begins as many checks as there is room for.
+    /// Begins as many checks as the limit allows.
     async fn begin_checks(&self, running: &mut Running) {
         if let Err(error) = self.inner.store.tell_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");

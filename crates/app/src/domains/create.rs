@@ -1,4 +1,4 @@
-//! Adding a domain.
+//! Adds a domain.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Created, CreationKey, Requester};
 use crate::{App, FieldProblem, Refusal};
 
-/// For the look at what the domain has already; without an answer the records are shown as for a new domain.
+/// Timeout for looking up existing records. Without an answer the suggested records are those of a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
 impl App {
-    /// Adds a domain with a key of its own, and a second one if the installation makes those.
+    /// Adds a domain with its own RSA key, and an Ed25519 key if the installation is configured so.
     pub(crate) async fn create_domain_of(
         &self,
         by: &Requester,
@@ -28,7 +28,7 @@ impl App {
         key: ImportedDkimKey,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
-        // Before anything that takes long.
+        // Checked before anything slow.
         let limits = &self.inner.domain_limits;
         let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
         if let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await? {
@@ -46,7 +46,7 @@ impl App {
         let operation = Operation::DomainsCreate;
         let key = creation.as_ref().map(|key| (owned.account_id, key));
         let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await?
         {
@@ -60,7 +60,8 @@ impl App {
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
-    /// Keys are known by account; one that a domain of another owner was made with, such as a sister server, is a used one.
+    /// Idempotency keys belong to an account. A key used for a domain of another owner, such as a sister server, counts
+    /// as used.
     async fn domain_made_before(
         &self,
         owner: DomainOwner,
@@ -76,8 +77,8 @@ impl App {
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 
-    /// With what its DNS says already of the records that exist once per domain: whoever follows us must not publish a second
-    /// one. The names of the others are not asked for yet, or resolvers would remember that they do not exist.
+    /// The new domain with the current DNS content of records that may exist only once, so that nobody publishes a
+    /// second one. Other names are not looked up yet: resolvers would cache that they do not exist.
     pub(crate) async fn new_domain(
         &self,
         owner: DomainOwner,
@@ -88,7 +89,7 @@ impl App {
         let limits = &self.inner.domain_limits;
         let mut keys = vec![dkim_keys::resolve(limits, &name, key).await?];
         if keys[0].algorithm == KeyAlgorithm::Ed25519 {
-            // Only ever beside an RSA signature, which every receiver verifies.
+            // An Ed25519 key is used only in addition to RSA, which every receiver can verify.
             keys.insert(0, dkim_keys::make(limits, KeyAlgorithm::Rsa).await?);
         } else if self.inner.dkim_ed25519 {
             keys.push(dkim_keys::make(limits, KeyAlgorithm::Ed25519).await?);
@@ -113,7 +114,7 @@ impl App {
         expected.keep(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
         let found = timeout(FIRST_LOOK_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();
         let now = self.inner.clock.now();
-        found.into_iter().map(|check| StoredRecord { check, since: now }).collect()
+        found.into_iter().map(|check| StoredRecord { check, since: now, link_host: None }).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! DKIM keys for domains: made here, or brought by people who move from another service.
+//! DKIM keys for domains: generated here, or imported from another service.
 
 use postroad_mail::{DkimAlgorithm, DkimKey, DkimKeyError, Signer};
 use postroad_model::DomainName;
@@ -9,14 +9,14 @@ use super::DomainRefusal;
 use super::limits::DomainLimits;
 use crate::FieldProblem;
 
-/// A key as somebody gave it; nothing is checked yet.
+/// A key as given by the caller, not checked yet.
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct ImportedDkimKey {
-    /// PEM, PKCS #1 or PKCS #8. Without it a key is made.
+    /// PEM, PKCS #1 or PKCS #8. If absent, a key is generated.
     pub private_key: Option<String>,
-    /// Without it a new one is made up.
+    /// If absent, a new one is generated.
     pub selector: Option<String>,
-    /// Of the key that is made: `rsa` (without it) or `ed25519`, for a second signature.
+    /// Algorithm of a generated key: `rsa` (default), or `ed25519` for a second signature.
     #[serde(default)]
     pub algorithm: Option<String>,
 }
@@ -27,7 +27,7 @@ impl std::fmt::Debug for ImportedDkimKey {
     }
 }
 
-/// The key that was given, or a new one. Checks all fields and reports all problems at once.
+/// The imported key, or a new one. Checks all fields and reports all problems at once.
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,
@@ -92,7 +92,7 @@ pub(super) async fn make(
     Ok(new_key(new_selector(), &generate(limits, algorithm).await?))
 }
 
-/// An RSA key takes a while, so it is made off the async threads, few at a time.
+/// An RSA key takes long to generate, so this runs on a blocking thread, a few at a time.
 async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
     let _permit = limits.begin_key().await;
     let generate = move || match algorithm {
@@ -130,7 +130,7 @@ fn new_selector() -> String {
     format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase())
 }
 
-/// Whether what signs takes it, and the name of its record is one.
+/// Whether the signer accepts the selector and its record name is valid.
 fn is_selector(text: &str, domain: &DomainName) -> bool {
     Signer::is_selector(text)
         && text.split('.').all(|label| label.len() <= 63)

@@ -1,4 +1,4 @@
-//! Facts that records of domains depend on: the installation's host name, and the addresses that mail leaves from.
+//! Facts that the records of domains depend on: the installation's host name and source addresses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::accounts::Requester;
 /// DNS answers about this installation are cached for this long.
 const KEPT: Duration = Duration::from_secs(30);
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
-/// Sets of addresses that are remembered: there are about as many as pools.
+/// Cached sets of addresses; there are about as many sets as pools.
 const SETS_MAX: usize = 1_000;
 
-/// The setting that all nodes judge records by, whatever each one is called.
+/// Setting with the host name by which all nodes judge records, whatever their own names are.
 const INSTALLATION_HOST: &str = "installation_host";
 
-/// Facts by what they were looked up for.
+/// Cached facts, by the configuration they were looked up for.
 #[derive(Debug, Default)]
 pub(super) struct KnownFacts {
     facts: Mutex<HashMap<ServiceConfig, (Instant, Service)>>,
@@ -45,7 +45,7 @@ impl KnownFacts {
 
 #[boxed_futures]
 impl App {
-    /// Facts for the domains of an owner; from the DNS, remembered for a moment.
+    /// Facts for the domains of an owner; from the DNS, cached briefly.
     pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {
         let senders = match owner {
             DomainOwner::Server(id) => SendersOf::Server(id),
@@ -54,7 +54,7 @@ impl App {
         self.facts_for(senders).await
     }
 
-    /// Facts for the installation itself: all addresses that it sends from.
+    /// Facts for the installation itself, with all its source addresses.
     pub(super) async fn installation_facts(&self) -> Service {
         self.facts_for(SendersOf::All).await
     }
@@ -62,7 +62,7 @@ impl App {
     async fn facts_for(&self, senders: SendersOf) -> Service {
         let (config, trouble) = self.service_config(senders).await;
         if let Some(error) = trouble {
-            tracing::warn!(%error, "the addresses of the installation could not be read; no domain is judged by them");
+            tracing::warn!(%error, "reading the installation's addresses failed; SPF records are not judged until it works");
             return Service::unknown(&config, unknown_reason());
         }
         let Some(checker) = self.checker() else { return Service::without_dns(&config) };
@@ -77,12 +77,12 @@ impl App {
             checker.facts.put(config, service.clone());
             return service.clone();
         }
-        // The last good facts serve on. Trouble is not remembered: the next check looks again.
+        // Keep using the last good facts. A failure is not cached: the next check looks again.
         let known = known.map(|(_, service)| service).or(found);
         known.unwrap_or_else(|| Service::unknown(&config, unknown_reason()))
     }
 
-    /// Also the error if the store does not answer.
+    /// The configuration, and an error if the store does not answer.
     async fn service_config(&self, senders: SendersOf) -> (ServiceConfig, Option<StoreError>) {
         let read = async {
             let host = self.installation_host().await?;
@@ -102,15 +102,15 @@ impl App {
         }
     }
 
-    /// The host name that customers' records lead to: the same on all nodes.
+    /// The host name that customers' records point to: the same on all nodes.
     pub(crate) async fn installation_host(&self) -> Result<DomainName, StoreError> {
         let stored = self.inner.store.find_setting(INSTALLATION_HOST).await?;
         let stored = stored.and_then(|text| DomainName::parse(&text).ok());
         Ok(stored.unwrap_or_else(|| self.inner.hostname.clone()))
     }
 
-    /// Says at start how this node is called. A node alone decides how the installation is called; of several the first one
-    /// did, and another name is only warned of.
+    /// Sets the host name of the installation at start. A single node sets its own name. With several nodes the first
+    /// one's name stays, and a node with another name only logs a warning.
     pub async fn settle_installation_host(&self, is_alone: bool) -> Result<(), StoreError> {
         let own = self.inner.hostname.to_string();
         if is_alone {
@@ -118,28 +118,27 @@ impl App {
         }
         let stored = self.inner.store.setting_or_insert(INSTALLATION_HOST, own.clone()).await?;
         if let Ok(host) = DomainName::parse(&stored) {
-            // It starts once, so nothing is there yet.
+            // A node starts once, so the value is not set yet.
             let _ = self.inner.installation_host.set(host);
         }
         if stored != own {
             tracing::warn!(
                 hostname = own,
                 installation_host = stored,
-                "this node is called otherwise than the installation; records of domains are judged by the installation's \
+                "hostname differs from the installation's; domain records are judged by the installation's \
                  name, which `postroad admin domain set-host` changes"
             );
         }
         Ok(())
     }
 
-    /// The same, as it was when this node started: in return paths, in the installation's signatures, and of the addresses
-    /// that take complaints and reports.
+    /// The installation's host name as it was when this node started. Used in return paths, in the installation's DKIM
+    /// signatures, and in the addresses for complaints and reports.
     pub fn host(&self) -> &DomainName {
         self.inner.installation_host.get().unwrap_or(&self.inner.hostname)
     }
 
-    /// Changes the host name that customers' records lead to.
-    /// By the operator.
+    /// Changes the host name that customers' records point to. Only the operator does this.
     pub(crate) async fn set_installation_host(&self, host: &DomainName) -> Result<(), StoreError> {
         let subject = AuditSubject::Setting(INSTALLATION_HOST);
         let store = self.recording(&Requester::command_line(), Operation::InstallationSetHost, subject);
@@ -148,5 +147,5 @@ impl App {
 }
 
 fn unknown_reason() -> String {
-    "the installation's own addresses could not be found out".to_owned()
+    "the installation's own addresses could not be determined".to_owned()
 }

@@ -1,4 +1,4 @@
-//! The records that the installation itself needs, checked in the same way as those of customers.
+//! The DNS records of the installation itself, checked like those of customers.
 
 use postroad_boxed_futures::boxed_futures;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use crate::admin::AdminError;
 
 #[boxed_futures]
 impl App {
-    /// All records with what the DNS has at this moment.
+    /// All records, with the current DNS content.
     pub async fn installation_records(&self) -> Result<Value, AdminError> {
         let (host, checks) = self.check_installation().await?;
         Ok(json!({ "name": host, "records": checks }))
     }
 
-    /// The same as a fragment of a zone file, in which records that are in place are comments.
+    /// The same as a fragment of a zone file; records that are in place are comments.
     pub async fn installation_zone(&self) -> Result<Value, AdminError> {
         let (_, checks) = self.check_installation().await?;
         Ok(json!({ "zone": zone_fragment(&checks) }))

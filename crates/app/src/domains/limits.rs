@@ -1,7 +1,7 @@
-//! Limits on domains: how many an owner has, and how much work for them runs at once.
+//! Limits on domains: their number per owner, and the concurrent work for them.
 //!
-//! An RSA key takes a tenth of a second of a core, a look at the DNS up to half a minute. Each account gets a few permits for
-//! both; beyond them it gets the error `DomainsBusy`.
+//! Generating an RSA key takes a tenth of a second of CPU time, a DNS check up to half a minute. Each account gets a
+//! few permits for both; beyond them it gets the error `DomainsBusy`.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::DomainRefusal;
 
-/// Calls that add a domain or a key, and those of one account.
+/// Concurrent calls that add a domain or key: of all accounts, and of one account.
 const CHANGES_MAX: usize = 32;
 const CHANGES_OF_ACCOUNT_MAX: usize = 4;
-/// Checks by hand, and those of one account: they mostly wait for strangers' name servers.
+/// Concurrent manual checks: of all accounts, and of one account. They mostly wait for other people's name servers.
 const BY_HAND_MAX: usize = 128;
 const BY_HAND_OF_ACCOUNT_MAX: usize = 4;
-/// Keys made at the same time: the other threads for blocking work stay free for everything else.
+/// Keys generated at the same time; the other blocking threads stay free for other work.
 const KEYS_MADE_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct DomainLimits {
-    /// Domains of one server, and of one account beside those of its servers.
+    /// Domains of one server; also domains of one account, not counting those of its servers.
     pub(super) per_owner_max: usize,
     changes: FairPool<AccountId>,
     by_hand: FairPool<AccountId>,
@@ -47,7 +47,7 @@ impl DomainLimits {
         self.by_hand.try_acquire(account).ok_or(DomainRefusal::Busy)
     }
 
-    /// Waits for the keys before it, which are no more than there are permits for changes.
+    /// Waits for earlier key generations, whose number is limited by the permits for changes.
     pub(super) async fn begin_key(&self) -> SemaphorePermit<'_> {
         self.keys_made.acquire().await.expect("the semaphore is never closed")
     }

@@ -1,4 +1,4 @@
-//! Sending domains: whose they are, the DNS records they need, and whether these are published.
+//! Sending domains: their owners, the DNS records they need, and whether these are published.
 
 mod authentication;
 mod change;
@@ -9,6 +9,7 @@ mod dkim_keys;
 mod facts;
 mod installation_records;
 mod limits;
+mod link_host;
 mod of_server;
 mod owners;
 mod refusal;
@@ -22,6 +23,7 @@ pub use authentication::Authentication;
 pub use check_task::DomainCheckTask;
 pub use dkim_keys::ImportedDkimKey;
 pub(crate) use limits::DomainLimits;
+pub use link_host::LinkHost;
 pub use owners::NamedOwner;
 pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};

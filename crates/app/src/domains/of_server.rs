@@ -1,4 +1,4 @@
-//! Domains for whoever works on one server, such as a person in the portal.
+//! Operations on domains for callers who work on one server, such as a person in the portal.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainId;
@@ -36,17 +36,17 @@ impl App {
         self.list_domains_by(&caller.requester(), caller.into(), after, limit).await
     }
 
-    /// Checks a domain now and shows it; the last result if it was checked a moment ago.
+    /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
     pub async fn verify_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
         self.verify_domain_by(&caller.requester(), caller.into(), name).await
     }
 
-    /// Only the server's own: the account's domains serve others too.
+    /// Only the server's own domains: other servers use the account's domains too.
     pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
         self.delete_domain_by(&caller.requester(), caller.into(), name).await
     }
 
-    /// Likewise.
+    /// Only the server's own domains, as in `delete_domain`.
     pub async fn rotate_dkim(
         &self,
         caller: &Caller,

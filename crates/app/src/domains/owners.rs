@@ -1,4 +1,4 @@
-//! Whose domains a call is about, and the domain that it names.
+//! Finds the owner that a call names, and the domain.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainId, ServerId};
@@ -11,8 +11,8 @@ use crate::access::{Actor, Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
 use crate::{App, Caller};
 
-/// The owner as the caller names it. A server's key need not name any; an account's key names a server, or means the account
-/// itself; the operator's names either.
+/// The owner as the caller names it. A server key need not name one. An account key names a server, or means the
+/// account itself. The operator names either.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedOwner {
     pub server: Option<ServerId>,
@@ -52,7 +52,8 @@ impl App {
         Ok(self.domain_view(domain).await)
     }
 
-    /// In the order of their ids, and whether there are more: of a server those that it may send from, of an account all.
+    /// In the order of their ids, and whether there are more. For a server, the domains that it may send from; for an
+    /// account, all.
     pub async fn list_domains_by(
         &self,
         by: &Requester,
@@ -76,7 +77,7 @@ impl App {
         Ok((self.domain_views(found).await, has_more))
     }
 
-    /// Checks a domain now and shows it; the last result if it was checked a moment ago.
+    /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
     pub async fn verify_domain_by(
         &self,
         by: &Requester,
@@ -97,7 +98,7 @@ impl App {
         self.delete_domain_by_id(by, domain.id).await
     }
 
-    /// Puts a key beside the one that signs. It takes over once its record is found.
+    /// Adds a second key. It starts to sign once its record is found.
     pub async fn rotate_dkim_by(
         &self,
         by: &Requester,
@@ -109,7 +110,7 @@ impl App {
         self.rotate_dkim_of(by, domain, key).await
     }
 
-    /// Reports about a verified domain: before it is verified, it may be anybody's.
+    /// Reports about a verified domain. An unverified domain may belong to anybody.
     pub async fn domain_reports_by(
         &self,
         by: &Requester,
@@ -124,7 +125,7 @@ impl App {
         Ok(self.sum_reports(domain, period).await?)
     }
 
-    /// Another's server or account is refused like one that does not exist.
+    /// Somebody else's server or account is refused like one that does not exist.
     async fn domain_owner(
         &self,
         by: &Requester,
@@ -153,7 +154,7 @@ impl App {
         name: &str,
     ) -> Result<Domain, DomainRefusal> {
         let owner = self.domain_owner(by, operation, owner).await?;
-        // What is no name is nobody's domain.
+        // An invalid name belongs to no domain.
         let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
         let found = match owner {
             DomainOwner::Server(id) => self.inner.store.find_domain(id, name).await?,
@@ -162,7 +163,7 @@ impl App {
         found.ok_or(DomainRefusal::NotFound)
     }
 
-    /// Whoever names a server changes its own domains only: the account's serve others too.
+    /// A caller who names a server can change only its own domains: other servers use the account's domains too.
     async fn changeable_domain(
         &self,
         by: &Requester,

@@ -1,4 +1,4 @@
-//! Why something was not done with a domain.
+//! Why an operation on a domain was refused.
 
 use postroad_store::StoreError;
 
@@ -13,17 +13,17 @@ pub enum DomainRefusal {
     NotFound,
     #[error("the owner has the domain already")]
     Exists,
-    #[error("the owner has {most} domains, as many as one may have (`domains.per_server`); delete one first")]
+    #[error("the owner has {most} domains, the maximum (`domains.per_server`); delete one first")]
     TooMany { most: usize },
-    /// Too much of the kind runs at this moment, of the account or of all.
+    /// Too many such operations are running, of this account or of all accounts.
     #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
     Busy,
     #[error("the domain is not verified")]
     NotVerified,
-    /// A server's key may use it, not change it.
+    /// A server key may use the domain, but not change it.
     #[error("the domain belongs to the account")]
     OfAccount,
-    /// The owner is unknown, or not the actor's.
+    /// The owner is unknown, or does not belong to the actor.
     #[error(transparent)]
     Account(AccountRefusal),
     #[error(transparent)]
@@ -36,7 +36,7 @@ impl From<AccountRefusal> for DomainRefusal {
     }
 }
 
-/// Verbs about one domain say `NotFound` when it is not there.
+/// For operations on one domain: `NotFound` means the domain, `Conflict` an existing one.
 impl From<StoreError> for DomainRefusal {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,4 +1,5 @@
-//! Reports of receivers on a domain's mail, summed up by source and result (RFC 7489 aggregates, RFC 8460 TLS reports).
+//! Receivers' reports about a domain's mail, summed up by source and result (RFC 7489 aggregates, RFC 8460 TLS
+//! reports).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use crate::App;
 
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
-/// Reports that are read at once: their details are parsed without a pause for others.
+/// Reports read at once: parsing them blocks the thread.
 const PAGE: usize = 50;
-/// Sources and kinds of failures listed by themselves; the rest is in the totals only.
+/// Sources and kinds of failures listed individually; the rest is only in the totals.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;
 /// Sources that are shown.
 const SOURCES_SHOWN_MAX: usize = 500;
 
-/// Which reports: all that touch the time between `from` and `to`.
+/// Selects all reports that overlap the time between `from` and `to`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReportPeriod {
     /// 30 days before `to` if left out.
@@ -46,7 +47,7 @@ pub struct DmarcTotals {
     pub rejected: u64,
     /// Most messages first.
     pub sources: Vec<SourceTotals>,
-    /// Sources with few messages that are not among them.
+    /// Number of further sources with fewer messages.
     pub sources_left_out: usize,
 }
 
@@ -101,7 +102,7 @@ struct TlsDetails {
 
 #[boxed_futures]
 impl App {
-    /// Of those that came since the domain was added.
+    /// Sums up reports that arrived since the domain was added.
     pub(crate) async fn sum_reports(
         &self,
         domain: Domain,
@@ -138,14 +139,14 @@ struct Sums {
 }
 
 impl Sums {
-    /// Counts come from strangers, so additions saturate instead of overflowing.
+    /// The counts come from other people's reports, so additions saturate instead of overflowing.
     fn add(&mut self, report: &DomainReport) {
         match report.kind {
             ReportKind::Dmarc => {
                 self.dmarc.reports += 1;
                 add(&mut self.dmarc.messages, report.total);
                 add(&mut self.dmarc.passed, report.passed);
-                // Written by this service, so it can be read.
+                // Written by this service, so it can be parsed.
                 let Ok(details) = serde_json::from_str::<DmarcDetails>(&report.details) else { return };
                 add(&mut self.dmarc.quarantined, details.quarantined);
                 add(&mut self.dmarc.rejected, details.rejected);

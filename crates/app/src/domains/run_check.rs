@@ -1,33 +1,34 @@
-//! Checking a domain: look up, judge, record.
+//! Checks a domain: looks up its records, judges them and stores the result.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainId, DomainKeyId, Timestamp, WebhookUrl};
+use postroad_model::{DomainId, DomainKeyId, Timestamp};
 use postroad_net::dns::Dns;
-use postroad_net::guarded_http::{GuardedHttp, PostFailure};
+use postroad_net::guarded_http::GuardedHttp;
 use postroad_store::{Domain, DomainCheck, DomainKey, KeyAlgorithm, KeyState, StoreError};
 use serde_json::json;
 
 use super::DomainRefusal;
 use super::check::{ExpectedRecords, Purpose, RecordCheck, RecordStatus, Verdict, check};
 use super::facts::KnownFacts;
+use super::link_host::LinkHost;
 use super::schedule::{CheckIntervals, Findings, next_check_at};
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
 
-/// Checks of one domain by hand are this far apart (contract 15).
+/// Least time between two manual checks of one domain (contract 15).
 const APART: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
 
-/// How the records of domains are looked up. Cheap to clone.
+/// Settings of domain checks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DomainChecker {
-    /// Without a cache: whoever has just published a record wants to see it verified.
+    /// Without a cache, so that a record is seen as soon as it is published.
     pub(super) dns: Dns,
-    /// Asks tracking hosts for their certificates; `None` where links do not lead to customers' names.
+    /// Checks the certificates of tracking hosts; `None` if links never use customers' names.
     http: Option<GuardedHttp>,
     /// Whether the bounce listener takes reports about domains.
     pub(super) takes_reports: bool,
@@ -40,7 +41,7 @@ impl DomainChecker {
         Self { dns, http, takes_reports, facts: Arc::default(), tracking_port: HTTPS_PORT }
     }
 
-    /// Where tracking hosts answer, if it is not the port of HTTPS.
+    /// Port of tracking hosts, if it is not 443.
     #[must_use]
     pub fn with_tracking_port(self, tracking_port: u16) -> Self {
         Self { tracking_port, ..self }
@@ -54,27 +55,17 @@ impl DomainChecker {
         }
     }
 
-    /// Whether the host answers over HTTPS with a certificate that is good for its name. `None` if that cannot be said.
-    async fn answers(&self, host: &str) -> Option<bool> {
-        let http = self.http.as_ref()?;
-        let url = WebhookUrl::parse(&format!("{}/", self.tracking_base(host))).ok()?;
-        match http.reach(&url).await {
-            Ok(status) => Some(status < 500),
-            // Trouble of the DNS is no verdict.
-            Err(PostFailure::Dns(_)) => None,
-            Err(error) => {
-                tracing::debug!(host, %error, "tracking host is not used");
-                Some(false)
-            }
-        }
+    /// `None` if nothing can be said.
+    async fn ask_link_host(&self, host: &str) -> Option<LinkHost> {
+        LinkHost::ask(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
 }
 
 #[boxed_futures]
 impl App {
-    /// How domains are checked. Said once, when the process starts.
+    /// Sets how domains are checked; called once when the process starts.
     pub fn set_domain_checker(&self, checker: DomainChecker) {
-        // A second one would ask the same DNS: the first stays.
+        // A second checker would use the same DNS: keep the first.
         let _ = self.inner.checker.set(checker);
     }
 
@@ -82,7 +73,7 @@ impl App {
         self.inner.checker.get()
     }
 
-    /// How long until a domain is checked by hand again; zero if it is checked at once.
+    /// How long until a manual check is run again; zero if it is run at once.
     pub fn verify_again_in(&self, domain: &Domain) -> Duration {
         let again = domain.checked_at.map(|checked_at| checked_at.plus(APART));
         again.map_or(Duration::ZERO, |again| again.since(self.inner.clock.now()))
@@ -101,21 +92,24 @@ impl App {
         Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
     }
 
-    /// Looks up, judges and records. `NotFound` if the domain is gone meanwhile.
+    /// Looks up, judges and stores. `NotFound` if the domain was deleted meanwhile.
     pub(super) async fn run_check(&self, id: DomainId) -> Result<(), StoreError> {
         let Some(checker) = self.checker() else { return Ok(()) };
         let begun_at = self.inner.clock.now();
         let domain = self.inner.store.find_domain_by_id(id).await?.ok_or(StoreError::NotFound)?;
         let service = self.service_facts(domain.owner()).await;
         let expected = ExpectedRecords::of(&domain.name, &service, &dkim_records(&domain.keys));
-        let checks = check(&checker.dns, &expected).await;
+        let mut checks = check(&checker.dns, &expected).await;
         let alias = is_verified(&checks, Purpose::Tracking);
         let host = match alias {
-            Some(true) => checker.answers(&format!("track.{}", domain.name)).await,
-            other => other,
+            Some(true) => checker.ask_link_host(&format!("track.{}", domain.name)).await,
+            _ => None,
         };
+        if let Some(host) = &host {
+            host.explain(&mut checks, &service.tracking_name());
+        }
         let (intervals, now) = (self.inner.check_intervals, self.inner.clock.now());
-        let outcome = outcome(&domain, checks, host, intervals, begun_at..now);
+        let outcome = outcome(&domain, checks, (alias, host), intervals, begun_at..now);
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
             self.inner.verified.clear();
@@ -124,7 +118,7 @@ impl App {
     }
 }
 
-/// Result of a check for the record of that purpose; `None` if the DNS gave no answer.
+/// Whether the record with this purpose is verified; `None` if the DNS gave no answer.
 fn is_verified(checks: &[RecordCheck], purpose: Purpose) -> Option<bool> {
     checks.iter().find(|check| check.purpose == purpose).and_then(|check| verdict(check.status))
 }
@@ -137,21 +131,25 @@ fn verdict(status: RecordStatus) -> Option<bool> {
     }
 }
 
-/// The stored outcome of a check. `track_host`: whether the host for links may be used.
+/// The stored outcome of a check. With whether the name for links is an alias of ours, and what its host answered.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
-    track_host: Option<bool>,
+    (alias, link_host): (Option<bool>, Option<LinkHost>),
     intervals: CheckIntervals,
     Range { start: begun_at, end: now }: Range<Timestamp>,
 ) -> DomainCheck {
+    let track_host = match alias {
+        Some(true) => link_host.as_ref().map(LinkHost::is_good),
+        other => other,
+    };
     let status_of = |checks: &[RecordCheck], name: &str| {
         checks
             .iter()
             .find(|check| check.purpose == Purpose::Dkim && check.name == name)
             .map(|check| check.status)
     };
-    // A key whose record is there takes over now: the record of the one before may be gone.
+    // A key whose record is published replaces the old one now: the old record may already be gone.
     let takes_over = domain.keys.iter().find(|key| {
         (key.algorithm, key.state) == (KeyAlgorithm::Rsa, KeyState::Pending)
             && status_of(&checks, &record_name_of(domain, key)) == Some(RecordStatus::Verified)
@@ -175,7 +173,7 @@ fn outcome(
     let waits = |key: &&DomainKey| key.state == KeyState::Pending && !keys.contains(&(key.id, true));
     let waiting_key = domain.keys.iter().filter(waits).map(|key| key.created_at).max();
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
-    // The certificate of a new host for links may come a little later.
+    // The certificate of a new tracking host may take a little longer.
     let is_complete = are_verified && track_host != Some(false);
     let told: Vec<_> = checks
         .iter()
@@ -191,8 +189,11 @@ fn outcome(
         .collect();
     let before = StoredRecord::of(domain);
     let has_return_path = is_verified(&checks, Purpose::ReturnPath);
-    let has_track_alias = is_verified(&checks, Purpose::Tracking);
-    let records: Vec<StoredRecord> = checks.into_iter().map(|check| stored(check, &before, now)).collect();
+    let mut records: Vec<StoredRecord> =
+        checks.into_iter().map(|check| stored(check, &before, now)).collect();
+    if let Some(record) = records.iter_mut().find(|record| record.check.purpose == Purpose::Tracking) {
+        record.link_host = link_host;
+    }
     let failing_name = [(has_return_path, domain.return_path), (track_host, domain.track_host)]
         .into_iter()
         .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
@@ -207,18 +208,18 @@ fn outcome(
         is_good,
         keys,
         has_return_path,
-        has_track_alias,
+        has_track_alias: alias,
         has_track_host: track_host,
         next_check_at: next_check_at(domain, findings, intervals, now, &mut rand::rng()),
     }
 }
 
-/// A status that was there before is older than this check.
+/// An unchanged status keeps the time since when it applies.
 fn stored(check: RecordCheck, before: &[StoredRecord], now: Timestamp) -> StoredRecord {
     let is_same = |known: &&StoredRecord| {
         (known.check.purpose, &known.check.name, known.check.status)
             == (check.purpose, &check.name, check.status)
     };
     let since = before.iter().find(is_same).map_or(now, |known| known.since);
-    StoredRecord { check, since }
+    StoredRecord { check, since, link_host: None }
 }

@@ -1,5 +1,5 @@
-//! When a domain is checked again (contract 8): soon after something is expected to change, then less and less often, and
-//! every six hours for good.
+//! When a domain is checked again (contract 8): soon after a change is expected, then less and less often, finally
+//! every six hours.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use postroad_model::Timestamp;
 use postroad_store::Domain;
 use rand::Rng;
 
-/// Bounds of the pauses between checks that nobody asked for.
+/// Limits of the pause between automatic checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckIntervals {
-    /// Also the time before the first check: whoever adds a domain needs a moment to publish its records.
+    /// Also the delay before the first check: the owner needs time to publish the records.
     pub shortest: Duration,
-    /// For domains where nothing is expected to change.
+    /// For domains where no change is expected.
     pub longest: Duration,
 }
 
@@ -22,19 +22,19 @@ impl Default for CheckIntervals {
     }
 }
 
-/// A domain that fails is looked at again in time for the end of its grace.
+/// A failing domain is checked again before its grace period ends.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
-/// Result of a check, as far as it decides on the next one.
+/// Results of a check that determine when the next one is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Findings {
     /// `None`: the DNS gave no verdict.
     pub(super) is_good: Option<bool>,
-    /// Whether all records are verified, also those that are not required, and the host for links can be used.
+    /// Whether all records are verified, including optional ones, and the tracking host can be used.
     pub(super) is_complete: bool,
-    /// Since when the newest key waits whose record is still not there.
+    /// Since when the newest key has been waiting for its record.
     pub(super) waiting_key: Option<Timestamp>,
-    /// Since when a name that is in use is wrong.
+    /// Since when a name in use has been failing.
     pub(super) failing_name: Option<Timestamp>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn next_check_at(
 ) -> Timestamp {
     let Findings { is_good, is_complete, waiting_key, failing_name } = findings;
     let waits_since = match (is_good, domain.failing_since) {
-        // Some add the records that are not required a little later.
+        // Some owners add the optional records a little later.
         (Some(true), _) if !is_complete => waiting_key.max(failing_name).or(Some(domain.created_at)),
         (Some(true), _) => waiting_key.max(failing_name),
         (Some(false), None) if domain.good_since.is_some() => Some(now),

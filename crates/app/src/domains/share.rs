@@ -1,5 +1,5 @@
-//! Links for whoever edits the DNS of a domain: they show its records without signing in, until they expire or are
-//! revoked. A link's secret part is not stored.
+//! Links that show a domain's records without signing in, for the person who edits the DNS. They work until they expire
+//! or are revoked. The secret part of a link is not stored.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{App, Caller, FieldProblem};
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
 /// Links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
-/// Links are shorter; longer texts are not ours.
+/// Our links are shorter, so longer tokens are rejected.
 const TOKEN_BYTES_MAX: usize = 200;
 
 /// A domain as a link shows it.

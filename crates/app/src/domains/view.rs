@@ -5,9 +5,10 @@ use postroad_store::{Domain, DomainKey, DomainOwner, KeyAlgorithm, KeyState};
 use serde::{Deserialize, Serialize};
 
 use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service, zone_fragment};
+use super::link_host::LinkHost;
 use crate::App;
 
-/// Owners whose facts are at hand while a list is made.
+/// Owners whose facts are kept while a list is built.
 const OWNERS_KNOWN_MAX: usize = 100;
 
 /// A record with the verdict of the last check.
@@ -16,6 +17,8 @@ pub struct RecordView {
     pub check: RecordCheck,
     /// Since when it has that status; `None` before the first check.
     pub since: Option<Timestamp>,
+    /// Of the record for links: what the host behind it answered.
+    pub link_host: Option<LinkHost>,
 }
 
 /// The stored part of a record.
@@ -24,6 +27,8 @@ pub(super) struct StoredRecord {
     #[serde(flatten)]
     pub(super) check: RecordCheck,
     pub(super) since: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) link_host: Option<LinkHost>,
 }
 
 impl StoredRecord {
@@ -31,7 +36,7 @@ impl StoredRecord {
         serde_json::to_string(records).expect("records are texts, flags and lists of texts")
     }
 
-    /// Those of a version that kept other things are as good as not there: the next check writes them.
+    /// Records stored by a version with another format are ignored; the next check writes them again.
     pub(super) fn of(domain: &Domain) -> Vec<Self> {
         serde_json::from_str(&domain.records).unwrap_or_default()
     }
@@ -41,14 +46,14 @@ impl StoredRecord {
 pub struct DomainView {
     pub domain: Domain,
     pub records: Vec<RecordView>,
-    /// The name that bounces come to at the moment.
+    /// Current domain of the return path.
     pub return_path: String,
-    /// The host of tracking links at the moment.
+    /// Current host of tracking links.
     pub tracking_host: String,
 }
 
 impl DomainView {
-    /// The records as a fragment of a zone file, in which those that are in place are comments.
+    /// The records as a fragment of a zone file; records that are in place are comments.
     pub fn zone(&self) -> String {
         let checks: Vec<RecordCheck> = self.records.iter().map(|record| record.check.clone()).collect();
         zone_fragment(&checks)
@@ -106,16 +111,18 @@ fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
                 && !(pending.purpose == Purpose::Dkim && is_unchecked(domain, &pending.name))
         });
         match known.map(|at| stored.swap_remove(at)) {
-            Some(StoredRecord { check, since }) => {
-                RecordView { check: RecordCheck { required: pending.required, ..check }, since: Some(since) }
-            }
-            None => RecordView { check: pending, since: None },
+            Some(StoredRecord { check, since, link_host }) => RecordView {
+                check: RecordCheck { required: pending.required, ..check },
+                since: Some(since),
+                link_host,
+            },
+            None => RecordView { check: pending, since: None, link_host: None },
         }
     };
     expected.pending().into_iter().map(view).collect()
 }
 
-/// Whether the key behind a record is younger than the last check.
+/// Whether the key was created after the last check.
 fn is_unchecked(domain: &Domain, record_name: &str) -> bool {
     let is_behind = |key: &&DomainKey| record_name_of(domain, key) == record_name;
     let key = domain.keys.iter().find(is_behind);
@@ -126,7 +133,8 @@ pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
     format!("{}._domainkey.{}", key.selector, domain.name)
 }
 
-/// The domain counts as verified with the record of the key that signs; before there is one, of the one that will.
+/// The DKIM records of the keys. Required is the record of the signing key; before there is one, that of the key that
+/// will sign.
 pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
     let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
     let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);

@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainName, PoolId};
-use postroad_store::{AuditSubject, NewSource, Pool, Source, SourceChange, SourceDay};
+use postroad_model::{AccountId, DomainName, PoolId};
+use postroad_store::{
+    AuditSubject, INSTALLATION, NewSource, Pool, Source, SourceChange, SourceDay, StoreError, Updated,
+};
 
 use super::view::{PoolView, shows_counts};
 use crate::access::{Operation, Subject, permit, permit_any};
-use crate::accounts::{AccountRefusal, Requester, Thing};
+use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
 use crate::{App, FieldProblem, Refusal};
 
 /// Addresses of one pool.
@@ -21,13 +23,16 @@ pub struct NewAddress {
     pub address: IpAddr,
     pub helo: String,
     pub weight: u32,
-    /// Begin with few messages a day and grow.
+    /// Start with few messages a day and increase.
     pub warm_up: bool,
+    pub key: Option<CreationKey>,
 }
 
 /// `None` leaves a value as it is.
 #[derive(Debug, Clone, Default)]
 pub struct AddressChange {
+    /// The version that the caller has seen.
+    pub if_version: Option<i64>,
     pub helo: Option<String>,
     pub weight: Option<u32>,
 }
@@ -52,13 +57,17 @@ impl WarmUpChange {
 
 #[boxed_futures]
 impl App {
+    /// Answers with the pool.
     pub async fn add_pool_address(
         &self,
         by: &Requester,
         given: NewAddress,
-    ) -> Result<PoolView, AccountRefusal> {
+    ) -> Result<Created<PoolView>, AccountRefusal> {
         let operation = Operation::IpPoolsAddAddress;
         let pool = self.find_ip_pool(by, operation, given.pool).await?;
+        if self.is_address_added(&pool.pool, given.key.as_ref()).await? {
+            return Ok(Created { value: pool, is_replay: true });
+        }
         let (helo, weight) = check(Some(&given.helo), Some(given.weight))?;
         if pool.addresses.len() >= ADDRESSES_MAX {
             return Err(AccountRefusal::problem("pool", "has the maximum number of addresses"));
@@ -71,10 +80,28 @@ impl App {
             weight: weight.unwrap_or(1),
             warmup_started_at: given.warm_up.then(|| self.inner.clock.now()),
         };
-        let store = self.recording(by, operation, AuditSubject::NewSource(address));
-        store.add_source(new).await.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        let key = given.key.as_ref().map(|key| (keys_of(&pool.pool), key));
+        let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
+        let added = store.add_source(new).await;
         self.forget_setup();
-        self.find_ip_pool(by, operation, given.pool).await
+        // The first call with the same key may have been at it at the same moment.
+        let is_replay = matches!(added, Err(StoreError::Conflict))
+            && self.is_address_added(&pool.pool, given.key.as_ref()).await?;
+        if !is_replay {
+            added.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        }
+        Ok(Created { value: self.find_ip_pool(by, operation, given.pool).await?, is_replay })
+    }
+
+    /// Whether an earlier call with the same key added the address. `NotFound` if it was removed since.
+    async fn is_address_added(&self, pool: &Pool, key: Option<&CreationKey>) -> Result<bool, AccountRefusal> {
+        let Some(id) = self.find_created(Some(keys_of(pool)), key).await? else { return Ok(false) };
+        let sources = self.inner.store.list_sources().await?;
+        if sources.iter().any(|source| source.id.0 == id) {
+            Ok(true)
+        } else {
+            Err(AccountRefusal::NotFound(Thing::IpAddress))
+        }
     }
 
     pub async fn update_pool_address(
@@ -87,10 +114,12 @@ impl App {
         let (source, _) = self.pool_address(by, operation, address).await?;
         let (helo, weight) = check(given.helo.as_deref(), given.weight)?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
-        let changed = store.update_source(source.id, SourceChange { helo, weight }).await;
-        changed.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        let changed = store.update_source(source.id, given.if_version, SourceChange { helo, weight }).await;
         self.forget_setup();
-        self.find_ip_pool(by, operation, source.pool_id).await
+        match changed.map_err(AccountRefusal::store(Thing::IpAddress))? {
+            Updated::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,
+            Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
+        }
     }
 
     pub async fn remove_pool_address(
@@ -129,8 +158,8 @@ impl App {
         self.find_ip_pool(by, operation, source.pool_id).await
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes. Nothing of a pool that an account shares
-    /// with others.
+    /// Messages that an address sent per day and receiver group, with their outcomes. Empty for a pool that the account
+    /// shares with others.
     pub async fn pool_address_history(
         &self,
         by: &Requester,
@@ -143,7 +172,7 @@ impl App {
         Ok(self.inner.store.source_days(source.id).await?)
     }
 
-    /// An address of a pool that the actor may do `operation` to, and the pool.
+    /// An address on which the actor may perform `operation`, with its pool.
     async fn pool_address(
         &self,
         by: &Requester,
@@ -162,6 +191,11 @@ impl App {
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpAddress))?;
         source.zip(pool).ok_or(AccountRefusal::NotFound(Thing::IpAddress))
     }
+}
+
+/// Idempotency keys are those of the account that a pool is for, or of the installation.
+fn keys_of(pool: &Pool) -> AccountId {
+    pool.account_id.unwrap_or(INSTALLATION)
 }
 
 /// Reports all problems at once.

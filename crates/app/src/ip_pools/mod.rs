@@ -1,10 +1,10 @@
-//! Pools of addresses that mail leaves from: the operator makes them, an account sees those that its servers use. The HTTP API
-//! and the command line call the same functions.
+//! Pools of source addresses. The operator creates them; an account sees those that its servers use. The HTTP API and
+//! the command line call the same functions.
 
 mod addresses;
 mod pools;
 mod view;
 
 pub use addresses::{AddressChange, NewAddress, WarmUpChange};
-pub use pools::NewPoolRequest;
+pub use pools::{NewPoolRequest, PoolFilter};
 pub use view::{AddressView, PoolView, WarmUpState};

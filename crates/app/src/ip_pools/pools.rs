@@ -14,11 +14,20 @@ use crate::{App, names};
 #[derive(Debug, Clone)]
 pub struct NewPoolRequest {
     pub name: String,
-    /// Servers without a pool of their own send from it.
+    /// The default pool, for servers without a pool of their own.
     pub shared: bool,
-    /// The account that it is for.
+    /// The account that the pool is reserved for.
     pub account: Option<AccountId>,
     pub key: Option<CreationKey>,
+}
+
+/// Pools to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct PoolFilter {
+    /// Those that the account sees.
+    pub account: Option<AccountId>,
+    pub name: Option<String>,
+    pub shared: Option<bool>,
 }
 
 #[boxed_futures]
@@ -51,7 +60,7 @@ impl App {
             Some(account) => store.create_pool_for(name, account).await,
             None => store.create_pool(name, given.shared).await,
         };
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(given.account, given.key.as_ref()).await?
         {
@@ -68,17 +77,19 @@ impl App {
     pub async fn list_ip_pools(
         &self,
         by: &Requester,
-        account: Option<AccountId>,
+        filter: PoolFilter,
         after: Option<PoolId>,
         limit: usize,
     ) -> Result<(Vec<PoolView>, bool), AccountRefusal> {
-        let account = self.listed_account(by, Operation::IpPoolsList, account).await?;
+        let account = self.listed_account(by, Operation::IpPoolsList, filter.account).await?;
         let used = self.pools_used_by(account).await?;
         let store = &self.inner.store;
         let (pools, sources) = (store.list_pools().await?, store.list_sources().await?);
         let is_listed = |pool: &Pool| {
             account.is_none_or(|account| is_visible(pool, account, &used))
                 && after.is_none_or(|after| pool.id > after)
+                && filter.name.as_ref().is_none_or(|name| pool.name == *name)
+                && filter.shared.is_none_or(|shared| pool.shared == shared)
         };
         let mut pools: Vec<Pool> = pools.into_iter().filter(is_listed).take(limit + 1).collect();
         let has_more = pools.len() > limit;
@@ -88,7 +99,7 @@ impl App {
         Ok((pools.into_iter().map(view).collect(), has_more))
     }
 
-    /// A pool that the actor may do `operation` to.
+    /// A pool on which the actor may perform `operation`.
     pub async fn find_ip_pool(
         &self,
         by: &Requester,
@@ -108,7 +119,7 @@ impl App {
         Ok(PoolView::of(pool, &sources, &by.actor, self.inner.warm_up_days, self.inner.clock.now()))
     }
 
-    /// Only one without addresses that no server sends from.
+    /// Deletes a pool. Refused while it has addresses or a server uses it.
     pub async fn delete_ip_pool(&self, by: &Requester, id: PoolId) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsDelete;
         let found = self.find_ip_pool(by, operation, id).await?;
@@ -121,7 +132,7 @@ impl App {
         Ok(found)
     }
 
-    /// The owner of a pool. What an account's servers use is the account's to look at, not to change.
+    /// The owner of a pool. An account may read the pools that its servers use, but not change them.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

@@ -17,7 +17,7 @@ pub struct AddressView {
     pub warm_up: WarmUpState,
     /// Day of the warm-up plan, from 1; `None` for a warm address.
     pub warm_up_day: Option<u32>,
-    /// Whether the numbers of messages may be shown: those of a pool of many accounts are nobody's but the operator's.
+    /// Whether message counts may be shown. Only the operator sees those of a pool shared by several accounts.
     pub shows_counts: bool,
 }
 
@@ -42,7 +42,7 @@ impl WarmUpState {
     }
 }
 
-/// Whether the actor may see how much mail leaves from a pool.
+/// Whether the actor may see the message counts of a pool.
 pub(super) fn shows_counts(pool: &Pool, actor: &Actor) -> bool {
     actor.is_operator() || (pool.account_id.is_some() && pool.account_id == actor.account_id())
 }

@@ -8,17 +8,19 @@ use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, S
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Messages of one call that are changed at the same time: the store writes them together.
+/// Messages of one call changed concurrently, so that the store writes them together.
 const AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAction {
-    /// Try a queued message now.
+    /// Try a message now that waits for its next attempt. One that is scheduled waits for its sender.
     Retry,
     /// Queue a held message.
     Release,
     /// End a held message.
     CancelHold,
+    /// End a message that waits for its time.
+    CancelScheduled,
     /// Erase the personal data of a message; a waiting one is cancelled first.
     Erase,
 }
@@ -29,6 +31,7 @@ impl MessageAction {
             Self::Retry => JobKind::Retry,
             Self::Release => JobKind::Release,
             Self::CancelHold => JobKind::CancelHold,
+            Self::CancelScheduled => JobKind::CancelScheduled,
             Self::Erase => JobKind::Erase,
         }
     }
@@ -38,29 +41,35 @@ impl MessageAction {
             Self::Retry => Operation::MessagesRetry,
             Self::Release => Operation::MessagesRelease,
             Self::CancelHold => Operation::MessagesCancelHold,
+            Self::CancelScheduled => Operation::SendCancel,
             Self::Erase => Operation::MessagesErase,
         }
     }
 
-    /// Statuses of messages that it can be done to.
+    /// Statuses in which a message can be changed so.
     pub(super) const fn statuses(self) -> &'static [Status] {
         match self {
-            Self::Retry => &[Status::Pending, Status::Scheduled, Status::SoftFail],
+            Self::Retry => &[Status::Pending, Status::SoftFail],
             Self::Release | Self::CancelHold => &[Status::Held],
+            Self::CancelScheduled => &[Status::Scheduled],
             Self::Erase => &Status::ALL,
         }
     }
 }
 
-/// Why nothing was done to a message.
+/// Why a message was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionFailure {
     #[error("No message found matching provided ID")]
     NotFound,
-    #[error("The message is not in the queue")]
+    #[error(
+        "The message is not waiting for an attempt; a scheduled one is sent earlier with send/reschedule"
+    )]
     NotQueued,
     #[error("The message is not held")]
     NotHeld,
+    #[error("The message is not scheduled")]
+    NotScheduled,
     #[error("The recipient is suppressed ({reason} since {since}): remove the suppression first", since = since.to_rfc3339())]
     Suppressed { reason: SuppressionReason, since: Timestamp },
     #[error("The server's limit of {limit} messages an hour is reached: release it in the next hour")]
@@ -82,12 +91,13 @@ pub enum ActionFailure {
 }
 
 impl ActionFailure {
-    /// `None` for failures of the store, which are no answer about a message.
+    /// `None` for store failures, which say nothing about the message.
     pub fn code(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotFound => "MessageNotFound",
             Self::NotQueued => "MessageNotQueued",
             Self::NotHeld => "MessageNotHeld",
+            Self::NotScheduled => "MessageNotScheduled",
             Self::Suppressed { .. } => "RecipientSuppressed",
             Self::HourlyLimitReached { .. } => "HourlyLimitReached",
             Self::DevelopmentOnly => "DevelopmentServer",
@@ -106,7 +116,7 @@ impl From<StoreError> for ActionFailure {
 }
 
 impl App {
-    /// Changes some messages, whatever becomes of the others; results in their order. Fails only if the store does.
+    /// Changes several messages independently of each other; results are in their order. Fails only if the store fails.
     pub async fn change_messages(
         &self,
         caller: &Caller,
@@ -125,7 +135,7 @@ impl App {
         self.change_one(&self.recording_action(caller, action), caller.server_id, action, id).await
     }
 
-    /// The store, with an entry in the audit log for each message that is erased and each job that begins.
+    /// The store, with an entry in the audit log for each message that is changed and each job that begins.
     pub(super) fn recording_action(&self, caller: &Caller, action: MessageAction) -> Store {
         let subject = AuditSubject::Messages(caller.server_id);
         self.recording(&caller.requester(), action.operation(), subject)
@@ -180,11 +190,20 @@ impl App {
             }
             MessageAction::CancelHold => match store.cancel_if(server_id, id, WaitingFor::Release).await? {
                 Cancelled::Done(_) => return Ok(()),
-                // A held message is never on the wire, so it was queued.
+                // A held message is never being sent, so it must have been queued meanwhile.
                 Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
             },
+            MessageAction::CancelScheduled => {
+                match store.cancel_if(server_id, id, WaitingFor::SendTime).await? {
+                    Cancelled::Done(_) => return Ok(()),
+                    Cancelled::TooLate => ActionFailure::InDelivery,
+                    Cancelled::NotWaiting => ActionFailure::NotScheduled,
+                }
+            }
             MessageAction::Erase => {
-                if store.cancel_if(server_id, id, WaitingFor::Anything).await? == Cancelled::TooLate {
+                // A step of the erasure, which has the entry in the audit log.
+                let cancelled = self.inner.store.cancel_if(server_id, id, WaitingFor::Anything).await?;
+                if cancelled == Cancelled::TooLate {
                     ActionFailure::InDelivery
                 } else {
                     match store.erase_message(server_id, id).await? {

@@ -7,18 +7,18 @@ use postroad_model::{EmailAddress, ServerId};
 use postroad_store::{JobKind, JobState, MessageJob, NewJob, SearchFilter, StoreError};
 
 use super::MessageAction;
-use super::erase::query_of;
+use super::erase::{self, query_of};
 use crate::search::parse_query;
 use crate::{App, Caller, FieldProblem};
 
-/// Time that counting the messages may take.
+/// Time limit for counting the messages.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Messages counted in one read.
 const COUNT_PAGE: usize = 500;
 /// Running jobs of a server.
 const RUNNING_MAX: usize = 10;
 
-/// A job and the messages it is about.
+/// A job, and how many messages it will change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedJob {
     /// `None` after a dry run.
@@ -50,7 +50,7 @@ impl App {
         self.start_job(caller, MessageAction::Erase, &query_of(address), dry_run).await
     }
 
-    /// Counts the messages that a query finds and the action can be done to, and starts the job.
+    /// Counts the messages that match the query and can be changed so, and starts the job.
     pub async fn start_job(
         &self,
         caller: &Caller,
@@ -60,7 +60,8 @@ impl App {
     ) -> Result<StartedJob, JobRefusal> {
         let server_id = caller.server_id;
         let filter = job_filter(action, query).map_err(JobRefusal::Query)?;
-        let (matched, is_complete) = self.count_messages(server_id, filter).await?;
+        let person = erase::person_of(action, query);
+        let (matched, is_complete) = self.count_messages(server_id, filter, person.as_ref()).await?;
         if dry_run {
             return Ok(StartedJob { id: None, matched, is_complete });
         }
@@ -75,21 +76,25 @@ impl App {
         self.inner.store.find_job(server_id, id).await
     }
 
-    /// Remark on a job that is done.
+    /// Note on a finished job.
     pub fn note_on_job(&self, job: &MessageJob) -> Option<&'static str> {
-        let is_left = job.kind == JobKind::Erase
-            && job.state == JobState::Done
-            && !self.inner.store.overwrites_erased();
-        is_left.then_some(
-            "No row contains the address. PostgreSQL keeps the bytes in its files until `VACUUM FULL` and in its log until a \
-             checkpoint removes old segments (see search.md); WAL archives and backups keep them as well",
-        )
+        let is_erased = job.kind == JobKind::Erase && job.state == JobState::Done;
+        let note = if self.inner.store.overwrites_erased() {
+            "Data that is not about the erased messages is kept, also where it contains the address: subjects of other mail, \
+             templates, longer addresses"
+        } else {
+            "Data that is not about the erased messages is kept, also where it contains the address: subjects of other mail, \
+             templates, longer addresses. PostgreSQL keeps the erased bytes in its files until `VACUUM FULL` and in its log \
+             until a checkpoint removes old segments (see search.md); WAL archives and backups keep them as well"
+        };
+        is_erased.then_some(note)
     }
 
     async fn count_messages(
         &self,
         server_id: ServerId,
         filter: SearchFilter,
+        person: Option<&EmailAddress>,
     ) -> Result<(u64, bool), StoreError> {
         let _permit = self.inner.long_reads.permit(server_id).await;
         let (begun, filter) = (Instant::now(), Arc::new(filter));
@@ -100,7 +105,7 @@ impl App {
                 return Ok((count, false));
             }
             let page = self.inner.store.search(server_id, &filter, before, COUNT_PAGE, left).await?;
-            count += page.items.len() as u64;
+            count += page.items.iter().filter(|item| erase::is_meant(item, person)).count() as u64;
             match page.next {
                 Some(next) => before = Some(next),
                 None => return Ok((count, true)),
@@ -109,7 +114,7 @@ impl App {
     }
 }
 
-/// Filter of a job: the matches of a query whose status the action is about.
+/// Filter of a job: matches of the query in a status that the action accepts.
 pub(super) fn job_filter(action: MessageAction, query: &str) -> Result<SearchFilter, FieldProblem> {
     let mut filter = parse_query("query", query)?;
     let is_wanted = |status: &postroad_model::Status| {

@@ -1,6 +1,6 @@
-//! Tasks that work on jobs: one on messages, one on the remains of erasures, which take long. Servers take turns. On failure
-//! (store unavailable) a job waits until its claim ends; after many failures in a row it ends. A crash repeats at most the
-//! last step, which finds its messages changed.
+//! Tasks that run jobs: one changes messages; the other finishes erasures, which takes long. Servers take turns. If the
+//! store is unavailable, a job waits until its claim ends; after many failures in a row it is ended. After a crash at
+//! most the last step is repeated, which finds its messages already changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::create::job_filter;
 use super::{MessageAction, erase};
 use crate::App;
 
-/// Pause without a new job: other nodes may have left one.
+/// Longest pause: another node may have left a job.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Pause between two steps: other work comes first.
+/// Pause between two steps, so that other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(10);
 /// Messages of one step.
 const STEP_MESSAGES: usize = 200;
-/// Time that looking for them may take.
+/// Time limit for finding them.
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
-/// Failures in a row before a job ends. Between two of them are the 30 s of its claim.
+/// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
 
 /// Running tasks.
@@ -56,10 +56,10 @@ impl JobTask {
 struct Worker {
     app: App,
     part: JobPart,
-    /// An erasure has come to its end.
+    /// Signals that an erasure has reached its last part.
     remains_due: Arc<Notify>,
     turns: Turns,
-    /// In a row, by job.
+    /// Failures in a row, by job.
     failures: HashMap<(ServerId, i64), usize>,
 }
 
@@ -121,7 +121,7 @@ impl Worker {
     }
 }
 
-/// The end of a job that cannot be done.
+/// The last step of a job that fails for good.
 fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
     let cause = match error {
         StoreError::Unavailable(cause) => cause.as_str(),
@@ -138,15 +138,15 @@ fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
     }
 }
 
-/// Whose turn it is, and with which of its jobs.
+/// Whose turn it is, and which of its jobs is next.
 #[derive(Debug, Default)]
 struct Turns {
-    /// The job that each server had last.
+    /// The last job of each server that had a turn.
     last: BTreeMap<ServerId, i64>,
 }
 
 impl Turns {
-    /// One job of each server: that after the last one.
+    /// The next job of each server.
     fn next(&mut self, jobs: &[(ServerId, i64)]) -> Vec<(ServerId, i64)> {
         let mut of_servers: BTreeMap<ServerId, Vec<i64>> = BTreeMap::new();
         for (server_id, id) in jobs {
@@ -180,10 +180,11 @@ impl App {
             JobKind::Retry => MessageAction::Retry,
             JobKind::Release => MessageAction::Release,
             JobKind::CancelHold => MessageAction::CancelHold,
+            JobKind::CancelScheduled => MessageAction::CancelScheduled,
             JobKind::Erase => MessageAction::Erase,
         };
         let Ok(filter) = job_filter(action, &job.request) else {
-            // The query was understood when the job was created: another version of the language.
+            // The query was valid when the job was created, so it comes from another version of the query language.
             return Ok(JobStep {
                 done: 0,
                 problems: Vec::new(),
@@ -197,11 +198,8 @@ impl App {
             let (filter, before) = (Arc::new(filter), Some(job.position));
             self.inner.store.search(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
         };
-        let person = if action == MessageAction::Erase { erase::address_of(&job.request) } else { None };
-        let is_meant = |item: &&SearchItem| match &person {
-            Some(person) => erase::is_to(item, person),
-            None => true,
-        };
+        let person = erase::person_of(action, &job.request);
+        let is_meant = |item: &&SearchItem| erase::is_meant(item, person.as_ref());
         let ids: Vec<MessageId> = page.items.iter().filter(is_meant).map(|item| item.id).collect();
         let done = ids.len() as u64;
         let mut problems = Vec::new();
@@ -219,18 +217,19 @@ impl App {
         Ok(JobStep { done, problems, position, state, forgets_request: false })
     }
 
-    /// First the address wherever it still is, then the log, which has the request of the job: it is done when that is empty.
+    /// The first step erases the address wherever it remains, and drops the request. The second truncates the log, which
+    /// still contains it, and ends the job.
     async fn remove_remains(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
-        let mut problems = Vec::new();
         let state = if job.request.is_empty() {
             self.inner.store.truncate_log().await?;
             JobState::Done
         } else {
             if let Some(person) = erase::address_of(&job.request) {
-                problems.extend(self.erase_person(job.server_id, &person).await?);
+                self.erase_person(job.server_id, job.id, &person).await?;
             }
             JobState::Running
         };
+        let problems = Vec::new();
         Ok(JobStep { done: 0, problems, position: JobPart::REMAINS_AT, state, forgets_request: true })
     }
 }

@@ -1,5 +1,5 @@
-//! Changes of messages: of one, of a list, or of all that a search finds. The last is a job, which goes on in the
-//! background and after a restart.
+//! Changes of messages: of one, of a list, or of all that a search finds. The last is a job, which runs in the
+//! background and continues after a restart.
 
 mod action;
 mod create;

@@ -1,4 +1,4 @@
-//! Addresses at which the bounce listener takes mail.
+//! Addresses that the bounce listener accepts.
 
 use postroad_mail::ReturnPathKey;
 use postroad_model::{DomainName, EmailAddress, MessageId, ServerId};
@@ -9,7 +9,7 @@ use crate::FeedbackSettings;
 const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
 /// Complaints of feedback loops.
 const FEEDBACK_ADDRESS: &str = "fbl";
-/// RFC 5321 4.5.1, RFC 2142 4: people write there, and feedback loops do.
+/// RFC 5321 4.5.1, RFC 2142 4: both people and feedback loops write to these.
 const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
 
 /// Return path of one message.
@@ -28,9 +28,9 @@ pub enum Destination {
     ReturnPath(ReturnAddress),
     /// Reports about domains: DMARC aggregates and TLS reports.
     Reports,
-    /// Complaints, and nothing else.
+    /// Complaints only.
     Feedback { address: String },
-    /// Complaints; everything else goes to the operator, if they have named an address of theirs.
+    /// Complaints; everything else goes to the operator, if an address for it is configured.
     Operator { address: String },
 }
 
@@ -51,7 +51,7 @@ impl Addresses {
         Self { key, hosts, return_domains, settings }
     }
 
-    /// Names that reports of receivers may be about, beside customers' domains.
+    /// Names that reports may be about, besides customers' domains.
     pub(super) fn own_names(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().map(DomainName::as_str).chain(self.return_domains.iter().map(String::as_str))
     }
@@ -66,8 +66,8 @@ impl Addresses {
             return Some(Destination::Reports);
         }
         let is_own = is_return_domain || self.hosts.iter().any(|host| host == address.domain());
-        // A customer's own name for bounces. The MAC says that we gave the address out, or that the complaint is about a message
-        // of ours; whether the name leads here today does not matter to mail that left when it did.
+        // A customer's own domain for bounces. The MAC proves that we issued the address, or that the complaint is
+        // about our message. Whether the name still points here does not matter for mail sent earlier.
         let is_customers = domain.starts_with("rp.");
         let is_configured =
             self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());

@@ -29,7 +29,7 @@ pub(super) struct MailOut {
     pub(super) message_id: String,
 }
 
-/// `None` for delays, automatic replies and everything else that changes nothing.
+/// `None` for mail that changes nothing, such as delays and automatic replies.
 pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEffect> {
     let said = pick(returned, &about.message.rcpt_to)?;
     match said.kind {
@@ -39,8 +39,8 @@ pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEff
     }
 }
 
-/// Finds the statement about our recipient. A host that forwards or expands lists names others; then the worst
-/// statement counts, because each of our messages has one recipient.
+/// Finds the statement about our recipient. A host that forwards or expands lists names other recipients; then the
+/// worst statement counts, because each of our messages has one recipient.
 fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);

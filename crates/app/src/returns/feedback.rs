@@ -1,5 +1,5 @@
-//! Mail at the addresses for complaints and at those of the operator: a complaint about a message of ours takes effect,
-//! everything else goes to the operator or is refused.
+//! Mail to the addresses for complaints and to the operator's addresses. A complaint about our message takes effect;
+//! everything else is forwarded to the operator or refused.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use crate::Refusal;
 use crate::send::Forward;
 
 impl ReturnReceiver {
-    /// Takes one message for an address for complaints, one of the operator's, or both.
+    /// Takes one message for a complaint address, an operator address, or both.
     pub(super) async fn take_feedback(
         &self,
         complaints_to: Option<&str>,
@@ -20,7 +20,7 @@ impl ReturnReceiver {
         mail: &ReturnedMail,
     ) -> Result<(), ReturnRefusal> {
         let (returned, body) = self.read_return(mail).await?;
-        // People enclose messages, too, when they write to the operator.
+        // People who write to the operator also enclose messages.
         let returned = if complaints_to.is_some() { returned.at_feedback_address() } else { returned };
         let address = complaints_to.or(operator_at).unwrap_or_default();
         match self.take_complaint(address, mail, &returned, body).await {
@@ -28,7 +28,7 @@ impl ReturnReceiver {
             ControlFlow::Continue(refusal) => match operator_at {
                 Some(address) => self.forward(address, mail).await,
                 None if returned.kind == ReturnedKind::Other && returned.is_feedback_report => {
-                    tracing::info!("feedback report that is no complaint; nothing to do");
+                    tracing::info!("feedback report is not a complaint; nothing to do");
                     Ok(())
                 }
                 None => Err(refusal),
@@ -36,7 +36,8 @@ impl ReturnReceiver {
         }
     }
 
-    /// Stores a complaint with its effect. Continues with the reason if the mail is no complaint about a message of ours.
+    /// Stores a complaint with its effect. Returns `Continue` with the reason if the mail is not a complaint about our
+    /// message.
     async fn take_complaint(
         &self,
         address: &str,
@@ -62,7 +63,7 @@ impl ReturnReceiver {
         }
     }
 
-    /// Passes mail on to the operator, within a budget: anybody can write to these addresses.
+    /// Forwards mail to the operator, within a budget: anybody can write to these addresses.
     async fn forward(&self, address: &str, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
         let Some(to) = self.app.inner.feedback.forward_to.clone() else {
             return Err(ReturnRefusal::NoOperator);

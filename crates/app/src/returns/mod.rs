@@ -1,6 +1,6 @@
-//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. A MAC identifies the message, in
-//! the recipient address or in the original that a complaint encloses; the rest of the content, which anybody can write,
-//! only gives the reason.
+//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. A MAC identifies the message,
+//! either in the recipient address or in the original that a complaint encloses. Anybody can write the rest of the
+//! content, so it only provides the reason.
 
 mod addresses;
 mod effect;
@@ -31,18 +31,17 @@ use network_budget::{BudgetLimits, NetworkBudget};
 pub use addresses::{Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
 
-/// Messages parsed at the same time: limits the CPU that strangers can use.
+/// Messages parsed concurrently; limits the CPU time that outsiders can use.
 const READINGS_MAX: usize = 2;
-/// A message that gets no turn within this time is refused temporarily.
+/// A message that waits longer than this to be parsed is refused temporarily.
 const READING_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Bytes that reports may unpack to: limits the CPU that strangers can use over time.
+/// Total size to which reports may unpack; limits the CPU time that outsiders can use.
 const REPORT_BYTES: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, network_max: 64 << 20, refill: Duration::from_mins(1) };
-/// Reports that are stored, one for each domain of ours in them: more than receivers send, little enough that nobody fills
-/// the store.
+/// Stored reports, one for each of our domains in them: more than receivers send, but too few to fill the store.
 const STORED_REPORTS: BudgetLimits =
     BudgetLimits { all_max: 20_000, network_max: 2_000, refill: Duration::from_hours(1) };
-/// Messages passed on to the operator: more than people read, little enough that nobody floods their mailbox.
+/// Messages forwarded to the operator: more than people read, but too few to flood a mailbox.
 const FORWARDS: BudgetLimits =
     BudgetLimits { all_max: 600, network_max: 60, refill: Duration::from_hours(1) };
 
@@ -81,16 +80,16 @@ pub enum ReturnRefusal {
     ForeignReport,
     #[error(transparent)]
     BadReport(#[from] ReportProblem),
-    /// A complaint without the identifier of a message of ours: about another's message, or forged.
+    /// A complaint without an identifier of our message: about somebody else's message, or forged.
     #[error("the report names no message of ours")]
     ForeignComplaint,
     /// Mail for the operator, but `forward_to` is not set.
     #[error("nobody reads mail to this address")]
     NoOperator,
-    /// Mail for the operator that has been here before.
+    /// Mail for the operator that was already forwarded here once.
     #[error("the mail is in a loop")]
     Loop,
-    /// Mail for the operator that cannot be passed on as it is.
+    /// Mail for the operator that cannot be forwarded as it is.
     #[error("the mail cannot be forwarded: {0}")]
     NotForwardable(String),
     /// Too many messages are being parsed.
@@ -125,12 +124,12 @@ impl App {
 
 #[boxed_futures]
 impl ReturnReceiver {
-    /// `None` if no mail is taken for the address.
+    /// `None` if the address accepts no mail.
     pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         self.addresses.recognise(address)
     }
 
-    /// Accepts one message for all its recipients. Parses it once for each kind of them, however many there are.
+    /// Accepts one message for all its recipients. Parses it once for each kind of recipient, however many there are.
     ///
     /// `Ok` means that the mail and its effect are on stable storage for at least one recipient, and the others
     /// were refused permanently. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should
@@ -141,12 +140,12 @@ impl ReturnReceiver {
         let (mut complaints_to, mut operator_at): (Option<&str>, Option<&str>) = (None, None);
         for destination in to {
             match destination {
-                // The same path twice is one bounce.
+                // The same path twice counts as one bounce.
                 Destination::ReturnPath(path) if paths.iter().all(|p| p.message_id != path.message_id) => {
                     paths.push(path);
                 }
                 Destination::ReturnPath(_) | Destination::Reports => {}
-                // Several such addresses are one complaint and one mail to the operator.
+                // Several such addresses cause one complaint and one mail to the operator.
                 Destination::Feedback { address } => complaints_to = complaints_to.or(Some(address)),
                 Destination::Operator { address } => operator_at = operator_at.or(Some(address)),
             }

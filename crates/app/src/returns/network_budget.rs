@@ -1,7 +1,7 @@
-//! Budget of what strangers may cause over time, in total and per sending network: bytes of reports that are unpacked, mail
-//! that is passed on to the operator.
+//! Budgets for work that outsiders can cause, in total and per sending network: bytes of unpacked reports, mail
+//! forwarded to the operator.
 //!
-//! When a budget is used up, mail is refused temporarily (451) and its senders retry.
+//! When a budget is used up, mail is refused temporarily (451), and the senders retry.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

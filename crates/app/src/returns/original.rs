@@ -1,24 +1,22 @@
-//! Finds the message that a complaint is about. Strangers write complaints, so only identifiers with our MAC count.
+//! Finds the message that a complaint is about. Anybody can write a complaint, so only identifiers with our MAC count.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_mail::{OwnMessageId, Returned};
-use postroad_model::idgen;
-use postroad_store::{FilterTerm, Matcher, Message, SearchFilter};
+use postroad_store::Message;
 
 use super::{ReturnReceiver, ReturnRefusal};
+use crate::send::stored_message_filter;
 
-/// A Message-ID is made at most this long before its message is stored, or after it by another node's clock.
-const STORED_WITHIN: Duration = Duration::from_mins(10);
 /// Time to look for a message that is not in the search index yet.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
-/// Two are enough to see that it is not one.
+/// Two matches are enough to know that the match is not unique.
 const FOUND_MAX: usize = 2;
 
 impl ReturnReceiver {
-    /// The message that the enclosed original names: by our header or its return path, else by its Message-ID.
-    /// `ForeignComplaint` if none of them was made here, or the message no longer exists.
+    /// The message that the enclosed original identifies: by our header or its return path, else by its Message-ID.
+    /// `ForeignComplaint` if none of them was issued here, or the message no longer exists.
     pub(super) async fn find_original(&self, returned: &Returned) -> Result<Message, ReturnRefusal> {
         let of_copy = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
         if let Some((server_id, message_id)) = of_copy {
@@ -27,25 +25,19 @@ impl ReturnReceiver {
         }
         let message_id = returned.original_message_id.as_deref().unwrap_or_default();
         let Some(own) = self.message_id_key.parse(message_id) else {
-            tracing::info!("complaint without an identifier of a message of ours; nobody is suppressed");
+            tracing::info!("complaint has no identifier of our messages; nobody is suppressed");
             return Err(ReturnRefusal::ForeignComplaint);
         };
         self.find_by_message_id(own, message_id.to_ascii_lowercase()).await
     }
 
-    /// All recipients of a send know its Message-ID, so it says which copy is meant only if there is one.
+    /// All recipients of a send share its Message-ID, so it identifies a message only if the send has one recipient.
     async fn find_by_message_id(
         &self,
         own: OwnMessageId,
         message_id: String,
     ) -> Result<Message, ReturnRefusal> {
-        let made_at = idgen::moment_of(own.number);
-        let filter = Arc::new(SearchFilter {
-            since: Some(made_at.minus(STORED_WITHIN)),
-            until: Some(made_at.plus(STORED_WITHIN)),
-            terms: vec![FilterTerm { matcher: Matcher::MessageId(message_id), is_negated: false }],
-            ..SearchFilter::default()
-        });
+        let filter = Arc::new(stored_message_filter(own, message_id));
         let store = &self.app.inner.store;
         let page = store.search(own.server_id, &filter, None, FOUND_MAX, SEARCH_TIME_MAX).await?;
         match page.items.as_slice() {
@@ -55,7 +47,7 @@ impl ReturnReceiver {
                 );
                 Err(ReturnRefusal::ForeignComplaint)
             }
-            // The time was up before the whole range was read.
+            // The time limit was reached before the whole range was read.
             _ if page.next.is_some() => Err(ReturnRefusal::Busy),
             [one] => {
                 let found = store.find_message(own.server_id, one.id).await?;

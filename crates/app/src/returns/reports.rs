@@ -41,7 +41,7 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// The names that are ours: the installation's own, and domains that servers have.
+    /// The names that are ours: those of the installation, and domains of servers.
     async fn own_domains(&self, names: &[DomainName]) -> Result<HashSet<DomainName>, StoreError> {
         let mut ours: HashSet<DomainName> =
             self.app.inner.store.list_known_domains(names.to_vec()).await?.into_iter().collect();
@@ -50,8 +50,8 @@ impl ReturnReceiver {
         Ok(ours)
     }
 
-    /// One row for each domain of ours that mail came from. What came from other names counts for the domain whose policy it
-    /// was judged by.
+    /// One row for each of our domains with mail in the report. Mail from other names counts for the domain whose
+    /// policy applied.
     async fn dmarc_rows(&self, summary: DmarcSummary) -> Result<Vec<DomainReport>, ReturnRefusal> {
         let parse = |name: &str| DomainName::parse(name).ok();
         let policy_domain = parse(&summary.domain);
@@ -92,7 +92,7 @@ impl ReturnReceiver {
         Ok(rows)
     }
 
-    /// Parses the report after reserving the most bytes that it can unpack to.
+    /// Parses the report after reserving the largest size to which it can unpack.
     async fn read_report(
         &self,
         bytes: Bytes,
@@ -159,7 +159,7 @@ impl App {
             return Ok(sums.iter().map(shown_sum).collect());
         };
         let domain = DomainName::parse(domain)
-            .map_err(|error| AdminError::refused(format!("`{domain}` is no domain name: {error}")))?;
+            .map_err(|error| AdminError::refused(format!("`{domain}` is not a domain name: {error}")))?;
         let sums = store.sum_up_domain_reports(Some(domain.clone())).await?;
         let reports = store.list_domain_reports(domain.clone(), SHOWN_MAX).await?;
         Ok(json!({

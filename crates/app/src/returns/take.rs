@@ -13,12 +13,13 @@ use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 /// A bounce can arrive before the outcome of its attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
-/// Limits of columns: anybody can write a header.
+/// Column limits: anybody can write a header.
 const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnReceiver {
-    /// Stores the mail for each of the paths, with its effect on their messages. Accepted for one is accepted.
+    /// Stores the mail for each of the paths, with its effect on their messages. Succeeds if it is accepted for at
+    /// least one.
     pub(super) async fn take_return(
         &self,
         paths: &[&ReturnAddress],
@@ -57,7 +58,7 @@ impl ReturnReceiver {
         self.keep_return(to, &message, mail, returned, body).await
     }
 
-    /// Stores the mail beside the message that it is about, with its effect.
+    /// Stores the mail with the message that it is about, and its effect.
     pub(super) async fn keep_return(
         &self,
         to: &ReturnAddress,
@@ -122,14 +123,14 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// Whether the message's return path may have been at this name: ours, or its From domain's own.
+    /// Whether the message's return path may have used this name: ours, or that of its From domain.
     fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
         self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))
             || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))
     }
 
-    /// Finds the original message; waits briefly if its attempt is just being recorded.
+    /// Finds the original message; waits briefly if its attempt is still being recorded.
     async fn find_settled(&self, to: &ReturnAddress, kind: ReturnedKind) -> Result<Message, ReturnRefusal> {
         let mut waits = 0;
         loop {

@@ -1,5 +1,5 @@
-//! Task that adds messages to the search index, a block at a time and every server in turn. On failure (store
-//! unavailable) nothing is lost: searches scan what is outside the index, and the next round adds it.
+//! Task that adds messages to the search index, one block at a time, servers in turn. If the store is unavailable
+//! nothing is lost: searches scan messages outside the index, and the next round adds them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::App;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Messages of a block. So many, and those of the last seconds, are scanned by every search; small servers need no index.
+/// Messages of a block. Every search scans up to this many messages, and those of the last seconds, without an index;
+/// small servers need no index.
 const BLOCK_MESSAGES: usize = 4_096;
 
 /// Running task.
@@ -41,7 +42,7 @@ impl IndexTask {
 }
 
 impl App {
-    /// Adds everything that fills a block. Each server gets one block a turn.
+    /// Adds all full blocks. Each server gets one block a turn.
     async fn index_messages(&self, seen: &mut HashMap<ServerId, i64>) -> Result<(), StoreError> {
         let store = &self.inner.store;
         loop {
@@ -52,7 +53,7 @@ impl App {
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
-                    // The newest are left for the next round: their neighbours may still be on their way.
+                    // The newest messages wait for the next round: messages with lower ids may still be committing.
                     IndexProgress::Nothing => drop(seen.insert(server_id, newest)),
                 }
             }

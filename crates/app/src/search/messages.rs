@@ -9,16 +9,16 @@ use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter, SearchPage, Stor
 use super::query;
 use crate::{App, FieldProblem};
 
-/// Time after which a page is answered with what was found, and a cursor to go on from.
+/// After this time a page is returned with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
 
-/// Reads the query in this field.
+/// Parses the query in this field.
 pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, FieldProblem> {
     query::parse(text)
         .map_err(|problem| FieldProblem::new(format!("/{field}"), format!("`{field}` {problem}")))
 }
 
-/// Conditions of a search; all of those given must hold.
+/// Conditions of a search; all of them must hold.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
     /// In the query language.
@@ -35,7 +35,7 @@ pub struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// Reads the query and joins it with the other conditions.
+    /// Parses the query and combines it with the other conditions.
     pub fn filter(self) -> Result<SearchFilter, Vec<FieldProblem>> {
         let mut problems = Vec::new();
         let mut filter = SearchFilter::default();
@@ -90,8 +90,8 @@ fn too_long(name: &str) -> FieldProblem {
 }
 
 impl App {
-    /// A page of messages, newest first. It may be short, or empty, and still have a next page: a search that finds little
-    /// stops when its time is up.
+    /// A page of messages, newest first. It may be short or empty and still have a next page: a search with few matches
+    /// stops at its time limit.
     pub async fn search_messages(
         &self,
         server_id: ServerId,

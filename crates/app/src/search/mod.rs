@@ -1,4 +1,4 @@
-//! Message search: the query language, pages of messages, and the task that keeps the index.
+//! Message search: the query language, pages of messages, and the task that maintains the index.
 
 mod index_task;
 mod messages;

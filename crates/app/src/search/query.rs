@@ -1,5 +1,5 @@
-//! The query language of searches: words and `key:value` pairs, all of which must hold. A minus before one means that it
-//! must not; quotes keep words together.
+//! The query language of searches: words and `key:value` pairs, all of which must hold. A minus before one negates it;
+//! quotes keep words together.
 
 use postroad_model::{Status, Timestamp};
 use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
@@ -58,7 +58,7 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
                     format!("`{key}:` takes a day (2026-11-15) or a time (2026-11-15T12:00:00Z)"),
                 )
             })?;
-            // Not before a time means at it or later.
+            // "Not before" a time means at that time or later.
             if (key == "before") == is_negated {
                 filter.since = filter.since.max(Some(moment));
             } else {

@@ -1,8 +1,8 @@
-//! Mistakes in queries.
+//! Errors in queries.
 
 use std::fmt;
 
-/// A mistake and its place: characters are counted from 1.
+/// An error and its position: characters are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueryProblem {
     pub(super) at: usize,

@@ -5,7 +5,7 @@ use std::str::Chars;
 
 use super::query_problem::QueryProblem;
 
-/// A word, a quoted text or a pair. Places are characters counted from 1.
+/// A word, a quoted text or a pair. Positions are characters counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at: usize,
@@ -62,7 +62,7 @@ fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
     }
     let mut word = String::new();
     while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
-        // Text before the first colon is a key if it is a word: not in 10:30.
+        // Text before the first colon is a key only if it is a word; `10:30` has none.
         let is_key =
             !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if letter == ':' && is_key {
@@ -87,7 +87,7 @@ fn read_word(letters: &mut Letters<'_>) -> String {
     word
 }
 
-/// A backslash takes the next character as it is.
+/// A backslash escapes the next character.
 fn read_quoted(letters: &mut Letters<'_>) -> Result<String, QueryProblem> {
     let at = letters.at;
     letters.next();

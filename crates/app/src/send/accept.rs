@@ -1,4 +1,4 @@
-//! From checked message to stable storage.
+//! Stores a checked message.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::idempotency::WAIT_MAX;
 use crate::{App, Refusal};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// Above this size a message is worked on off the async threads.
+/// Larger messages are processed on a blocking thread.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// A message that passed every check.
@@ -37,11 +37,11 @@ pub(super) struct Checked {
     pub(super) options: SendOptions,
     pub(super) bounce: bool,
     pub(super) recipients: Vec<EmailAddress>,
-    /// Ignored parts of the message, for the sender.
+    /// Warnings for the sender about ignored parts of the message.
     pub(super) warnings: Vec<String>,
 }
 
-/// A checked message with its bytes compressed: cheap to hand to the store twice.
+/// A checked message with compressed bytes: cheap to pass to the store twice.
 #[derive(Clone)]
 pub(super) struct Sealed {
     /// Without its bytes.
@@ -66,7 +66,7 @@ impl Sealed {
         self.size as usize + self.body.compressed_bytes()
     }
 
-    /// Ignored parts of the message, for the sender.
+    /// Warnings for the sender about ignored parts of the message.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
         mem::take(&mut self.checked.warnings)
     }
@@ -82,7 +82,7 @@ impl Checked {
 }
 
 impl App {
-    /// Answers from an earlier request with the same key, or does `work`.
+    /// Returns the answer of an earlier request with the same key, or runs `work`.
     // Not `AsyncFn`: the compiler cannot show that a future made of it is `Send`.
     pub(super) async fn once<W>(
         &self,
@@ -103,15 +103,15 @@ impl App {
                 return request.replay(&stored);
             }
             match work().await {
-                // Another node has it. The store gave up after a second; we do after five.
+                // Another node holds the key. The store gave up after a second; retry for five.
                 Err(Refusal::IdempotencyInProgress) if Instant::now() < deadline => {}
                 done => return done,
             }
         }
     }
 
-    /// Checks a request once, and stores the outcome as often as the key needs. The request is gone when the outcome is
-    /// there: both together would be more memory than a request may take.
+    /// Checks a request once, and stores the outcome as often as the key requires. The request is dropped once the
+    /// outcome exists: both together would exceed the memory limit of a request.
     pub(super) async fn once_sealed<D, C>(
         &self,
         context: &SendContext,
@@ -162,7 +162,7 @@ impl App {
         }
     }
 
-    /// A send with its ids, without an idempotency key, and the answer if it is stored.
+    /// A send with its ids, without an idempotency key; and the answer to give once it is stored.
     pub(super) fn new_send(
         &self,
         context: &SendContext,
@@ -277,7 +277,7 @@ async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
     Ok(aside_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
 }
 
-/// Does work on that many bytes, off the async threads if they are many.
+/// Processes this many bytes: inline, or on a blocking thread if they are many.
 pub(super) async fn aside_if_large<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,

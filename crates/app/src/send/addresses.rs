@@ -7,7 +7,7 @@ use postroad_model::{EmailAddress, Mailbox};
 use super::draft::ListEntry;
 use crate::FieldProblem;
 
-/// Parses a list; what is not an address goes into `problems`.
+/// Parses a list; invalid addresses are added to `problems`.
 pub(super) fn parse_list(entries: &[ListEntry<'_>], problems: &mut Vec<FieldProblem>) -> Vec<Mailbox> {
     entries.iter().filter_map(|entry| parse_one(&entry.pointer, &entry.text, problems)).collect()
 }

@@ -17,12 +17,12 @@ pub struct SendAnswer {
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
-    /// The limits that its messages counted against.
+    /// The limits against which its messages counted.
     #[serde(skip)]
     pub limits: Vec<LimitUse>,
 }
 
-/// What to tell the sender about a limit of which nine tenths are used.
+/// A warning for the sender when nine tenths of a limit are used.
 pub fn limit_warning(used: &LimitUse) -> Option<String> {
     let owner = match used.owner {
         LimitOwner::Server => "server",

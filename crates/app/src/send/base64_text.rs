@@ -10,7 +10,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// `None` if it is not base64. What is decoded is the only copy, also of a text with line breaks.
+/// `None` if it is not base64. The decoded bytes are the only copy, also for a text with line breaks.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.bytes().any(is_break) {
         return LENIENT.decode(text).ok();
@@ -20,7 +20,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Decodes piece by piece, so that nobody has to hold all of it. `None` if it is not base64.
+/// Decodes piece by piece, so that the whole need not be in memory. `None` if it is not base64.
 pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<()> {
     let mut dense = [0; DENSE_BYTES];
     let mut decoded = [0; DENSE_BYTES];
@@ -39,7 +39,7 @@ pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<(
             return Some(());
         }
         if dense.ends_with(b"=") {
-            // Nothing may stand behind the padding.
+            // Nothing may follow the padding.
             return bytes.next().is_none().then_some(());
         }
     }

@@ -1,5 +1,7 @@
 //! send/batch: many messages in one transaction. Each passes the checks of send/message.
 
+use std::sync::Arc;
+
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{BatchId, Limits};
 use postroad_store::{Accepted, NewSend};
@@ -10,21 +12,22 @@ use super::answer::SendAnswer;
 use super::batch_answer::{BatchAnswer, BatchResult, ProblemBudget};
 use super::draft::{MessageDraft, SendContext};
 use super::idempotency::{Turn, WAIT_MAX};
+use crate::templates::BatchWork;
 use crate::{App, FieldProblem, Refusal};
 
-/// Warnings about the messages of one batch; the rest is left out.
+/// Most warnings about the messages of one batch; further ones are omitted.
 const WARNINGS_MAX: usize = 20;
 
-/// Memory of a message beside its bytes: addresses, ids, options and rows, roughly.
+/// Rough memory of a message in addition to its bytes: addresses, ids, options and rows.
 const MESSAGE_BYTES: usize = 4 << 10;
 
-/// Treatment of the good messages of a batch if others are refused.
+/// What happens to the valid messages of a batch if others are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BatchMode {
-    /// They are accepted.
+    /// Valid messages are accepted.
     #[default]
     Independent,
-    /// None is.
+    /// No message is accepted.
     Atomic,
 }
 
@@ -50,14 +53,16 @@ pub struct Batch {
     context: SendContext,
     mode: BatchMode,
     deadline: Instant,
-    /// With a key: no other request with it is in progress in this process.
+    /// Held if the batch has a key: no other request of this process uses the key meanwhile.
     _turn: Option<Turn>,
-    /// For each message so far.
+    /// One result for each message so far.
     checked: Vec<Result<Sealed, Refusal>>,
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
     memory_bytes: usize,
     problems: ProblemBudget,
+    /// What its templates may still do.
+    work: Arc<BatchWork>,
 }
 
 #[boxed_futures]
@@ -84,17 +89,18 @@ impl App {
             recipients: 0,
             memory_bytes: 0,
             problems: ProblemBudget::default(),
+            work: Arc::default(),
         })))
     }
 }
 
 #[boxed_futures]
 impl Batch {
-    /// Checks and composes the next message, or notes why the entry point could not read it. Returns the bytes that the
-    /// messages so far keep in memory. `Err` ends the whole batch.
+    /// Checks and composes the next message, or records why the entry point could not parse it. Returns the bytes that
+    /// the messages so far keep in memory. `Err` ends the whole batch.
     pub async fn add(&mut self, message: Result<MessageDraft<'_>, Refusal>) -> Result<usize, Refusal> {
         let checked = match message {
-            Ok(draft) => self.app.check_message(&self.context.caller, draft).await,
+            Ok(draft) => self.app.check_message(&self.context.caller, draft, Some(&self.work)).await,
             Err(refusal) => Err(refusal),
         };
         let index = self.checked.len();
@@ -127,7 +133,7 @@ impl Batch {
         let message = if self.recipients > recipients_max {
             format!("The messages of the batch have more than {recipients_max} recipients together")
         } else if self.memory_bytes > 2 * bytes_max {
-            // Templates and defaults can make much of a small request.
+            // Templates and defaults can turn a small request into large messages.
             format!(
                 "The messages of the batch are together much larger than {bytes_max} bytes; send fewer at once"
             )
@@ -150,7 +156,7 @@ impl Batch {
         }
         loop {
             match self.store().await {
-                // Another node has the key. The store gave up after a second; we do after five.
+                // Another node holds the key. The store gave up after a second; retry for five.
                 Err(Refusal::IdempotencyInProgress) if Instant::now() < self.deadline => {}
                 done => return done.map(BatchOutcome::Done),
             }

@@ -8,10 +8,10 @@ use super::answer::AcceptedMessage;
 use super::idempotency::Replayed;
 use crate::{FieldProblem, Refusal};
 
-/// Problems listed in one answer. Every refused message names its first one, however many there are.
+/// Most problems listed in one answer. Every refused message still names its first one.
 const PROBLEMS_MAX: usize = 1_000;
 
-/// The answer to a batch of which something was accepted, and to every repetition of the request.
+/// The answer to a batch with at least one accepted message, and to every repetition of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchAnswer {
     pub batch_id: BatchId,
@@ -21,7 +21,7 @@ pub struct BatchAnswer {
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
-    /// The limits that its messages counted against.
+    /// The limits against which its messages counted.
     #[serde(skip)]
     pub limits: Vec<LimitUse>,
 }
@@ -35,7 +35,7 @@ pub enum BatchResult {
         messages: Vec<AcceptedMessage>,
     },
     Refused(Refusal),
-    /// It is fine, but another one of its atomic batch is not.
+    /// Valid, but refused because another message of its atomic batch is invalid.
     NotSent,
 }
 
@@ -58,8 +58,8 @@ impl Default for ProblemBudget {
 }
 
 impl ProblemBudget {
-    /// The refusal of the message at `index`: its pointers lead into the batch, and problems beyond the limit are counted
-    /// instead of listed.
+    /// The refusal of the message at `index`: its pointers are relative to the batch, and problems beyond the limit are
+    /// counted instead of listed.
     pub(super) fn placed(&mut self, index: usize, refusal: Refusal) -> Refusal {
         let Refusal::Validation(mut problems) = refusal else { return refusal };
         let kept = self.left.clamp(1, problems.len().max(1));

@@ -1,4 +1,4 @@
-//! Checks of every message that its sender built, by send/raw or by SMTP.
+//! Checks of messages that the sender built, by send/raw or by SMTP.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
 use postroad_model::{EmailAddress, ServerId};
@@ -27,8 +27,8 @@ impl App {
         BuiltFallback { date: self.inner.clock.now().to_rfc2822(), message_id }
     }
 
-    /// Every address in From and Sender, and everything a reader may take for one, is on a verified domain, and receivers
-    /// see no other than we did.
+    /// Checks that every address in From and Sender, and every text that a reader may take for one, is on a verified
+    /// domain, and that receivers cannot parse the headers differently.
     pub(super) async fn authorise_built(&self, caller: &Caller, raw: &RawMessage) -> Result<(), Refusal> {
         for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
             self.authorise_mailbox(caller, address).await?;
@@ -52,12 +52,12 @@ pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
     }
 }
 
-/// A NUL in a decoded subject is the one character PostgreSQL cannot keep.
+/// Removes NUL, the one character that PostgreSQL cannot store.
 pub(super) fn built_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
 }
 
-/// The domain of the first From address, which was found to be verified.
+/// The domain of the first From address, which is verified.
 pub(super) fn built_domain(raw: &RawMessage) -> String {
     let address = raw.from.first().and_then(|address| EmailAddress::parse(address).ok());
     address.map(|address| address.domain().as_str().to_owned()).unwrap_or_default()

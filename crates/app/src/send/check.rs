@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::{App, Caller, Refusal};
 
 impl App {
-    /// Refuses unless the domain that `mailbox` claims is verified. Looks only at the domain, so that it can answer
-    /// before the syntax is checked.
+    /// Refuses unless the domain of `mailbox` is verified. Looks only at the domain, so that it can answer before the
+    /// syntax is checked.
     pub(super) async fn authorise_mailbox(&self, caller: &Caller, mailbox: &str) -> Result<(), Refusal> {
         if caller.any_from {
             return Ok(());
@@ -22,9 +22,9 @@ impl App {
         }
     }
 
-    /// Likewise for the addresses that a reader sees in the display name of `mailbox`.
+    /// Does the same for addresses that a reader sees in the display name of `mailbox`.
     pub(super) async fn authorise_name(&self, caller: &Caller, mailbox: &str) -> Result<(), Refusal> {
-        // A longer one is no mailbox; the syntax check says so.
+        // A longer text is not a mailbox; the syntax check reports it.
         if mailbox.len() > Limits::MAILBOX_BYTES_MAX {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! A send as an entry point hands it in: types are right, nothing else is checked yet.
+//! A send as an entry point passes it on: types are right, nothing else is checked yet.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::tracking::TrackingOverride;
 use crate::Caller;
 use crate::templates::Model;
 
-/// Who sends, and how.
+/// Sender and mode of a send.
 #[derive(Debug)]
 pub struct SendContext {
     pub caller: Caller,
-    /// Test mode was asked for (a test key means it too).
+    /// Test mode was requested; a test key implies it.
     pub test: bool,
     pub idempotency: Option<IdempotencyRequest>,
     /// Warnings of the entry point for the sender, such as unknown fields.
@@ -46,7 +46,7 @@ pub struct MessageDraft<'a> {
 }
 
 impl MessageDraft<'_> {
-    /// The same in memory of its own, for a request that is let go of before its message is stored.
+    /// An owned copy, so that the request can be dropped before its message is stored.
     pub fn into_owned(self) -> MessageDraft<'static> {
         MessageDraft {
             to: entries_into_owned(self.to),
@@ -90,7 +90,7 @@ fn entries_into_owned(entries: Vec<ListEntry<'_>>) -> Vec<ListEntry<'static>> {
     entries.into_iter().map(owned).collect()
 }
 
-/// One entry of a recipient list and where it stood.
+/// One entry of a recipient list and its position.
 #[derive(Debug, Clone)]
 pub struct ListEntry<'a> {
     /// JSON pointer, such as `/to/3`.
@@ -118,7 +118,7 @@ impl AttachmentDraft<'_> {
     }
 }
 
-/// A template to make the message of; `name` is its id or alias as given.
+/// The template to render the message from; `name` is its id or alias as given.
 #[derive(Debug, Default)]
 pub struct TemplateDraft<'a> {
     pub name: Option<Cow<'a, str>>,
@@ -154,7 +154,7 @@ pub struct RawDraft<'a> {
 }
 
 impl RawDraft<'_> {
-    /// The same in memory of its own, for a request that is let go of before its message is stored.
+    /// An owned copy, so that the request can be dropped before its message is stored.
     pub fn into_owned(self) -> RawDraft<'static> {
         RawDraft {
             mail_from: Cow::Owned(self.mail_from.into_owned()),

@@ -1,8 +1,8 @@
-//! Mail from outside that goes on to the operator. It is stored and delivered like every other message, under a server that
+//! Forwards mail from outside to the operator. It is stored and delivered like every other message, under a server that
 //! belongs to the installation itself.
 //!
-//! Loops end here: the copy leaves with the empty sender, so nobody bounces it, and says in `Delivered-To` which address it
-//! came through, as Postfix's aliases do, so that it is known when it comes back.
+//! Loops are stopped: the copy has the empty sender, so nobody bounces it. Its `Delivered-To` header names the address
+//! it came through, as with Postfix's aliases, so it is recognised if it comes back.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::accept::recipients;
 use super::built::{built_refusal, built_subject};
 use crate::{App, FieldProblem, Refusal};
 
-/// One message from outside, and where it goes.
+/// One message from outside, and its new recipient.
 #[derive(Debug)]
 pub(crate) struct Forward {
     pub(crate) to: EmailAddress,
-    /// The address that it came to.
+    /// The address at which it arrived.
     pub(crate) delivered_to: String,
     pub(crate) mail_from: String,
     pub(crate) received_with_ssl: bool,
 }
 
-/// A message that can be stored.
+/// A message ready to be stored.
 #[derive(Debug)]
 pub(crate) struct PreparedForward {
     forward: Forward,
@@ -35,7 +35,7 @@ pub(crate) struct PreparedForward {
 }
 
 impl App {
-    /// Checks and compresses the message; for a blocking thread. `MailLoop` if it has been here before.
+    /// Checks and compresses the message; for a blocking thread. `MailLoop` if it was forwarded here before.
     pub(crate) fn prepare_forward(
         &self,
         forward: Forward,
@@ -47,7 +47,7 @@ impl App {
         let fallback = self.built_fallback(None);
         let raw = prepare_raw(bytes, &fallback.as_raw()).map_err(|problem| match problem {
             RawProblem::Loop => Refusal::MailLoop,
-            // Nobody is asked to prove who they are here.
+            // Senders from outside need not be authenticated.
             RawProblem::FromMissing
             | RawProblem::From(_)
             | RawProblem::Sender(_)
@@ -68,7 +68,7 @@ impl App {
     pub(crate) async fn send_forward(&self, prepared: PreparedForward) -> Result<(), Refusal> {
         let PreparedForward { forward, message_id, subject, size, body } = prepared;
         let inner = &self.inner;
-        let server_id = inner.store.find_or_create_own_server().await?;
+        let server_id = self.service_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let info = SendInfo {
             server_id,
@@ -76,7 +76,7 @@ impl App {
             credential_id: None,
             message_id,
             mail_from: forward.mail_from,
-            // Not the stranger's: analytics would count under a name that strangers choose.
+            // Not the sender's domain: analytics would count under a name that anybody can choose.
             from_domain: inner.hostname.as_str().to_owned(),
             subject,
             tag: None,

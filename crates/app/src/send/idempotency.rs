@@ -1,5 +1,5 @@
-//! Repeated requests: the first one with a key decides, the others get its answer. The store writes the key in the
-//! accepting transaction; what is here only spares repeated work and makes requests of one process wait for each
+//! Repeated requests: the first one with a key is carried out, the others get its answer. The store writes the key in
+//! the accepting transaction. This module only avoids repeated work, and makes requests of one process wait for each
 //! other.
 
 use std::collections::HashMap;
@@ -28,9 +28,9 @@ pub struct IdempotencyRequest {
     pub fingerprint: [u8; 32],
 }
 
-/// An answer that is kept with its key.
+/// An answer that is stored with its key.
 pub(super) trait Replayed: Serialize + DeserializeOwned {
-    /// From now on it is known as the answer to an earlier request.
+    /// Marks it as the answer to an earlier request.
     fn mark_replayed(&mut self);
 }
 
@@ -45,13 +45,13 @@ impl IdempotencyRequest {
         }
     }
 
-    /// The answer to repeat, or a conflict if the key belongs to another request.
+    /// The answer to repeat, or a conflict if the key was used for another request.
     pub(super) fn replay<A: Replayed>(&self, stored: &StoredAnswer) -> Result<A, Refusal> {
         if stored.fingerprint != self.fingerprint {
             return Err(Refusal::IdempotencyConflict);
         }
         let mut answer: A = serde_json::from_str(&stored.answer)
-            // Without the error's words, which may quote a recipient.
+            // Without the error's text, which may quote a recipient.
             .map_err(|e| {
                 Refusal::Internal(format!("a stored answer cannot be read at column {}", e.column()))
             })?;
@@ -60,7 +60,7 @@ impl IdempotencyRequest {
     }
 }
 
-/// Whether a text can be a key: 1 to 256 printable characters.
+/// Whether a text is a valid key: 1 to 256 printable characters.
 pub fn is_idempotency_key(key: &str) -> bool {
     let is_printable = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
     (1..=Limits::IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()) && key.chars().all(is_printable)
@@ -69,7 +69,7 @@ pub fn is_idempotency_key(key: &str) -> bool {
 type Lock = tokio::sync::Mutex<()>;
 type Turns = HashMap<(ServerId, String), Weak<Lock>>;
 
-/// Keys that requests of this process are just working with.
+/// Keys of requests in progress in this process.
 #[derive(Debug, Default)]
 pub(crate) struct InProgress {
     turns: Arc<Mutex<Turns>>,
@@ -102,14 +102,14 @@ impl InProgress {
     }
 }
 
-/// This request's turn; the next one's begins when it is dropped.
+/// This request's turn. When it is dropped, the next request's turn begins.
 #[derive(Debug)]
 pub(super) struct Turn {
     _guard: OwnedMutexGuard<()>,
     _place: Place,
 }
 
-/// A place in the line, waiting or served; the last one to leave clears up.
+/// A position in the line, waiting or served; the last one to leave removes the line.
 #[derive(Debug)]
 struct Place {
     lock: Option<Arc<Lock>>,
@@ -119,7 +119,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // With the map locked nobody can join.
+        // While the map is locked, nobody can join.
         let mut turns = self.turns.lock();
         self.lock.take();
         if turns.get(&self.slot).is_some_and(|lock| lock.strong_count() == 0) {

@@ -1,6 +1,7 @@
 //! send/message: the checks of contract 3 in their order, then composing.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{
@@ -15,9 +16,10 @@ use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::template::FilledIn;
 use super::{addresses, base64_text, options};
+use crate::templates::BatchWork;
 use crate::{AddressList, App, Caller, FieldProblem, Refusal};
 
-/// Headers that only the parameter of the same name sets.
+/// Headers that only the parameter of the same name may set.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
 /// Ignored headers that are named in warnings.
 const IGNORED_SHOWN_MAX: usize = 20;
@@ -31,18 +33,19 @@ impl App {
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_sealed(context, draft, |draft| self.check_message(&context.caller, draft)).await
+        self.once_sealed(context, draft, |draft| self.check_message(&context.caller, draft, None)).await
     }
 
-    /// All checks of one message, then composing.
+    /// All checks of one message, then composing. `batch` is what the templates of its batch may still do.
     pub(super) async fn check_message(
         &self,
         caller: &Caller,
         mut draft: MessageDraft<'_>,
+        batch: Option<&Arc<BatchWork>>,
     ) -> Result<Sealed, Refusal> {
         self.check_envelope(caller, &draft).await?;
         let template = match draft.template.take() {
-            Some(template) => self.fill_in(caller.server_id, &mut draft, template).await?,
+            Some(template) => self.fill_in(caller.server_id, &mut draft, template, batch).await?,
             None => FilledIn::default(),
         };
         let pool_id = match &draft.ip_pool {
@@ -50,14 +53,14 @@ impl App {
             None => None,
         };
         let track = draft.track;
-        // From here on only the message is kept, not the request.
+        // From here on only the message is in memory, not the request.
         let (mut checked, unsubscribe) = self.compose_checked(caller.server_id, draft, pool_id, template)?;
         checked.options.tracking =
             self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
         checked.seal().await
     }
 
-    /// Checks 2 to 9: the first failure is answered.
+    /// Checks 2 to 9: returns the first failure.
     async fn check_envelope(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
             return Err(Refusal::NoRecipients);
@@ -94,14 +97,14 @@ impl App {
         Ok(())
     }
 
-    /// Resent-From and Resent-Sender are shown like From, so they are judged like it.
+    /// Mail programs show Resent-From and Resent-Sender like From, so they are checked like it.
     async fn authorise_resent(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
         };
         let within = draft.headers.len() <= self.inner.limits.custom_headers_max;
         for (_, value) in draft.headers.iter().filter(|(name, _)| within && is_resent(name)) {
-            // A value that is too long or has control characters is a problem of check 10.
+            // A value that is too long or has control characters is reported by check 10.
             if check_header_value(value, self.inner.limits.header_value_bytes_max).is_err() {
                 continue;
             }
@@ -113,7 +116,7 @@ impl App {
         Ok(())
     }
 
-    /// Check 10, everything else at once; then the message's bytes.
+    /// Check 10: all other problems at once; then composes the message.
     fn compose_checked(
         &self,
         server_id: ServerId,
@@ -211,7 +214,7 @@ fn parse_given(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProble
     addresses::parse_one(pointer, text, problems)
 }
 
-/// Answers may go to several mailboxes. A name with an unquoted comma is still one.
+/// Replies may go to several mailboxes. A name with an unquoted comma is still one mailbox.
 fn parse_reply_to(pointer: &str, text: &str, problems: &mut Vec<FieldProblem>) -> Vec<Mailbox> {
     if let Ok(mailbox) = Mailbox::parse(text) {
         return vec![mailbox];
@@ -234,9 +237,9 @@ struct CheckedHeaders {
     message_id: Option<String>,
     date: Option<String>,
     reply_to: Option<String>,
-    /// Postal's way to set the tag, which is for us and not for the recipient.
+    /// Postal's header for the tag, which is not sent to the recipient.
     tag: Option<String>,
-    /// A sentence for each that a parameter replaces.
+    /// A warning for each header that a parameter replaces.
     ignored: Vec<String>,
 }
 
@@ -292,7 +295,7 @@ fn check_headers(
                 options::check_tag(&pointer, value, limits, problems);
                 checked.tag = Some(value.clone());
             }
-            // The parameter of the same meaning wins, and there may be only one.
+            // The parameter with the same meaning takes precedence; the header may occur only once.
             "list-unsubscribe" | "list-unsubscribe-post" if has_list_unsubscribe => {
                 checked.ignore(name, "list_unsubscribe");
             }
@@ -303,7 +306,7 @@ fn check_headers(
     checked
 }
 
-/// Decodes every attachment and lets its base64 go; what cannot be sent goes into `problems`.
+/// Decodes every attachment and drops its base64 text; problems are added to `problems`.
 fn check_attachments(
     attachments: &mut [AttachmentDraft<'_>],
     limits: &Limits,
@@ -364,7 +367,7 @@ fn attachment<'a>((draft, content): (&'a AttachmentDraft<'_>, &'a Vec<u8>)) -> A
     }
 }
 
-/// Refuses what cannot fit before it is composed: base64 makes a third more of attachments.
+/// Refuses a message that cannot fit before it is composed: base64 adds a third to attachments.
 fn check_size(
     draft: &MessageDraft<'_>,
     contents: &[Vec<u8>],

@@ -1,15 +1,32 @@
-//! Message-IDs of messages that come without one: a UUID at the domain of return paths (contract 3).
+//! Message-IDs for messages without one: a UUID at the domain of return paths (contract 3).
+
+use std::time::Duration;
 
 use postroad_mail::{MessageIdKey, OwnMessageId};
-use postroad_model::ServerId;
+use postroad_model::{ServerId, idgen};
+use postroad_store::{FilterTerm, Matcher, SearchFilter};
 use uuid::Uuid;
 
 use crate::App;
 
+/// A Message-ID is made at most this long before its message is stored, or after it by another node's clock.
+const STORED_WITHIN: Duration = Duration::from_mins(10);
+
+/// Finds the messages with a Message-ID that was made here, in its server.
+pub(crate) fn stored_message_filter(own: OwnMessageId, message_id: String) -> SearchFilter {
+    let made_at = idgen::moment_of(own.number);
+    SearchFilter {
+        since: Some(made_at.minus(STORED_WITHIN)),
+        until: Some(made_at.plus(STORED_WITHIN)),
+        terms: vec![FilterTerm { matcher: Matcher::MessageId(message_id), is_negated: false }],
+        ..SearchFilter::default()
+    }
+}
+
 impl App {
-    /// Sets the key by which Message-IDs are recognised in complaints. Call once, before anything is accepted.
+    /// Sets the key with which Message-IDs are recognised in complaints. Call once, before anything is accepted.
     pub fn set_message_id_key(&self, secret: &[u8; 32]) {
-        // The installation has one: the first stays.
+        // The installation has only one key: keep the first.
         let _ = self.inner.message_id_key.set(MessageIdKey::new(secret));
     }
 
@@ -22,7 +39,7 @@ impl App {
         self.message_id_of(own().unwrap_or_else(Uuid::new_v4))
     }
 
-    /// Message-ID for mail that is not of a server: nobody complains about it here.
+    /// Message-ID for mail that belongs to no server; complaints about it are not handled here.
     pub(super) fn random_message_id(&self) -> String {
         self.message_id_of(Uuid::new_v4())
     }

@@ -15,6 +15,7 @@ mod message;
 mod message_id;
 mod notice;
 mod options;
+mod own_server;
 mod pool;
 mod raw;
 mod schedule;
@@ -33,6 +34,7 @@ pub(crate) use forward::Forward;
 pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
+pub(crate) use message_id::stored_message_filter;
 pub(crate) use pool::UsablePool;
 pub use schedule::{ScheduleCounts, ScheduleRefusal};
 pub use submission_options::{TEST_MODE_PROBLEM, read_test_mode};

@@ -1,4 +1,4 @@
-//! Mail of the service itself to people who use the portal, such as a link to set a password.
+//! Mail from the service itself to people who use the portal, such as a link to set a password.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{App, FieldProblem, Refusal};
 const SENDER_NAME: &str = "Postroad";
 
 impl App {
-    /// When this returns `Ok`, the message and its queue entry are on stable storage. It goes the way of every other
+    /// When this returns `Ok`, the message and its queue entry are on stable storage. It is delivered like every other
     /// message, under the server of the installation.
     pub(crate) async fn send_notice(
         &self,
@@ -22,7 +22,7 @@ impl App {
     ) -> Result<(), Refusal> {
         let inner = &self.inner;
         let from = self.notice_sender()?;
-        let server_id = inner.store.find_or_create_own_server().await?;
+        let server_id = self.service_server().await?;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let message_id = self.new_message_id(server_id);
         let bytes = postroad_mail::compose(&Composition {
@@ -77,7 +77,7 @@ impl App {
         Ok(())
     }
 
-    /// The configured sender, or one of the installation's own name.
+    /// The configured sender, or a default at the installation's host name.
     fn notice_sender(&self) -> Result<Mailbox, Refusal> {
         let name = Some(SENDER_NAME.to_owned());
         if let Some(address) = &self.inner.notices_from {

@@ -15,9 +15,9 @@ const TARGET_BYTES_MAX: usize = 900;
 pub(super) struct CheckedOptions {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) options: SendOptions,
-    /// Headers that the options turn into.
+    /// Headers that the options add to the message.
     pub(super) headers: Vec<(String, String)>,
-    /// Likewise, for what differs from recipient to recipient.
+    /// A header that differs for each recipient.
     pub(super) unsubscribe: Option<OwnUnsubscribe>,
 }
 
@@ -127,13 +127,13 @@ pub(super) fn pointer_token(text: &str) -> String {
     shown(text).replace('~', "~0").replace('/', "~1")
 }
 
-/// The beginning of a text that an answer quotes: answers do not repeat megabytes.
+/// The beginning of a text that an answer quotes, because it may be long.
 pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }
 
-/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. One click without an address of the sender's own comes to us, by a
-/// link that is each recipient's own: such headers are written when a message is sent.
+/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. If the sender gives no address for one-click, we handle it, with a
+/// different link for each recipient; such headers are added when the message is sent.
 fn check_list_unsubscribe(
     list: &ListUnsubscribe<'_>,
     problems: &mut Vec<FieldProblem>,
@@ -188,7 +188,7 @@ fn is_plain_target(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b','))
 }
 
-/// The problem of a message beyond the limit.
+/// The problem of a message that is too large.
 pub(super) fn too_large(limits: &Limits) -> FieldProblem {
     FieldProblem::new("", format!("The message is larger than {} bytes", limits.message_bytes_max))
 }

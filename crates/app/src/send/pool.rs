@@ -1,5 +1,5 @@
-//! Which pools a send may name: its server's own and the shared one. Another customer's addresses are none of its
-//! business, so their pools are unknown names.
+//! Pools that a send may name: its server's own and the shared one. Other customers' pools are reported as unknown
+//! names.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct UsablePool {
 }
 
 impl App {
-    /// `None` if there is no such pool for this server.
+    /// `None` if the server has no such pool.
     pub(super) async fn find_pool_for(
         &self,
         server_id: ServerId,

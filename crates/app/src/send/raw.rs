@@ -1,4 +1,4 @@
-//! send/raw: a message the sender built. Its bytes are kept as given but for what has to be added or removed.
+//! send/raw: a message built by the sender. Its bytes are kept, except for headers that must be added or removed.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl App {
     }
 }
 
-/// `addr` or `<addr>`; bounces may come from nobody.
+/// Accepts `addr` or `<addr>`; for a bounce also the empty sender.
 fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -> String {
     let text = text.trim();
     let bare = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
@@ -94,11 +94,11 @@ fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -
     }
 }
 
-/// Room for the headers that are put on top, so that the message need not move for them.
+/// Space for headers added at the top, so that the message need not be moved.
 const ADDED_BYTES: usize = 1 << 10;
 
 fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {
-    // Generous by what line breaks in the base64 can add; the exact check is on the decoded bytes.
+    // An upper bound, because line breaks in the base64 are counted; the exact check is on the decoded bytes.
     if base64_text::decoded_bytes_max(data) > limits.message_bytes_max + limits.message_bytes_max / 16 {
         problems.push(options::too_large(limits));
         return None;
@@ -117,7 +117,7 @@ fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Opti
     if missing <= bytes.len() / 4 {
         return Some(bytes);
     }
-    // So much of it is bare line breaks that the message with CRLF and the one without are too much memory together.
+    // So many bare line breaks that the original and the converted message together would exceed the memory limit.
     drop(bytes);
     let mut normalised = CrlfWriter::with_capacity(length + ADDED_BYTES);
     if base64_text::decode_pieces(data, |piece| normalised.push(piece)).is_none() {

@@ -1,27 +1,30 @@
-//! send/cancel and send/reschedule: a sender changes its mind about scheduled messages.
+//! send/cancel and send/reschedule: change messages that are scheduled.
 
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Limits, MessageId, Status, Timestamp};
-use postroad_store::{Message, ScheduleChange, ScheduleChanged, ScheduledOf, StoreError};
+use postroad_store::{
+    AuditSubject, Message, ScheduleChange, ScheduleChanged, ScheduledOf, Store, StoreError,
+};
 use tokio::time::Instant;
 
 use super::options::check_time;
+use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
-/// Entries looked at in one read, and messages changed in one transaction.
+/// Entries read at once, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// Longest time of one call; the answer says where the next one goes on.
+/// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub enum ScheduleRefusal {
     NotFound,
-    /// It has no `send_at`, or was held or cancelled.
+    /// It has no `send_at`, or it was held or cancelled.
     NotScheduled,
-    /// It is being sent, or was.
+    /// It is being sent, or was sent.
     TooLate,
     Validation(Vec<FieldProblem>),
     Store(StoreError),
@@ -39,13 +42,13 @@ pub struct ScheduleCounts {
     /// Scheduled messages that were found.
     pub matched: usize,
     pub changed: usize,
-    /// The call ended before all were found; the next one begins after this message.
+    /// The call stopped early; the next one begins after this message.
     pub next: Option<MessageId>,
 }
 
 #[boxed_futures]
 impl App {
-    /// Reads the time of a reschedule: RFC 3339, within the next 30 days. A past one means now.
+    /// Parses the time of a reschedule: RFC 3339, within the next 30 days. A past time means now.
     pub fn parse_send_at(&self, text: &str) -> Result<Timestamp, FieldProblem> {
         let mut problems = Vec::new();
         let send_at = check_time("/send_at", Some(text), &mut problems);
@@ -60,14 +63,13 @@ impl App {
         }
     }
 
-    /// Cancels or reschedules one message; returns it as it is afterwards.
+    /// Cancels or reschedules one message. Returns its new state.
     pub async fn change_schedule(
         &self,
         caller: &Caller,
         id: MessageId,
         change: ScheduleChange,
     ) -> Result<Message, ScheduleRefusal> {
-        let (store, server_id) = (&self.inner.store, caller.server_id);
         let message = self.find_scheduled(caller, id).await?;
         if message.send_at.is_none() {
             return Err(ScheduleRefusal::NotScheduled);
@@ -81,7 +83,8 @@ impl App {
                 return Err(ScheduleRefusal::TooLate);
             }
         }
-        match store.change_scheduled(server_id, id, change).await? {
+        let store = self.recording_schedule(caller, change);
+        match store.change_scheduled(caller.server_id, id, change).await? {
             ScheduleChanged::Done => self.find_scheduled(caller, id).await,
             ScheduleChanged::TooLate => Err(ScheduleRefusal::TooLate),
             ScheduleChanged::ExpiresBefore(expires_at) => {
@@ -92,13 +95,26 @@ impl App {
         }
     }
 
+    /// Moves the time of a scheduled message to now.
+    pub async fn send_now(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
+        self.change_schedule(caller, id, ScheduleChange::MoveTo(self.inner.clock.now())).await
+    }
+
+    fn recording_schedule(&self, caller: &Caller, change: ScheduleChange) -> Store {
+        let operation = match change {
+            ScheduleChange::Cancel => Operation::SendCancel,
+            ScheduleChange::MoveTo(_) => Operation::SendReschedule,
+        };
+        self.recording(&caller.requester(), operation, AuditSubject::Messages(caller.server_id))
+    }
+
     async fn find_scheduled(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
         let found = self.inner.store.find_message(caller.server_id, id).await?;
         found.ok_or(ScheduleRefusal::NotFound)
     }
 
-    /// Cancels or reschedules the messages of a tag or batch that still wait for their time, step by step: at most `limit`, those
-    /// after the id `after`.
+    /// Cancels or reschedules messages of a tag or batch that are still waiting: at most `limit`, with ids above
+    /// `after`.
     pub async fn change_schedules(
         &self,
         caller: &Caller,
@@ -107,7 +123,7 @@ impl App {
         after: Option<MessageId>,
         limit: usize,
     ) -> Result<ScheduleCounts, StoreError> {
-        let (store, server_id) = (&self.inner.store, caller.server_id);
+        let (store, server_id) = (self.recording_schedule(caller, change), caller.server_id);
         let begun = Instant::now();
         let mut counts = ScheduleCounts::default();
         let mut after = after.unwrap_or(MessageId(0));

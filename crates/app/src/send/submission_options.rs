@@ -1,4 +1,4 @@
-//! Options in the control headers of a submitted message: the same that the HTTP API takes as fields.
+//! Options in control headers of a submitted message: the same that the HTTP API takes as fields.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ pub(super) struct SubmissionOptions {
     pub(super) test: bool,
     pub(super) track: TrackingOverride,
     pub(super) idempotency_key: Option<String>,
-    /// The template that the message is made of; its body is the model.
+    /// The template to render the message from; the body is its model.
     pub(super) template: Option<TemplateCall>,
 }
 
-/// A template by header.
+/// A template named by a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TemplateCall {
     /// Id or alias.
@@ -77,8 +77,8 @@ fn switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Opt
 /// Error text for a `None` of `read_test_mode`.
 pub const TEST_MODE_PROBLEM: &str = "The header X-Test-Mode must be true or false";
 
-/// Whether the values of the X-Test-Mode headers of a request or message ask for test mode. `None` if one of them is not a
-/// word for yes or no, or if they disagree: who names the header at all and is misunderstood must not send real mail.
+/// Whether the X-Test-Mode headers of a request or message ask for test mode. `None` if a value is neither yes nor no,
+/// or if they disagree: a misunderstood header must not cause real mail.
 pub fn read_test_mode<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<bool> {
     let mut is_test = None;
     for value in values {
@@ -91,7 +91,7 @@ pub fn read_test_mode<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<b
     Some(is_test.unwrap_or(false))
 }
 
-/// The words that switch something on or off by header, in any letter case.
+/// Words for on and off in headers, in any letter case.
 fn parse_switch(value: &str) -> Option<bool> {
     let value = value.trim();
     let is_one_of = |words: [&str; 4]| words.into_iter().any(|word| value.eq_ignore_ascii_case(word));

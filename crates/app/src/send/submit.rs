@@ -1,4 +1,4 @@
-//! A message that came by SMTP. From the checks on it goes the way of send/raw.
+//! Accepts a message that arrived by SMTP. After the checks it is handled like send/raw.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use postroad_boxed_futures::boxed_futures;
@@ -15,12 +15,12 @@ use super::idempotency::IdempotencyRequest;
 use super::submission_options::{self, SubmissionOptions};
 use crate::{App, Caller, Refusal};
 
-/// A whole message and its envelope, as the SMTP session let them through: sizes and counts are within the limits.
+/// A whole message and its envelope as the SMTP session accepted them: sizes and counts are within the limits.
 #[derive(Debug)]
 pub struct Submission {
-    /// Recorded; empty for `<>`, which makes it a bounce.
+    /// Recorded only; empty for `<>`, which marks a bounce.
     pub mail_from: String,
-    /// In order; a recipient that is listed twice gets one message.
+    /// In order; a recipient listed twice gets one message.
     pub rcpt_to: Vec<EmailAddress>,
     pub bytes: Vec<u8>,
     pub protocol: Protocol,
@@ -57,7 +57,8 @@ impl App {
             warnings: Vec::new(),
         };
         let draft = SubmissionDraft { raw, options, envelope, protocol, bounce };
-        // A repeated message is answered before its template is rendered, which may have changed or be gone.
+        // A repeated message is answered before its template is rendered: the template may have been changed or
+        // deleted.
         self.once_sealed(&context, draft, |draft| self.seal_submission(&context.caller, draft)).await
     }
 
@@ -89,7 +90,7 @@ impl App {
     }
 }
 
-/// A submission whose sender may send it.
+/// A submission whose sender is authorised.
 struct SubmissionDraft {
     raw: RawMessage,
     options: SubmissionOptions,
@@ -104,13 +105,13 @@ struct Envelope {
     by_test_key: bool,
 }
 
-/// The hash of what is asked for, if the message comes with a key. Not of the bytes that we put on top: they are new
+/// The hash of the request, if the message has an idempotency key. It excludes headers that we add, because they differ
 /// each time. Control headers count by name and value, except for the key itself.
 fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option<[u8; 32]>) {
     let Some(key) = raw.control(IDEMPOTENCY_KEY) else { return (raw, None) };
     let mut hash = Context::new(&SHA256);
     let mut add = |text: &[u8]| {
-        // With its length before it, no two requests make the same bytes.
+        // The length prefix keeps different requests from producing the same bytes.
         hash.update(&(text.len() as u64).to_be_bytes());
         hash.update(text);
     };

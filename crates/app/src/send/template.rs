@@ -1,6 +1,7 @@
-//! Messages made of templates: the texts come from the template, everything else from the request.
+//! Messages rendered from templates: the texts come from the template, everything else from the request.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use postroad_mail::{Attachment, AttachmentView, NewContent, RawMessage};
 use postroad_model::ServerId;
@@ -9,31 +10,33 @@ use super::accept::aside_if_large;
 use super::draft::{MessageDraft, TemplateDraft};
 use super::options::{shown, too_large};
 use super::submission_options::TemplateCall;
-use crate::templates::{MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
+use crate::templates::{BatchWork, MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
 use crate::{App, FieldProblem, Refusal};
 
-/// Result of filling a template into a draft.
+/// Result of rendering a template into a draft.
 #[derive(Debug, Default)]
 pub(super) struct FilledIn {
-    /// Its name in analytics.
+    /// Name of the template in analytics.
     pub(super) name: Option<String>,
     pub(super) problems: Vec<FieldProblem>,
 }
 
 impl App {
-    /// Puts the texts of a template into a draft. A subject of the draft's own stays.
+    /// Renders the texts of a template into a draft. A subject in the draft takes precedence.
     pub(super) async fn fill_in(
         &self,
         server_id: ServerId,
         draft: &mut MessageDraft<'_>,
         template: TemplateDraft<'_>,
+        batch: Option<&Arc<BatchWork>>,
     ) -> Result<FilledIn, Refusal> {
         let name = template.name.as_deref().unwrap_or_default();
         let locale = template.locale.map(Cow::into_owned);
-        let mail = match self.render_mail(server_id, reference(name), template.model, locale).await {
+        let rendered = self.render_mail(server_id, reference(name), template.model, locale, batch).await;
+        let mail = match rendered {
             Ok(mail) => mail,
             Err(TemplateRefusal::NotFound) => {
-                // The texts are not there; that they are missing is no second problem.
+                // Rendering failed; do not also report the texts as missing.
                 draft.subject.get_or_insert_default();
                 return Ok(FilledIn { name: None, problems: vec![no_template("/template", name)] });
             }
@@ -55,7 +58,7 @@ impl App {
         Ok(FilledIn { name: Some(mail.template), problems })
     }
 
-    /// Makes a submitted message whose body is a model into the mail of its template.
+    /// Replaces a submitted message whose body is a model by the mail of its template.
     pub(super) async fn fill_in_submission(
         &self,
         server_id: ServerId,
@@ -69,7 +72,8 @@ impl App {
         })
         .await?;
         let (model, files) = read.map_err(|message| Refusal::Validation(vec![in_data(message)]))?;
-        let mail = match self.render_mail(server_id, reference(&call.name), model, call.locale).await {
+        let rendered = self.render_mail(server_id, reference(&call.name), model, call.locale, None).await;
+        let mail = match rendered {
             Err(TemplateRefusal::NotFound) => {
                 return Err(Refusal::Validation(vec![no_template("/data", &call.name)]));
             }
@@ -106,7 +110,7 @@ impl App {
     }
 }
 
-/// The model in the body of a message, and the files beside it.
+/// The model in the body of a message, and the attached files.
 fn read_model(bytes: &[u8]) -> Result<(Model, Vec<AttachmentView>), String> {
     let view = postroad_mail::view(bytes);
     let mut attachments = view.attachments;
@@ -121,7 +125,7 @@ fn read_model(bytes: &[u8]) -> Result<(Model, Vec<AttachmentView>), String> {
         return Err(format!("The model in the body of the message is larger than {MODEL_BYTES_MAX} bytes"));
     }
     let model = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
-        // Without its words, which may quote a value.
+        // Without the error's text, which may quote a value.
         let (line, column) = (error.line(), error.column());
         format!("The body of a message by template must be a JSON object, its model; it is not at line {line} column {column}")
     })?;

@@ -1,12 +1,12 @@
-//! Whether a send is tracked, and how: the message's own setting, else its domain's setting, else its server's. Decided when
-//! it is accepted and kept with it, so that every attempt sends the same bytes whatever is changed meanwhile.
+//! Whether and how a send is tracked: by the message's own setting, else its domain's, else its server's. Decided at
+//! acceptance and stored with the send, so that every attempt sends the same bytes whatever changes meanwhile.
 
 use postroad_model::DomainName;
 use postroad_store::{OwnUnsubscribe, SendTracking, SendingDomain};
 
 use crate::{App, Caller, Refusal};
 
-/// Tracking options of a message; its domain and server decide the rest.
+/// Tracking options of a message; domain and server settings apply to the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrackingOverride {
     pub opens: Option<bool>,
@@ -40,7 +40,7 @@ impl App {
         Ok(Some(Box::new(SendTracking { base_url, opens, clicks, excluded_hosts, unsubscribe })))
     }
 
-    /// Base URL of links on a domain's own host.
+    /// Base URL of links on a domain's own tracking host.
     fn own_tracking_base(&self, host: &str) -> String {
         match self.checker() {
             Some(checker) => checker.tracking_base(host),

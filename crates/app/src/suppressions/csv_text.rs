@@ -160,8 +160,8 @@ fn is_guarded_or_formula(cell: &str) -> bool {
     cell.trim_start_matches('\'').starts_with(FORMULA_STARTS)
 }
 
-/// Writes a list with its header. Strangers choose addresses and details, so formulas are escaped; reading
-/// removes the escape again.
+/// Writes a list with its header. Anybody can choose addresses and details, so formulas are escaped; reading removes
+/// the escape.
 pub(crate) fn write_csv(list: &[Suppression]) -> String {
     let mut writer = WriterBuilder::new().quote_style(QuoteStyle::Necessary).from_writer(Vec::new());
     let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("memory can be written to");

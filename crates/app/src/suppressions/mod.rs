@@ -18,7 +18,7 @@ use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem, Refusal};
 
-/// Result for one item: the entry that is in force now, or its problems.
+/// Result for one item: the entry now in force, or its problems.
 pub type AddedOrNot = Result<AddedSuppression, Vec<FieldProblem>>;
 
 /// Result for one removal: whether the entry existed, or the problem of its address.
@@ -36,7 +36,7 @@ pub struct ExportedPage {
 
 #[boxed_futures]
 impl App {
-    /// Suppresses addresses. Each is checked by itself: valid ones are added even if others are not. Adding one
+    /// Suppresses addresses. Each is checked on its own: valid ones are added even if others are not. Adding an address
     /// twice is harmless.
     pub async fn add_suppressions(
         &self,

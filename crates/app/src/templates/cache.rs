@@ -1,5 +1,5 @@
-//! Compiled templates, kept as long as there is room. A version never changes, so what is kept is never wrong; which
-//! version is published is read again every two seconds, as the rest of the set-up is.
+//! Cache of compiled templates, bounded by size. A version never changes, so a cached one is never stale; which version
+//! is published is read again every two seconds, like other settings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct CompiledCache {
 struct Kept {
     entries: HashMap<Key, (Arc<CompiledTemplate>, u64)>,
     bytes: usize,
-    /// Counts uses, so that the one unused for longest can be found.
+    /// Counts uses, to find the least recently used entry.
     uses: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Making, changing, publishing and removing templates.
+//! Creates, changes, publishes and deletes templates.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::TemplateId;
@@ -13,7 +13,7 @@ use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 use postroad_store::StoreError;
 
-/// Which version is meant.
+/// The requested version.
 #[derive(Debug)]
 pub struct VersionRequest {
     pub template: TemplateRef,
@@ -22,7 +22,7 @@ pub struct VersionRequest {
 
 #[boxed_futures]
 impl App {
-    /// Makes a template with its first version, and publishes that if `publish` says so.
+    /// Creates a template with its first version, and publishes it if `publish` is set.
     pub async fn create_template(
         &self,
         caller: &Caller,
@@ -40,12 +40,14 @@ impl App {
         let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
         let subject = AuditSubject::NewTemplate(caller.server_id, new.name.clone());
         let store = self.recording(&caller.requester(), Operation::TemplatesCreate, subject);
-        let created =
-            store.create_template(new, TEMPLATES_PER_SERVER).await.map_err(|error| match error {
-                StoreError::InUse => TemplateRefusal::TooMany,
-                StoreError::NotFound => no_layout(),
-                other => other.into(),
-            })?;
+        let alias = new.alias.clone();
+        let created = match store.create_template(new, TEMPLATES_PER_SERVER).await {
+            Ok(created) => created,
+            Err(StoreError::InUse) => return Err(TemplateRefusal::TooMany),
+            Err(StoreError::NotFound) => return Err(no_layout()),
+            Err(StoreError::Conflict) => return Err(self.taken(caller, alias, None).await?),
+            Err(other) => return Err(other.into()),
+        };
         self.inner.templates.forget();
         if publish {
             return self
@@ -55,7 +57,7 @@ impl App {
         self.with_version(created, None).await
     }
 
-    /// Changes what is given. Texts become a new version, which is published if `publish` says so.
+    /// Changes the given fields. New texts become a new version, which is published if `publish` is set.
     pub async fn change_template(
         &self,
         caller: &Caller,
@@ -73,7 +75,7 @@ impl App {
             content::check_name(name, &mut problems);
         }
         if fields.kind.as_deref().is_some_and(|kind| kind != before.template.kind.as_str()) {
-            let message = "`type` is decided when a template is made";
+            let message = "`type` is set when a template is created";
             problems.push(FieldProblem::new("/type", message));
         }
         let content = if fields.has_content() {
@@ -87,16 +89,20 @@ impl App {
         let change = TemplateChange { alias, name, content };
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);
+        let alias = change.alias.clone().flatten();
         let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
-        let changed = changed?;
+        let changed = match changed {
+            Err(StoreError::Conflict) => return Err(self.taken(caller, alias, Some(id)).await?),
+            changed => changed?,
+        };
         if publish {
             return self.publish_version(caller, id, changed.latest, Operation::TemplatesPublish).await;
         }
         self.with_version(changed, None).await
     }
 
-    /// Makes mails of the newest version, or of the one that is named.
+    /// Publishes the newest version, or the named one.
     pub async fn publish_template(
         &self,
         caller: &Caller,
@@ -108,7 +114,7 @@ impl App {
         self.publish_version(caller, template.id, version, Operation::TemplatesPublish).await
     }
 
-    /// Makes mails of the version before the published one again, or of the one that is named.
+    /// Publishes the version before the published one again, or the named one.
     pub async fn roll_back_template(
         &self,
         caller: &Caller,
@@ -135,6 +141,23 @@ impl App {
         Ok(template.id)
     }
 
+    /// What another template has already: the alias, or else the name.
+    async fn taken(
+        &self,
+        caller: &Caller,
+        alias: Option<String>,
+        own: Option<TemplateId>,
+    ) -> Result<TemplateRefusal, StoreError> {
+        if let Some(alias) = alias {
+            let found = self.inner.store.find_template(caller.server_id, TemplateRef::Alias(alias)).await?;
+            if found.is_some_and(|found| Some(found.id) != own) {
+                return Ok(TemplateRefusal::AliasTaken);
+            }
+        }
+        let problem = FieldProblem::new("/name", "Another template of the server has this `name`");
+        Ok(TemplateRefusal::Validation(vec![problem]))
+    }
+
     async fn publish_version(
         &self,
         caller: &Caller,
@@ -142,9 +165,9 @@ impl App {
         version: i64,
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
-        // It compiled when it was saved; a newer release may be stricter, and nobody's mails should stop for that.
+        // It compiled when it was saved. A newer release may be stricter, but must not stop mail.
         let compiled = self.compiled_template(caller.server_id, id, version).await?;
-        // An old version may have had a layout that is gone.
+        // An old version may refer to a deleted layout.
         self.layout_of(caller.server_id, &compiled).await.map_err(|refusal| match refusal {
             TemplateRefusal::NotFound => no_layout(),
             other => other,
@@ -156,7 +179,7 @@ impl App {
         self.with_version(published?, Some(version)).await
     }
 
-    /// The content that is saved: checked, with its layout, and built.
+    /// The content to save: checked, with its layout, and built.
     pub(super) async fn built(
         &self,
         caller: &Caller,
@@ -200,7 +223,7 @@ impl App {
 pub(crate) fn reference(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),
-        // Longer than any alias: nothing is called so, and a long name is not copied to find that out.
+        // Longer than any alias, so no template has this name; avoids copying a long text.
         Err(_) if name.len() > ALIAS_BYTES_MAX => TemplateRef::Id(TemplateId(0)),
         Err(_) => TemplateRef::Alias(name.to_owned()),
     }

@@ -1,6 +1,7 @@
 //! A version of a template that can be rendered: its texts in every language, compiled.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use super::filters::Regional;
 use super::language::{Place, TemplateProblem};
 use super::render_failure::RenderFailure;
 use super::text_failure::TextFailure;
-use super::work::{Context, OUTPUT_BYTES_MAX};
+use super::work::{BatchWork, Context, OUTPUT_BYTES_MAX};
 
 /// A model: the variables of a template.
 pub type Model = Map<String, serde_json::Value>;
@@ -33,9 +34,9 @@ pub(super) struct CompiledTemplate {
     texts: CompiledTexts,
     locales: BTreeMap<String, CompiledTexts>,
     pub(super) layout: Option<TemplateId>,
-    /// Memory that it takes, roughly.
+    /// Approximate memory.
     pub(super) bytes: usize,
-    /// How long the last rendering took; 0 before the first.
+    /// Duration of the last rendering; 0 before the first.
     last_us: AtomicU64,
 }
 
@@ -46,11 +47,11 @@ struct CompiledTexts {
     plain: Option<CompiledText>,
 }
 
-/// A place for all that is wrong with the texts.
+/// Collects all problems of the texts.
 pub(super) type Problems = Vec<TemplateProblem>;
 
 impl CompiledTemplate {
-    /// Compiles the texts that were saved, or tells every mistake in them.
+    /// Compiles the saved texts, or returns all errors in them.
     pub(super) fn compile(engine: &Engine, content: &TemplateContent) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         let texts = CompiledTexts::compile(engine, &content.texts, "", &mut problems);
@@ -69,7 +70,7 @@ impl CompiledTemplate {
         Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
     }
 
-    /// Every text, for what can be said of the variables.
+    /// All texts, to collect their variables.
     pub(super) fn each_text(&self) -> impl Iterator<Item = &CompiledText> {
         self.locales
             .values()
@@ -77,7 +78,7 @@ impl CompiledTemplate {
             .flat_map(|texts| [&texts.subject, &texts.html, &texts.plain].into_iter().flatten())
     }
 
-    /// Every text with the field that it is of.
+    /// All texts, each with its field.
     pub(super) fn each_part(&self) -> impl Iterator<Item = (String, &CompiledText)> {
         let of_default = [(String::new(), &self.texts)];
         let of_locales = self.locales.iter().map(|(name, texts)| (format!("locales/{name}/"), texts));
@@ -88,20 +89,48 @@ impl CompiledTemplate {
         })
     }
 
-    /// Whether it is soon done: as far as the last time shows.
+    /// Whether rendering is expected to be quick, judged by the last time.
     pub(super) fn is_quick(&self, limit_us: u64) -> bool {
         (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
     }
 
-    /// Renders the texts of a mail in a language, with a layout around its bodies.
+    /// Renders the texts of a mail in a language, with a layout around the bodies.
     pub(super) fn render(
         &self,
         layout: Option<&Self>,
         model: &Model,
         locale: Option<&str>,
     ) -> Result<RenderedTemplate, RenderFailure> {
+        self.render_in(&context_of(model, locale), layout, model, locale)
+    }
+
+    /// The same for a message of a batch, out of what the batch has left.
+    pub(super) fn render_of_batch(
+        &self,
+        batch: &BatchWork,
+        layout: Option<&Self>,
+        model: &Model,
+        locale: Option<&str>,
+    ) -> Result<RenderedTemplate, RenderFailure> {
+        if batch.is_used_up() {
+            let message =
+                "the templates of this batch have too much to do together; send fewer messages at once";
+            return Err(RenderFailure::Failed { part: String::new(), line: 0, message: message.to_owned() });
+        }
+        let context = context_of(model, locale);
+        let rendered = self.render_in(&context, layout, model, locale);
+        batch.spend(context.spent());
+        rendered
+    }
+
+    fn render_in(
+        &self,
+        context: &Arc<Context>,
+        layout: Option<&Self>,
+        model: &Model,
+        locale: Option<&str>,
+    ) -> Result<RenderedTemplate, RenderFailure> {
         let started = Instant::now();
-        let context = Context::new(Value::from(Serde(model)), Regional::of(locale));
         let mut left = OUTPUT_BYTES_MAX;
         let mut rendered = RenderedTemplate::default();
         let fields: [(&str, Select, &mut Option<String>); 3] = [
@@ -112,7 +141,7 @@ impl CompiledTemplate {
         for (field, select, out) in fields {
             let Some((text, prefix)) = self.find(locale, select) else { continue };
             let failed = |prefix: String| move |failure| explain(format!("{prefix}{field}"), failure);
-            let mut made = text.render(&context, model, left).map_err(failed(prefix))?;
+            let mut made = text.render(context, model, left).map_err(failed(prefix))?;
             if let Some((text, prefix)) =
                 layout.filter(|_| field != "subject").and_then(|l| l.find(locale, select))
             {
@@ -131,7 +160,7 @@ impl CompiledTemplate {
         Ok(rendered)
     }
 
-    /// The text of the most specific language that has one, and its part: `de-AT`, then `de`, then the default.
+    /// The text of the most specific language that has one, and its field: `de-AT`, then `de`, then the default.
     fn find(&self, locale: Option<&str>, select: Select) -> Option<(&CompiledText, String)> {
         let mut tag = locale.map(canonical_locale);
         while let Some(name) = tag {
@@ -142,6 +171,10 @@ impl CompiledTemplate {
         }
         select(&self.texts).map(|text| (text, String::new()))
     }
+}
+
+fn context_of(model: &Model, locale: Option<&str>) -> Arc<Context> {
+    Context::new(Value::from(Serde(model)), Regional::of(locale))
 }
 
 type Select = fn(&CompiledTexts) -> Option<&CompiledText>;
@@ -170,7 +203,7 @@ pub(super) fn problem(part: String, (place, message): (Place, String)) -> Templa
     TemplateProblem { part, line: place.line, column: place.column, message }
 }
 
-/// As `locales` are kept: the language in small letters, a script as a name, a region in capitals.
+/// Normal form of a language tag: language in lower case, script capitalised, region in upper case.
 pub(super) fn canonical_locale(text: &str) -> String {
     let part = |(at, part): (usize, &str)| match (at, part.len()) {
         (0, _) => part.to_ascii_lowercase(),
@@ -186,7 +219,7 @@ pub(super) fn canonical_locale(text: &str) -> String {
     text.split(['-', '_']).enumerate().map(part).collect::<Vec<_>>().join("-")
 }
 
-/// A subject is one line. What a variable brings of line breaks would begin another header.
+/// A subject is one line: line breaks from a variable would begin another header.
 fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
     let Some(subject) = &mut rendered.subject else { return Ok(()) };
     if subject.trim().len() < subject.len() {

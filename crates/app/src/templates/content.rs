@@ -1,4 +1,4 @@
-//! The fields of a template as they are saved: checked, with all that is made of them.
+//! The fields of a template as they are saved: checked, with the HTML and plain text generated from them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::refusal::TemplateRefusal;
 use super::work::CONTENT;
 use crate::FieldProblem;
 
-/// The texts of one language as they are given.
+/// The texts of one language as given by the caller.
 #[derive(Debug, Clone, Default)]
 pub struct TextFields {
     pub subject: Option<String>,
@@ -25,12 +25,12 @@ pub struct TextFields {
     pub plain_body: Option<String>,
 }
 
-/// The fields of a template as they are given. `None` stays as it is, or is not there; `Some(None)` is taken away.
+/// The fields of a template as given by the caller. `None` keeps a field as it is or absent; `Some(None)` removes it.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateFields {
     pub alias: Option<Option<String>>,
     pub name: Option<String>,
-    /// `standard` or `layout`; decided when a template is made.
+    /// `standard` or `layout`; set when a template is created.
     pub kind: Option<String>,
     pub subject: Option<Option<String>>,
     pub html_body: Option<Option<String>>,
@@ -40,7 +40,7 @@ pub struct TemplateFields {
     pub inline_css: Option<bool>,
     /// Id or alias of the layout.
     pub layout: Option<Option<String>>,
-    /// By language tag; all of them at once.
+    /// By language tag; replaces all languages at once.
     pub locales: Option<Vec<(String, TextFields)>>,
     pub sample_model: Option<Option<Model>>,
 }
@@ -58,7 +58,7 @@ impl TemplateFields {
             || self.sample_model.is_some()
     }
 
-    /// Puts what is given over what there is. The layout is looked up by the caller.
+    /// Applies the given fields to the existing content. The caller looks up the layout.
     pub(super) fn apply(self, before: TemplateContent, problems: &mut Vec<FieldProblem>) -> TemplateContent {
         let mut content = before;
         let texts = &mut content.texts;
@@ -136,7 +136,7 @@ fn checked_locales(
             && name.starts_with(|c: char| c.is_ascii_alphabetic());
         let shown: String = tag.chars().take(40).collect();
         if !is_tag {
-            let message = format!("`{shown}` is no language tag such as `de` or `de-AT`");
+            let message = format!("`{shown}` is not a language tag such as `de` or `de-AT`");
             problems.push(FieldProblem::new("/locales", message));
             continue;
         }
@@ -184,7 +184,7 @@ fn check_sizes(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
     }
 }
 
-/// Makes what is made when a template is saved, and compiles it. Takes its time: not for async threads.
+/// Generates HTML and plain text, and compiles the template. Slow: not for async threads.
 pub(super) fn build(
     engine: &Engine,
     kind: TemplateKind,
@@ -219,7 +219,7 @@ pub(super) fn build(
     Ok((content, compiled))
 }
 
-/// Each body of a layout has a place for the text that it surrounds.
+/// Checks that each body of a layout has a place for the content it surrounds.
 fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
     let has_content = compiled.each_text().all(|text| {
         text.lookups()
@@ -246,7 +246,8 @@ fn build_texts(
     if kind == TemplateKind::Layout {
         texts.subject = None;
     }
-    // Here mistakes have the places that the author knows. Of all texts, so that they can be corrected at once.
+    // Check the author's own source first, so that positions are right, and all texts, so that all errors are reported
+    // at once.
     let before = problems.len();
     for (field, text) in
         [("subject", &texts.subject), ("html_body", &texts.html_body), ("plain_body", &texts.plain_body)]
@@ -278,7 +279,7 @@ fn build_texts(
     let built = if inlines { inline_css(&html, styles) } else { Ok(html) };
     match built {
         Ok(built) if built.len() > BODY_BYTES_MAX => {
-            let message = format!("the HTML that is made of it is longer than {BODY_BYTES_MAX} bytes");
+            let message = format!("the HTML generated from it is longer than {BODY_BYTES_MAX} bytes");
             problems.push(problem(part, (Place { line: 0, column: 0 }, message)));
         }
         Ok(built) => texts.built_html = (built != source).then_some(built),
@@ -289,7 +290,7 @@ fn build_texts(
     }
 }
 
-/// How mails name a template: by its alias, or by its id if it has none.
+/// Name of a template in messages: its alias, or its id if it has none.
 pub(super) fn shown_name(template: &Template) -> String {
     template.alias.clone().unwrap_or_else(|| template.id.to_string())
 }

@@ -1,4 +1,4 @@
-//! Differences of a mail between two versions of its template, both rendered with the same model.
+//! Differences of a rendered mail between two versions of its template, with the same model.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::refusal::TemplateRefusal;
 use super::render::{aside, run};
 use crate::{App, Caller};
 
-/// A comparison that takes longer shows more as changed than is.
+/// A comparison that reaches this limit may report more changes than necessary.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 const CONTEXT_LINES: usize = 3;
 
@@ -19,9 +19,9 @@ const CONTEXT_LINES: usize = 3;
 pub struct TemplateDiff {
     pub from: i64,
     pub to: i64,
-    /// Model that both were rendered with.
+    /// The model used for both.
     pub model: Model,
-    /// `subject`, `html_body` and `plain_body`, those that either version has.
+    /// `subject`, `html_body` and `plain_body`, if either version has them.
     pub parts: Vec<TextDiff>,
 }
 
@@ -31,13 +31,13 @@ pub struct TextDiff {
     pub part: &'static str,
     pub from: Option<String>,
     pub to: Option<String>,
-    /// As `diff -u` shows it; empty if nothing changes.
+    /// In the format of `diff -u`; empty if nothing changed.
     pub diff: String,
 }
 
 #[boxed_futures]
 impl App {
-    /// From the published version to the newest, unless they are named.
+    /// Compares the published version with the newest, unless versions are named.
     pub async fn diff_template(
         &self,
         caller: &Caller,
@@ -64,8 +64,8 @@ impl App {
             let all: Vec<_> = [&*before, &*after].into_iter().chain(layouts.into_iter().flatten()).collect();
             Self::trial_model(&content, &all)
         };
-        let before = run(before, before_layout, model.clone(), locale.clone()).await?;
-        let after = run(after, after_layout, model.clone(), locale).await?;
+        let before = run(before, before_layout, model.clone(), locale.clone(), None).await?;
+        let after = run(after, after_layout, model.clone(), locale, None).await?;
         let parts = aside(move || Ok(compare(before, after))).await?;
         Ok(TemplateDiff { from, to, model, parts })
     }

@@ -1,6 +1,7 @@
 //! Compiles and renders single texts with minijinja.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
@@ -11,7 +12,9 @@ use super::invalid::invalid;
 use super::language::{self, Lookup, Place, check};
 use super::missing;
 use super::text_failure::TextFailure;
-use super::work::{BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, written};
+use super::work::{
+    BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, instructions_within, written,
+};
 
 const NAME: &str = "text";
 
@@ -22,7 +25,7 @@ pub(super) enum Escaping {
     None,
 }
 
-/// Filters and bounds that all texts share. Cheap to clone.
+/// Filters and limits that all texts share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     html: Environment<'static>,
@@ -44,7 +47,7 @@ impl Default for Engine {
     }
 }
 
-/// A list or map in a mail is a mistake, and writing one out can take any time.
+/// Refuses lists and maps: in a mail they are a mistake, and writing one out can take arbitrarily long.
 fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => Err(invalid(
@@ -53,8 +56,8 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
         ValueKind::Map | ValueKind::Plain | ValueKind::Bytes => {
             Err(invalid("an object cannot be written; write its parts, or use `tojson`"))
         }
-        // `null` in a model is a value that is not there: a blank, and not the word none.
-        // Undefined comes here only from an `if` without `else`.
+        // `null` in a model counts as absent and is written as nothing, not as the word `none`. Undefined values get
+        // here only from an `if` without `else`.
         ValueKind::None | ValueKind::Undefined => Ok(()),
         ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
             write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)
@@ -63,12 +66,12 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
     }
 }
 
-/// A text that can be rendered.
+/// A compiled text.
 #[derive(Debug)]
 pub(super) struct CompiledText {
     environment: Environment<'static>,
     lookups: Vec<Lookup>,
-    /// Memory that it takes, roughly.
+    /// Approximate memory.
     pub(super) bytes: usize,
 }
 
@@ -97,7 +100,7 @@ impl CompiledText {
         &self.lookups
     }
 
-    /// Renders at most `bytes_max`, with what `context` has left of work.
+    /// Renders at most `bytes_max` bytes within the remaining work budget of `context`.
     pub(super) fn render(
         &self,
         context: &Arc<Context>,
@@ -107,8 +110,15 @@ impl CompiledText {
         let mut output = BoundedOutput { bytes: Vec::new(), bytes_max };
         let template = self.environment.get_template(NAME).map_err(|error| failed(&error))?;
         let root = Value::from_dyn_object(Arc::clone(context));
-        match template.render_captured_to(root, &mut output) {
-            Ok(_) => Ok(String::from_utf8(output.bytes).expect("minijinja writes texts")),
+        let started = Instant::now();
+        let rendered = template.render_captured_to(root, &mut output);
+        let instructions = match &rendered {
+            Ok(captured) => captured.state().fuel_levels().map_or(0, |(consumed, _)| consumed),
+            Err(_) => instructions_within(started.elapsed()),
+        };
+        context.note_instructions(instructions);
+        match rendered.map(drop) {
+            Ok(()) => Ok(String::from_utf8(output.bytes).expect("minijinja writes texts")),
             Err(error) if error.kind() == ErrorKind::UndefinedError => {
                 Err(missing::explain(&error, &self.lookups, model))
             }

@@ -84,7 +84,7 @@ impl App {
         Ok((template, found, has_more))
     }
 
-    /// A template as of the last two seconds.
+    /// A template; at most two seconds old.
     pub(super) async fn recent_template(
         &self,
         server_id: ServerId,

@@ -2,7 +2,7 @@
 
 use minijinja::{Error, ErrorKind};
 
-/// A value that something cannot be done with.
+/// Error for a value of the wrong kind.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }

@@ -1,8 +1,8 @@
 //! Limits of one template.
 
-/// Of a subject as it is written.
+/// Of a subject's source.
 pub(super) const SUBJECT_BYTES_MAX: usize = 2_000;
-/// Of an HTML or plain body as it is written, and of the HTML that is made of it.
+/// Of the source of an HTML or plain body, and of the HTML generated from it.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
 /// Of all texts of a version.
 pub(super) const CONTENT_BYTES_MAX: usize = 2 << 20;
@@ -15,5 +15,5 @@ pub const MODEL_BYTES_MAX: usize = 1 << 20;
 pub(super) const SAMPLE_BYTES_MAX: usize = 64 << 10;
 /// Templates and layouts of one server.
 pub(super) const TEMPLATES_PER_SERVER: usize = 500;
-/// Versions of a template that are kept, beside the published one and the one before it.
+/// Versions kept of a template, in addition to the published one and the one published before it.
 pub(super) const VERSIONS_KEPT: usize = 30;

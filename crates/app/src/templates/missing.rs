@@ -1,4 +1,4 @@
-//! Names the variable that a rendering misses, and the nearest one that there is.
+//! Names the variable that is missing in a model, and the most similar existing one.
 
 use std::collections::HashSet;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::language::{Lookup, Place, Segment};
 use super::text_failure::TextFailure;
 
-/// Names that are compared; a model may have any number of them.
+/// Most names compared; a model may have any number of them.
 const NAMES_MAX: usize = 500;
 const NAME_BYTES_MAX: usize = 100;
 /// Variables reported for one text.
 const ABSENT_MAX: usize = 50;
-/// How alike two names have to be, from 0 to 1.
+/// Least similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Names the variable of the failed tag that is not in the model.
+/// Names the missing variable of the failed tag.
 pub(super) fn explain(
     error: &minijinja::Error,
     lookups: &[Lookup],
@@ -39,8 +39,7 @@ pub(super) fn explain(
     }
 }
 
-/// Every variable of a text that a model lacks, with a sentence for each. Variables that the template can do without are
-/// left out.
+/// Every variable of a text that a model lacks, each with an error message. Optional variables are omitted.
 pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<(Place, String)> {
     let mut seen = HashSet::new();
     let absent = lookups.iter().filter(|lookup| !lookup.is_optional).filter_map(|lookup| {
@@ -54,13 +53,13 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
     absent.take(ABSENT_MAX).collect()
 }
 
-/// A name that is not there, and the nearest beside it.
+/// A missing name, and the most similar existing one.
 #[derive(Debug, PartialEq, Eq)]
 struct Absent {
     nearest: Option<String>,
 }
 
-/// `None` if the whole path is there.
+/// `None` if the whole path exists.
 fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
     let (first, rest) = path.split_first()?;
     let Segment::Name(name) = first else { return None };
@@ -80,13 +79,13 @@ fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
         (Segment::Entry, Value::Array(entries)) => {
             entries.iter().find_map(|entry| find_absent_in(entry, rest))
         }
-        // Only objects have parts.
+        // Only objects have members.
         (Segment::Name(_), _) => Some(Absent { nearest: None }),
         (Segment::Entry, _) => None,
     }
 }
 
-/// The name that is most like another, if one is like it at all.
+/// The most similar name, if any is similar enough.
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
     if name.len() > NAME_BYTES_MAX {
         return None;

@@ -1,4 +1,4 @@
-//! Templates of a server: mails with variables in them, in several languages, in versions.
+//! Templates of a server: mails with variables, in several languages and versions.
 
 mod cache;
 mod change;
@@ -40,20 +40,21 @@ pub use render::RenderRequest;
 pub use render_failure::RenderFailure;
 pub use standalone::StandaloneTemplate;
 pub use validate::Validation;
+pub(crate) use work::BatchWork;
 
 use crate::ttl_cache::TtlCache;
 
-/// Templates kept between requests.
+/// Caches of templates.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     engine: engine::Engine,
-    /// Templates seen in the last moments: which version is published.
+    /// Recently used templates, with their published version.
     heads: TtlCache<(ServerId, TemplateRef), Arc<Template>>,
     compiled: cache::CompiledCache,
 }
 
 impl Templates {
-    /// After a change in this process.
+    /// Clears the cache after a change in this process.
     pub(crate) fn forget(&self) {
         self.heads.clear();
     }

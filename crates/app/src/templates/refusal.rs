@@ -1,4 +1,4 @@
-//! Why something was not done with a template.
+//! Why an operation on a template was refused.
 
 use postroad_store::StoreError;
 
@@ -8,25 +8,25 @@ use crate::{FieldProblem, Refusal};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateRefusal {
-    /// Fields that are wrong, all of them at once.
+    /// Invalid fields, all of them at once.
     Validation(Vec<FieldProblem>),
-    /// Mistakes in the texts.
+    /// Errors in the texts.
     Invalid(Vec<TemplateProblem>),
     NotFound,
     VersionNotFound,
-    /// It has no version that mails could be made of.
+    /// It has no published version.
     NotPublished,
-    /// No version was published before the one that is.
+    /// No other version was published before.
     NothingToRollBackTo,
     AliasTaken,
-    /// A layout that templates have around them.
+    /// A layout that templates use.
     InUse,
     TooMany,
     Render(RenderFailure),
     Store(Refusal),
 }
 
-/// Verbs about one template say `NotFound` when it is not there.
+/// For operations on one template: `NotFound` means the template.
 impl From<StoreError> for TemplateRefusal {
     fn from(error: StoreError) -> Self {
         match error {

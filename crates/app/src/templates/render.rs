@@ -1,4 +1,4 @@
-//! Rendering a template with a model: for a mail, or to look at.
+//! Renders a template with a model, for a mail or a preview.
 
 use std::sync::Arc;
 
@@ -9,24 +9,25 @@ use postroad_store::{Template, TemplateKind, TemplateRef};
 use super::compiled::{CompiledTemplate, Model, RenderedTemplate};
 use super::content::shown_name;
 use super::refusal::TemplateRefusal;
+use super::work::BatchWork;
 use crate::{App, Caller, Refusal};
 
-/// Renderings that took longer than this the last time are done off the async threads.
+/// Renderings that took longer than this last time run on a blocking thread.
 const INLINE_US_MAX: u64 = 1_000;
-/// Likewise, those of larger models.
+/// Renderings with larger models run on a blocking thread too.
 const INLINE_MODEL_VALUES_MAX: usize = 1_000;
 
 /// The template to render.
 #[derive(Debug)]
 pub struct RenderRequest {
     pub template: TemplateRef,
-    /// The published one if left out.
+    /// The published version if left out.
     pub version: Option<i64>,
     pub model: Model,
     pub locale: Option<String>,
 }
 
-/// The texts of a mail, and what its template goes by in analytics.
+/// The rendered texts of a mail, and the template's name in analytics.
 pub(crate) struct TemplateMail {
     pub(crate) rendered: RenderedTemplate,
     pub(crate) template: String,
@@ -34,7 +35,7 @@ pub(crate) struct TemplateMail {
 
 #[boxed_futures]
 impl App {
-    /// Renders the version that is named, or the published one, or else the newest.
+    /// Renders the named version, else the published one, else the newest.
     pub async fn render_template(
         &self,
         caller: &Caller,
@@ -45,21 +46,22 @@ impl App {
         let version = request.version.or(template.published).unwrap_or(template.latest);
         let compiled = self.compiled_template(caller.server_id, template.id, version).await?;
         let layout = self.layout_of(caller.server_id, &compiled).await?;
-        let rendered = run(compiled, layout, request.model, request.locale).await?;
+        let rendered = run(compiled, layout, request.model, request.locale, None).await?;
         Ok((template, version, rendered))
     }
 
-    /// The texts of a mail by a template that is published.
+    /// The texts of a mail by a template that is published, out of what its batch has left.
     pub(crate) async fn render_mail(
         &self,
         server_id: ServerId,
         template: TemplateRef,
         model: Model,
         locale: Option<String>,
+        batch: Option<&Arc<BatchWork>>,
     ) -> Result<TemplateMail, TemplateRefusal> {
         let mut head = self.recent_template(server_id, template.clone()).await?;
         let compiled = match self.published(server_id, &head).await {
-            // The look-up was a moment ago: the version may be gone meanwhile.
+            // The cached look-up may be outdated: the version may have been deleted.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
                 head = self.recent_template(server_id, template).await?;
@@ -68,7 +70,7 @@ impl App {
             other => other?,
         };
         let layout = self.layout_of(server_id, &compiled).await?;
-        let rendered = run(compiled, layout, model, locale).await?;
+        let rendered = run(compiled, layout, model, locale, batch.cloned()).await?;
         Ok(TemplateMail { rendered, template: shown_name(&head) })
     }
 
@@ -77,7 +79,7 @@ impl App {
         server_id: ServerId,
         template: &Template,
     ) -> Result<Arc<CompiledTemplate>, TemplateRefusal> {
-        // A layout alone is no mail.
+        // A layout alone is not a mail.
         if template.kind == TemplateKind::Layout {
             return Err(TemplateRefusal::NotFound);
         }
@@ -85,7 +87,7 @@ impl App {
         self.compiled_template(server_id, template.id, version).await
     }
 
-    /// The layout around a template: its published version, or its newest if none is.
+    /// The layout of a template: its published version, or its newest if none is published.
     pub(super) async fn layout_of(
         &self,
         server_id: ServerId,
@@ -98,16 +100,22 @@ impl App {
     }
 }
 
-/// Renders, off the async threads unless it is known to be soon done.
+/// Renders, on a blocking thread unless it is expected to be quick.
 pub(super) async fn run(
     compiled: Arc<CompiledTemplate>,
     layout: Option<Arc<CompiledTemplate>>,
     model: Model,
     locale: Option<String>,
+    batch: Option<Arc<BatchWork>>,
 ) -> Result<RenderedTemplate, TemplateRefusal> {
     let is_quick = compiled.is_quick(INLINE_US_MAX) && has_at_most(&model, INLINE_MODEL_VALUES_MAX);
     let work = move || {
-        compiled.render(layout.as_deref(), &model, locale.as_deref()).map_err(TemplateRefusal::Render)
+        let (layout, locale) = (layout.as_deref(), locale.as_deref());
+        let rendered = match &batch {
+            Some(batch) => compiled.render_of_batch(batch, layout, &model, locale),
+            None => compiled.render(layout, &model, locale),
+        };
+        rendered.map_err(TemplateRefusal::Render)
     };
     if is_quick { work() } else { aside(work).await }
 }
@@ -127,7 +135,7 @@ fn has_at_most(model: &Model, most: usize) -> bool {
     model.values().all(|value| count(value, &mut left))
 }
 
-/// Does what takes its time off the async threads.
+/// Runs slow work on a blocking thread.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TemplateRefusal> + Send + 'static,
 ) -> Result<T, TemplateRefusal> {

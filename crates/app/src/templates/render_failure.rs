@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A text that could not be rendered with the model it was given.
+/// A text that could not be rendered with its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenderFailure {
     /// The model has no such variable.
@@ -11,12 +11,12 @@ pub enum RenderFailure {
         part: String,
         line: usize,
         column: usize,
-        /// The nearest name that the model has.
+        /// The most similar name in the model.
         nearest: Option<String>,
-        /// A sentence with all of it.
+        /// The complete error message.
         message: String,
     },
-    /// Anything else, such as a number that was expected and is none, or too much work.
+    /// Any other error, such as a value that is not a number, or too much work.
     Failed { part: String, line: usize, message: String },
 }
 

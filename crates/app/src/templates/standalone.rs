@@ -1,4 +1,4 @@
-//! A template outside of a store: for benchmarks, fuzzing and tests of the language.
+//! A template without a store, for benchmarks, fuzzing and tests of the language.
 
 use postroad_store::{TemplateContent, TemplateKind};
 
@@ -9,7 +9,7 @@ use super::refusal::TemplateRefusal;
 use super::render_failure::RenderFailure;
 use super::variables;
 
-/// Texts that were built and compiled as saving them does.
+/// Texts built and compiled as if they were saved.
 #[derive(Debug)]
 pub struct StandaloneTemplate {
     pub content: TemplateContent,
@@ -26,7 +26,7 @@ impl StandaloneTemplate {
         self.compiled.render(None, model, locale)
     }
 
-    /// As `user.name` and `items[].price`.
+    /// Such as `user.name` and `items[].price`.
     pub fn variables(&self) -> Vec<String> {
         variables::variables(&[&self.compiled])
     }

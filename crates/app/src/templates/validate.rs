@@ -1,4 +1,4 @@
-//! Trying texts out without saving them: mistakes, variables, a model to try them with.
+//! Checks texts without saving them: errors, variables, a model to try them with.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
@@ -12,18 +12,18 @@ use super::render_failure::RenderFailure;
 use super::{missing, variables};
 use crate::{App, Caller};
 
-/// Findings about texts that are not rendered.
+/// Results of checking texts.
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub problems: Vec<TemplateProblem>,
-    /// As `user.name` and `items[].price`.
+    /// Such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
 }
 
 #[boxed_futures]
 impl App {
-    /// Looks at texts; over those of a template if one is named.
+    /// Checks texts, applied to those of a template if one is named.
     pub async fn validate_template(
         &self,
         caller: &Caller,
@@ -70,7 +70,7 @@ impl App {
         .await
     }
 
-    /// The model that a version is tried with: its own sample, or else a suggested one.
+    /// The model for trying a version: its own sample, else a suggested one.
     pub(super) fn trial_model(content: &TemplateContent, all: &[&CompiledTemplate]) -> Model {
         content.sample_model.clone().unwrap_or_else(|| variables::suggested_model(all))
     }
@@ -104,7 +104,7 @@ fn tried(compiled: &CompiledTemplate, layout: Option<&CompiledTemplate>, model: 
     problems
 }
 
-/// For the caller's convenience in tests and pages.
+/// Shortcuts for tests and pages.
 impl Validation {
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()

@@ -1,4 +1,4 @@
-//! The variables of a template, and a model that it can be tried with.
+//! The variables of a template, and a suggested model to try it with.
 
 use serde_json::{Map, Value, json};
 
@@ -7,12 +7,12 @@ use super::engine::CompiledText;
 use super::language::{Hint, Lookup, Segment};
 use super::work::CONTENT;
 
-/// Names that are listed; a template can have any number of them.
+/// Most names listed; a template can have any number of them.
 const NAMES_MAX: usize = 1_000;
-/// How deep a suggested model goes.
+/// Depth limit of a suggested model.
 const DEPTH_MAX: usize = 20;
 
-/// As `user.name` and `items[].price`, in the order of their names.
+/// Such as `user.name` and `items[].price`, sorted by name.
 pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
     let mut names: Vec<String> = used(templates).map(|(path, _)| write(path)).collect();
     names.sort();
@@ -21,7 +21,7 @@ pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
     names
 }
 
-/// A value for each variable, by what it is used as.
+/// A value for each variable, guessed from its use.
 pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
     let mut root = Value::Object(Map::new());
     let mut seen = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
             seen.push((path, lookup.hint));
         }
     }
-    // Deep paths first: a name that is also used as a whole is an object by then.
+    // Deep paths first: a name that is also used as a whole is then already an object.
     seen.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     for (path, hint) in seen {
         put(&mut root, path, path, hint);

@@ -1,13 +1,14 @@
-//! The bounds of one rendering: instructions, work inside of them, output.
+//! Limits of one rendering: instructions, work inside them, output.
 //!
-//! Work is counted in values and in pieces of 64 bytes. Everything that could do much of it in one instruction asks here
-//! before it begins.
+//! Work is counted in values and in pieces of 64 bytes. Each instruction that could do much work is charged here before
+//! it begins.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use minijinja::value::{Enumerator, Object, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
@@ -19,40 +20,57 @@ use super::invalid::invalid;
 pub(super) const FUEL: u64 = 400_000;
 /// Work of one rendering.
 const WORK_MAX: u64 = 1_500_000;
+/// Work and instructions of all renderings of one batch: about as much as twenty that do as much as they may.
+const BATCH_WORK_MAX: u64 = 50_000_000;
+/// Instructions that a rendering which failed is taken to have run, for each microsecond that it took.
+const INSTRUCTIONS_PER_US: u64 = 10;
 /// Largest size of all texts of one mail together.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 5 << 20;
-/// A text that is made on the way, such as a joined list.
+/// Longest intermediate text, such as a joined list.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// How deep values may be nested: those of a model, and what a template makes of them.
+/// Depth limit of nested values, in a model or created by a template.
 const NESTED_MAX: usize = 200;
-/// The variable of a layout that contains the text inside of it.
+/// The variable of a layout that holds its content.
 pub(super) const CONTENT: &str = "content";
-/// The name that the context of a rendering goes by; no variable can be written so.
+/// Internal name of the rendering context; no variable can have this name.
 const CONTEXT: &str = "\0context";
 
-/// Context of a rendering: the model, language and time zone, and the work that is left.
+/// Context of a rendering: the model, language and time zone, and the remaining work.
 #[derive(Debug)]
 pub(super) struct Context {
     model: Value,
-    /// In a layout: the text inside of it.
+    /// In a layout: its content.
     content: Option<Value>,
     pub(super) regional: Regional,
     work_left: Arc<AtomicU64>,
+    /// Instructions that were run.
+    instructions: Arc<AtomicU64>,
 }
 
 impl Context {
     pub(super) fn new(model: Value, regional: Regional) -> Arc<Self> {
-        Arc::new(Self { model, content: None, regional, work_left: Arc::new(AtomicU64::new(WORK_MAX)) })
+        let work_left = Arc::new(AtomicU64::new(WORK_MAX));
+        Arc::new(Self { model, content: None, regional, work_left, instructions: Arc::default() })
     }
 
-    /// The same for the layout around a text, with the work that is left.
+    /// The context for the layout around a text, with the remaining work.
     pub(super) fn around(&self, content: Value) -> Arc<Self> {
         Arc::new(Self {
             model: self.model.clone(),
             content: Some(content),
             regional: self.regional.clone(),
             work_left: Arc::clone(&self.work_left),
+            instructions: Arc::clone(&self.instructions),
         })
+    }
+
+    pub(super) fn note_instructions(&self, count: u64) {
+        self.instructions.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Work and instructions so far.
+    pub(super) fn spent(&self) -> u64 {
+        WORK_MAX - self.work_left.load(Ordering::Relaxed) + self.instructions.load(Ordering::Relaxed)
     }
 
     /// The context that a filter is called in.
@@ -61,7 +79,7 @@ impl Context {
         context.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "a filter outside of a rendering"))
     }
 
-    /// Takes that much of the work that is left.
+    /// Takes this many units from the remaining work.
     pub(super) fn charge(&self, units: u64) -> Result<(), Error> {
         let left = self.work_left.load(Ordering::Relaxed);
         if units > left {
@@ -71,7 +89,7 @@ impl Context {
         Ok(())
     }
 
-    /// Charges the cost of reading a whole value. A part that occurs in several places counts in each.
+    /// Charges the cost of reading a whole value. A part that occurs several times counts each time.
     pub(super) fn charge_value(&self, value: &Value) -> Result<(), Error> {
         self.charge_nested(value, NESTED_MAX)
     }
@@ -104,6 +122,34 @@ impl Context {
     }
 }
 
+/// Instructions of a rendering that failed after this time: minijinja tells only those of one that is done.
+pub(super) fn instructions_within(time: Duration) -> u64 {
+    (time.as_micros() as u64).saturating_mul(INSTRUCTIONS_PER_US).min(FUEL)
+}
+
+/// Work that the renderings of one batch may do together.
+#[derive(Debug)]
+pub(crate) struct BatchWork {
+    left: AtomicU64,
+}
+
+impl Default for BatchWork {
+    fn default() -> Self {
+        Self { left: AtomicU64::new(BATCH_WORK_MAX) }
+    }
+}
+
+impl BatchWork {
+    pub(super) fn is_used_up(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn spend(&self, units: u64) {
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.saturating_sub(units), Ordering::Relaxed);
+    }
+}
+
 pub(super) const TOO_MUCH_WORK: &str = "the template has too much to do";
 
 impl Object for Context {
@@ -126,7 +172,7 @@ impl Object for Context {
     }
 }
 
-/// A value as a mail writes it, without escaping: truth values as JSON does, and nothing for `null`.
+/// A value as written into a mail, without escaping: booleans as in JSON, and nothing for `null`.
 pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
     match value.kind() {
         ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
@@ -138,12 +184,12 @@ pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
     }
 }
 
-/// A text that is made on the way; writing fails where it becomes too long.
+/// An intermediate text; writing fails beyond its limit.
 #[derive(Debug, Default)]
 pub(super) struct BoundedText(String);
 
 impl BoundedText {
-    /// The text, paid for.
+    /// The text, after charging its cost.
     pub(super) fn finish(self, context: &Context) -> Result<String, Error> {
         context.charge_text(self.0.len())?;
         Ok(self.0)
@@ -160,7 +206,7 @@ impl fmt::Write for BoundedText {
     }
 }
 
-/// The output of a text; writing fails where it becomes too long.
+/// The output of a text; writing fails beyond its limit.
 #[derive(Debug)]
 pub(super) struct BoundedOutput {
     pub(super) bytes: Vec<u8>,

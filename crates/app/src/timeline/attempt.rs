@@ -1,4 +1,4 @@
-//! Items of a delivery record: the DNS answer it went by, the attempt, and the wait that follows.
+//! Timeline items of a delivery record: the DNS answer, the attempt, and the wait after it.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::TimelineItem;
 
-/// Begins the transcript line with the DNS answer.
+/// Prefix of the transcript line with the DNS answer.
 const DNS: &str = "-- DNS: ";
-/// Begins the line about the time in the queue.
+/// Prefix of the line about the time in the queue.
 const QUEUE: &str = "-- queue: ";
 
 pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<TimelineItem> {
@@ -80,7 +80,7 @@ fn kind_of(status: Status) -> &'static str {
     }
 }
 
-/// A soft failure is followed by a pause.
+/// A soft failure is followed by a wait.
 fn wait_after(record: &NewDelivery) -> Option<TimelineItem> {
     let next = record.next_attempt_at.filter(|_| record.status == Status::SoftFail)?;
     Some(TimelineItem {

@@ -16,7 +16,7 @@ pub struct MessageEvent {
 
 #[boxed_futures]
 impl App {
-    /// The newest events of a message, in the order of `seq`. None of an unknown message.
+    /// The newest events of a message, in the order of `seq`. Empty for an unknown message.
     pub async fn message_events(
         &self,
         server_id: ServerId,

@@ -1,12 +1,12 @@
-//! Items of events and of attempts to post them to webhooks.
+//! Timeline items of events and of webhook attempts.
 
 use postroad_model::{EventKind, Timestamp};
-use postroad_store::{Event, WebhookAttempt};
+use postroad_store::{Event, Message, Reschedule, WebhookAttempt};
 use serde_json::{Value, json};
 
 use super::TimelineItem;
 
-/// Only of events without a delivery record.
+/// `None` for events that have a delivery record.
 pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let by_bot = if data["bot"] == true { ", probably by a program" } else { "" };
@@ -22,6 +22,26 @@ pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
         _ => return None,
     };
     Some(TimelineItem { at: event.at, kind, text, data })
+}
+
+/// Each with the time before it.
+pub(super) fn of_reschedules(
+    message: &Message,
+    reschedules: Vec<Reschedule>,
+) -> impl Iterator<Item = TimelineItem> {
+    let mut before = message.send.options.send_at;
+    reschedules.into_iter().map(move |Reschedule { at, send_at }| {
+        let data = json!({
+            "send_at": send_at.to_rfc3339(),
+            "before": before.replace(send_at).map(Timestamp::to_rfc3339),
+        });
+        TimelineItem {
+            at,
+            kind: "rescheduled",
+            text: format!("Rescheduled to {}", send_at.to_rfc3339()),
+            data,
+        }
+    })
 }
 
 pub(super) fn of_webhook_attempt(attempt: WebhookAttempt) -> TimelineItem {

@@ -1,47 +1,132 @@
 //! Finds messages of any server by id, token or Message-ID, for the operator.
+//!
+//! An id and a Message-ID that was made here name the server, so that they cost the same however many servers there are. A
+//! token or another Message-ID is looked for in every server, those with the newest mail first, until the time is up.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postroad_model::{MessageId, ServerId};
 use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError};
 
 use crate::App;
+use crate::send::stored_message_filter;
 
 /// Messages of one send that are shown.
 const FOUND_MAX: usize = 20;
-/// Time for one server.
+/// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Servers whose newest messages are read in one statement. Outside the index each has a few thousand at most.
+const SERVERS_AT_ONCE: usize = 32;
+
+/// Messages that a text names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// Newest first within a server.
+    pub found: Vec<(ServerId, MessageId)>,
+    /// Whether the time was up before every server was looked at.
+    pub is_cut: bool,
+}
+
+impl Located {
+    fn of_server(server_id: ServerId, ids: impl Iterator<Item = MessageId>) -> Self {
+        Self { found: ids.map(|id| (server_id, id)).collect(), is_cut: false }
+    }
+}
 
 impl App {
-    /// Messages that this text names; newest first within a server.
-    pub async fn locate_messages(&self, text: &str) -> Result<Vec<(ServerId, MessageId)>, StoreError> {
+    /// `time_max` is for names that do not tell the server.
+    pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
         let store = &self.inner.store;
         if let Ok(id) = text.parse::<i64>() {
             let id = MessageId(id);
-            return Ok(store.locate_message(id).await?.map(|server| (server, id)).into_iter().collect());
+            let server_id = store.locate_message(id).await?;
+            return Ok(server_id.map_or_else(Located::default, |server_id| {
+                Located::of_server(server_id, std::iter::once(id))
+            }));
         }
         let bare = text.trim_start_matches('<').trim_end_matches('>').to_owned();
-        let (name, matcher) = if bare.contains('@') {
-            (MessageName::MessageId(bare.clone()), Matcher::MessageId(bare))
+        let own = self.inner.message_id_key.get().and_then(|key| key.parse(&bare));
+        if let Some(own) = own {
+            let filter = Arc::new(stored_message_filter(own, bare.to_ascii_lowercase()));
+            let page = store.search(own.server_id, &filter, None, FOUND_MAX, SERVER_TIME_MAX).await?;
+            return Ok(Located::of_server(own.server_id, page.items.iter().map(|item| item.id)));
+        }
+        if bare.contains('@') {
+            self.look_everywhere(MessageName::MessageId(bare), FOUND_MAX, time_max).await
         } else {
-            (MessageName::Token(bare.clone()), Matcher::Token(bare))
+            self.look_everywhere(MessageName::Token(bare), 1, time_max).await
+        }
+    }
+
+    /// The messages of all servers outside the index, then the index of those that have one.
+    async fn look_everywhere(
+        &self,
+        name: MessageName,
+        found_max: usize,
+        time_max: Duration,
+    ) -> Result<Located, StoreError> {
+        let (store, begun) = (&self.inner.store, Instant::now());
+        let time_left = || Some(time_max.saturating_sub(begun.elapsed())).filter(|left| !left.is_zero());
+        let mut servers = store.list_newest_messages().await?;
+        servers.sort_unstable_by_key(|(_, newest)| Reverse(*newest));
+        let servers: Vec<ServerId> = servers.into_iter().map(|(server_id, _)| server_id).collect();
+        let mut located = Located::default();
+        for some in servers.chunks(SERVERS_AT_ONCE) {
+            if located.found.len() < found_max {
+                if time_left().is_none() {
+                    located.is_cut = true;
+                    return Ok(located);
+                }
+                located.found.extend(store.locate_unindexed(name.clone(), some, found_max).await?);
+            }
+        }
+        let matcher = match name {
+            MessageName::Token(token) => Matcher::Token(token),
+            MessageName::MessageId(id) => Matcher::MessageId(id),
         };
-        let mut found = store.locate_unindexed(name, FOUND_MAX).await?;
-        let filter = Arc::new(SearchFilter {
-            terms: vec![FilterTerm { matcher, is_negated: false }],
-            ..SearchFilter::default()
-        });
-        for server_id in store.list_indexed_servers().await? {
-            if found.len() >= FOUND_MAX {
+        let terms = vec![FilterTerm { matcher, is_negated: false }];
+        let filter = Arc::new(SearchFilter { terms, ..SearchFilter::default() });
+        let indexed = store.list_indexed_servers().await?;
+        for server_id in servers.into_iter().filter(|id| indexed.binary_search(id).is_ok()) {
+            if located.found.len() >= found_max {
                 break;
             }
-            let page = store.search(server_id, &filter, None, FOUND_MAX, SERVER_TIME_MAX).await?;
-            found.extend(page.items.iter().map(|item| (server_id, item.id)));
+            let Some(left) = time_left() else {
+                located.is_cut = true;
+                break;
+            };
+            let page = store.search(server_id, &filter, None, found_max, left).await?;
+            located.is_cut |= page.next.is_some() && page.items.len() < found_max;
+            located.found.extend(page.items.iter().map(|item| (server_id, item.id)));
         }
-        found.sort_unstable_by_key(|(server_id, id)| (*server_id, std::cmp::Reverse(*id)));
-        found.dedup();
-        found.truncate(FOUND_MAX);
-        Ok(found)
+        located.found.sort_unstable_by_key(|(server_id, id)| (*server_id, Reverse(*id)));
+        located.found.dedup();
+        located.found.truncate(FOUND_MAX);
+        Ok(located)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::{DomainName, Limits, SystemClock};
+    use postroad_store::{Database, Role, Settings, Store};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn looking_everywhere_ends_when_its_time_is_up() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
+        let role = Role::Node { identity: "test".into() };
+        let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
+        let host = DomainName::parse("mail.example.test").unwrap();
+        let app = App::new(store, Arc::new(SystemClock), Limits::default(), host);
+        let locate = async |time_max| app.locate_messages("abcdefghijklmnop", time_max).await.unwrap();
+        assert_eq!(locate(Duration::ZERO).await, Located::default(), "there is no server to look at");
+        app.dev_setup().await.unwrap();
+        assert!(locate(Duration::ZERO).await.is_cut);
+        assert_eq!(locate(Duration::from_mins(1)).await, Located::default());
     }
 }

@@ -1,5 +1,5 @@
-//! Everything that happened to a message, in order: from its events, its delivery records with their SMTP conversations, and
-//! the attempts to post its events to webhooks.
+//! Timeline of a message, built from its events, its delivery records with their SMTP transcripts, and the webhook
+//! attempts for its events.
 
 mod attempt;
 mod events;
@@ -12,27 +12,28 @@ use postroad_store::{Message, StoreError};
 use serde_json::{Value, json};
 
 pub use events::MessageEvent;
+pub use locate::Located;
 pub use rule::refusal_rule;
 
 use crate::{App, LookupError};
 
-/// Items of one timeline, the newest; a message that is opened every minute for years has no more.
+/// Most items of one timeline, for messages that are opened again and again.
 const ITEMS_MAX: usize = 1_000;
 /// Events whose webhook attempts are listed.
 const EVENTS_MAX: usize = 500;
 const WEBHOOK_ATTEMPTS_MAX: usize = 500;
 
-/// One thing that happened.
+/// One item of a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineItem {
     pub at: Timestamp,
     pub kind: &'static str,
-    /// One sentence.
+    /// A sentence.
     pub text: String,
     pub data: Value,
 }
 
-/// A message and what happened to it.
+/// A message with its timeline.
 #[derive(Debug)]
 pub struct Timeline {
     pub message: Message,
@@ -51,6 +52,7 @@ impl App {
         events.drain(..events.len().saturating_sub(ITEMS_MAX));
         let mut items = vec![accepted(&message)];
         items.extend(events.iter().filter_map(fact::of_event));
+        items.extend(fact::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
         let mut transcripts = store.list_transcripts(server_id, id).await?;
         for delivery in store.list_deliveries(server_id, id).await? {
             let place = transcripts.iter().position(|(of, _)| *of == delivery.id);
@@ -73,16 +75,16 @@ impl App {
     }
 }
 
-/// By time, and only the newest: of a long timeline the beginning and then what happened lately.
+/// Sorts by time. A long timeline keeps its first item and the newest ones.
 fn in_order(mut items: Vec<TimelineItem>) -> Vec<TimelineItem> {
-    // Stable: things of the same moment stay in the order in which they follow from each other.
+    // The sort is stable: items with equal times stay in causal order.
     items.sort_by_key(|item| item.at);
     let left_out = items.len().saturating_sub(ITEMS_MAX);
     items.drain(1.min(items.len())..(1 + left_out).min(items.len()));
     items
 }
 
-/// The send itself; events of old messages may be gone.
+/// The acceptance, from the send itself: events of old messages may have been deleted.
 fn accepted(message: &Message) -> TimelineItem {
     let send = &message.send;
     let by = send.options.protocol.as_str();

@@ -1,10 +1,10 @@
-//! The rule that decided what a refusal means.
+//! Finds the rule that classified a refusal.
 
 use postroad_mail::ReplyPhase;
 use postroad_mail::classify::{Reply, classify, classify_in};
 
-/// Name of the rule for a reply such as `550 5.1.1 User unknown`. The command that was answered is not recorded, so it is the
-/// first rule that gives the class which was; `None` if the rules have changed since.
+/// Name of the rule for a reply such as `550 5.1.1 User unknown`. The answered command is not recorded, so this is the
+/// first rule that yields the recorded class; `None` if the rules have changed since.
 pub fn refusal_rule(reply: &str, class: &str) -> Option<&'static str> {
     let reply = Reply::parse(reply).ok()?;
     let phases = [ReplyPhase::Recipient, ReplyPhase::Data, ReplyPhase::MailFrom, ReplyPhase::Greeting];

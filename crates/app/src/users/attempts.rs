@@ -1,4 +1,4 @@
-//! Limits on attempts to sign in: by address, by person, and by both. Attempts of strangers do not lock a person out at
+//! Limits on sign-in attempts: by address, by person, and by both. Attempts by others do not lock a person out at
 //! addresses where that person signed in before.
 
 use std::net::IpAddr;
@@ -12,18 +12,18 @@ use super::UserRefusal;
 use crate::App;
 
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
-/// For one person from one address.
+/// Attempts for one person from one address.
 const OF_BOTH_MAX: u32 = 10;
-/// For anybody from one address, which may be a whole office.
+/// Attempts for anybody from one address, which may be a whole office.
 const OF_ADDRESS_MAX: u32 = 100;
-/// For one person from addresses that are not known.
+/// Attempts for one person from unknown addresses.
 const OF_PERSON_MAX: u32 = 50;
-/// Mails with a link to set a new password, for one person.
+/// Mails with a link to reset a password, for one person.
 const RESETS_MAX: u32 = 5;
-/// Likewise, asked for from one address.
+/// Such mails requested from one address.
 const RESETS_OF_ADDRESS_MAX: u32 = 50;
 
-/// One attempt that was counted.
+/// One counted attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     both: KeyHash,
@@ -32,7 +32,7 @@ pub(super) struct Attempt {
 }
 
 impl App {
-    /// Counts an attempt before anything is compared, so that many at once do not pass.
+    /// Counts an attempt before the password is compared, so that concurrent attempts are limited too.
     pub(super) async fn count_sign_in(
         &self,
         email: &str,
@@ -53,7 +53,7 @@ impl App {
         self.check_count(of_both, OF_BOTH_MAX)?;
         self.check_count(of_address, OF_ADDRESS_MAX)?;
         if self.check_count(of_person, OF_PERSON_MAX).is_err() {
-            // Asked also for a person who does not exist, so that both cost the same.
+            // Read even for an unknown person, so that both take the same time.
             let id = user_id.unwrap_or(UserId(0));
             if !self.inner.store.is_known_address(id, network).await? {
                 self.check_count(of_person, OF_PERSON_MAX)?;
@@ -62,13 +62,13 @@ impl App {
         Ok(attempt)
     }
 
-    /// It was the right person.
+    /// Removes the attempt from the count after a successful sign-in.
     pub(super) async fn forgive_sign_in(&self, attempt: Attempt) -> Result<(), UserRefusal> {
         let Attempt { both, address, person } = attempt;
         Ok(self.inner.store.forgive_attempt(vec![both, address, person]).await?)
     }
 
-    /// Counts a request for a link; `false` if there were too many, and none is sent.
+    /// Counts a request for a link; `false` if there were too many, and no mail is sent.
     pub(super) async fn count_reset(&self, email: &str, address: IpAddr) -> Result<bool, UserRefusal> {
         let network = client_network(address).to_string();
         let keys = vec![key(&["reset", email]), key(&["reset address", &network])];

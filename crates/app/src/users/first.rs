@@ -1,4 +1,4 @@
-//! The first person: of an installation without people by a set-up link, of `postroad dev` by a link that signs in.
+//! The first person of an installation, created with a set-up link; in `postroad dev`, a link that signs in.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::accounts::{AccountRefusal, Requester};
 use crate::secrets::{hash, new_key};
 use crate::{App, names};
 
-/// A set-up link works for this long; every start without people makes a new one.
+/// A set-up link works for this long; every start without people creates a new one.
 const SET_UP_TIME: Duration = Duration::from_hours(24);
 const DEV_LINK_TIME: Duration = Duration::from_hours(30 * 24);
 
@@ -35,7 +35,7 @@ impl App {
         if found.is_some() { Ok(()) } else { Err(UserRefusal::LinkInvalid) }
     }
 
-    /// Creates the first person, an owner of the account who is also the operator, and signs in.
+    /// Creates the first person, an owner of the account and operator, and signs in.
     pub async fn set_up(
         &self,
         token: &str,
@@ -66,7 +66,7 @@ impl App {
         self.begin_session(user, visitor).await
     }
 
-    /// A link that signs in to the account of `postroad dev`, and its person if there is none yet.
+    /// A link that signs in to the account of `postroad dev`. Creates its person if there is none yet.
     pub(crate) async fn dev_sign_in_url(
         &self,
         account_id: AccountId,
@@ -87,7 +87,7 @@ impl App {
                 password_hash: None,
             };
             match store.create_user(new).await {
-                // Another process on the same database was faster.
+                // Another process on the same database created it first.
                 Err(StoreError::Conflict) => {
                     store.find_user_by_email(email).await?.ok_or(StoreError::NotFound)?
                 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, AccountScope, InvitationId, UserRole};
+use postroad_model::{AccountId, AccountScope, CountedThing, EmailAddress, InvitationId, UserRole};
 use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
 
 use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation};
-use crate::accounts::{AccountRefusal, Requester, Thing, page};
+use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing, page};
 use crate::secrets::{hash, new_key};
 
 /// An invitation can be accepted for this long.
@@ -24,17 +24,20 @@ pub struct InvitationRequest {
     pub account: Option<AccountId>,
     pub email: String,
     pub role: UserRole,
-    /// Only the operator invites operators.
+    /// Only the operator can invite operators.
     pub operator: bool,
-    /// Whether the link is mailed; else the caller passes it on.
+    /// Whether the link is mailed; else the operator passes it on.
     pub mail: bool,
+    pub key: Option<CreationKey>,
 }
 
-/// An invitation with its link, which is shown this once.
+/// An invitation.
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,
-    pub link: String,
+    /// Shown to the operator, this once. Others do not see it: whoever opens it chooses the password of the address, and
+    /// learns whether somebody has that address already.
+    pub link: Option<String>,
 }
 
 impl std::fmt::Debug for Invited {
@@ -45,19 +48,25 @@ impl std::fmt::Debug for Invited {
 
 #[boxed_futures]
 impl App {
-    /// A second invitation of the same address replaces the first.
+    /// A second invitation of the same address replaces the first. The answer is the same whether or not another account
+    /// has a person of that address.
     pub async fn invite_user(
         &self,
         by: &Requester,
         given: InvitationRequest,
-    ) -> Result<Invited, AccountRefusal> {
+    ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, given.account).await?;
+        if let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await? {
+            return Ok(made);
+        }
         let email = read_email(&given.email)?;
         check_role(by, given.role, given.operator)?;
-        let store = &self.inner.store;
-        let open = store.list_invitations(account_id, None, PEOPLE_MAX).await?.len();
-        if store.count_users(account_id, PEOPLE_MAX).await? + open >= PEOPLE_MAX {
+        let shows_link = by.actor.is_operator();
+        if !given.mail && !shows_link {
+            return Err(AccountRefusal::problem("mail", "should be true: only the operator passes links on"));
+        }
+        if self.inner.store.count_things(account_id, CountedThing::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people"));
         }
         let token = new_key();
@@ -70,17 +79,53 @@ impl App {
             expires_at: self.inner.clock.now().plus(INVITATION_TIME),
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
-        let created = self.recording(by, operation, subject).create_invitation(new).await;
+        let key = given.key.as_ref().map(|key| (account_id, key));
+        let created = self.recording_creation(by, operation, subject, key).create_invitation(new).await;
+        // The first call with the same key may have been at it at the same moment.
+        if matches!(created, Err(StoreError::Conflict))
+            && let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await?
+        {
+            return Ok(made);
+        }
         let invitation = created.map_err(AccountRefusal::store(Thing::User))?;
         let link = self.invitation_link(&token);
         if given.mail {
-            let text = format!(
-                "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
-                invitation.account_name, invitation.role
-            );
-            self.send_notice(email, "Invitation", &text).await?;
+            self.mail_invitation(email, &invitation, &link, key).await?;
         }
-        Ok(Invited { invitation, link })
+        let value = Invited { invitation, link: shows_link.then_some(link) };
+        Ok(Created { value, is_replay: false })
+    }
+
+    async fn invitation_made_before(
+        &self,
+        account_id: AccountId,
+        key: Option<&CreationKey>,
+    ) -> Result<Option<Created<Invited>>, AccountRefusal> {
+        let Some(id) = self.find_created(Some(account_id), key).await? else { return Ok(None) };
+        let found = self.inner.store.find_invitation_of(account_id, InvitationId(id)).await?;
+        let invitation = found.ok_or(AccountRefusal::NotFound(Thing::Invitation))?;
+        Ok(Some(Created { value: Invited { invitation, link: None }, is_replay: true }))
+    }
+
+    /// A mail that could not be sent does not use the key up: the call can be repeated, and makes another link.
+    async fn mail_invitation(
+        &self,
+        email: EmailAddress,
+        invitation: &Invitation,
+        link: &str,
+        key: Option<(AccountId, &CreationKey)>,
+    ) -> Result<(), AccountRefusal> {
+        let text = format!(
+            "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
+            invitation.account_name, invitation.role
+        );
+        let sent = self.send_notice(email, "Invitation", &text).await;
+        if sent.is_err()
+            && let Some((account_id, key)) = key
+        {
+            self.inner.store.forget_creation(account_id, key.key.clone()).await?;
+        }
+        Ok(sent?)
     }
 
     /// Open invitations in the order they were made, and whether there are more.
@@ -95,7 +140,7 @@ impl App {
         Ok(page(self.inner.store.list_invitations(account_id, after, limit + 1).await?, limit))
     }
 
-    /// Takes an invitation back: its link stops working.
+    /// Revokes an invitation: its link stops working.
     pub async fn uninvite_user(
         &self,
         by: &Requester,
@@ -108,7 +153,7 @@ impl App {
         store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(Thing::Invitation))
     }
 
-    /// The invitation of a link, for the page that accepts it.
+    /// The invitation that belongs to a link, for the page that accepts it.
     pub async fn find_invitation(&self, token: &str) -> Result<Invitation, UserRefusal> {
         self.inner.store.find_invitation(hash(token)).await?.ok_or(UserRefusal::LinkInvalid)
     }
@@ -124,7 +169,7 @@ impl App {
         let invitation = self.find_invitation(token).await?;
         let name = read_name(name)?;
         let password_hash = self.hash_new_password(password, &invitation.email).await?;
-        // The person has no id yet; the entry's subject has it.
+        // The person has no id yet; the subject of the audit entry has it.
         let actor = Actor::User {
             id: postroad_model::UserId(0),
             account_id: invitation.account_id,
@@ -143,7 +188,8 @@ impl App {
     }
 }
 
-/// Nobody gives more than they have: only owners and the operator make owners, only the operator makes operators.
+/// Nobody can grant more than they have: only owners and the operator create owners, only the operator creates
+/// operators.
 pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Result<(), AccountRefusal> {
     if operator && !gives_operator(&by.actor) {
         return Err(AccountRefusal::problem("operator", "is set by the operator"));
@@ -151,12 +197,12 @@ pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Resu
     if rank(&by.actor).covers(role) {
         Ok(())
     } else {
-        Err(AccountRefusal::problem("role", "should not be higher than that of the one who asks"))
+        Err(AccountRefusal::problem("role", "should not be higher than the caller's"))
     }
 }
 
-/// The highest role that the actor gives and takes. Admins make keys, so a key is no more than an admin; one with less than all
-/// scopes is no more than a member.
+/// The highest role that the actor can grant and revoke. Admins create keys, so a key ranks as an admin; a key without
+/// all scopes ranks as a member.
 pub(super) fn rank(actor: &Actor) -> UserRole {
     let is_full = |scopes: &[AccountScope]| scopes.contains(&AccountScope::Full);
     match actor {
@@ -169,7 +215,7 @@ pub(super) fn rank(actor: &Actor) -> UserRole {
     }
 }
 
-/// Whether the actor makes others operators, and ends that.
+/// Whether the actor can grant and revoke operator rights.
 pub(super) fn gives_operator(actor: &Actor) -> bool {
     actor.is_operator() && rank(actor) == UserRole::Owner
 }

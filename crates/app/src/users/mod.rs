@@ -33,7 +33,7 @@ use crate::accounts::AccountRefusal;
 
 const NAME_CHARS_MAX: usize = 100;
 
-/// The form of an address that people are known by: without case.
+/// Normal form of a person's address: in lower case.
 fn read_email(email: &str) -> Result<EmailAddress, AccountRefusal> {
     let wrong = || AccountRefusal::problem("email", "should be an e-mail address such as anna@example.com");
     let address = EmailAddress::parse(email.trim()).map_err(|_| wrong())?;

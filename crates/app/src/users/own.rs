@@ -78,7 +78,7 @@ impl App {
     }
 }
 
-/// The person as the one who asks.
+/// A requester for the person's own account.
 pub(super) fn own_requester(person: &SignedIn, operation: Operation) -> Result<Requester, UserRefusal> {
     let actor = person.actor();
     permit(&actor, operation, Subject::Account(person.user.account_id))?;

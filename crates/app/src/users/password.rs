@@ -1,4 +1,4 @@
-//! Passwords: which are taken, and their argon2id hashes. Hashing takes 19 MiB each, so only a few run at a time.
+//! Passwords: checks on new ones, and argon2id hashes. Each hash needs 19 MiB, so only a few are computed at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
 const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
-/// Longer input is no password: 200 characters of four bytes, before they are normalised.
+/// Longer input is rejected: 200 characters of four bytes, before normalisation.
 pub(super) const BYTES_MAX: usize = 2_000;
 
-/// Hashes that are computed at the same time.
+/// Hashes computed at the same time.
 const AT_ONCE: usize = 2;
-/// Those that wait for their turn.
+/// Hashes waiting for their turn.
 const WAITING_MAX: usize = 64;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Passwords of at least ten characters that are tried first, in lower case, one on each line.
+/// Common passwords of at least ten characters, which attackers try first; in lower case, one per line.
 static COMMON: &str = include_str!("../../rules/common_passwords.txt");
 
 /// Computes hashes, a few at a time.
@@ -61,7 +61,7 @@ impl PasswordHasher {
         .await
     }
 
-    /// Takes the same time whether there is a hash to compare with or not.
+    /// Takes the same time whether or not there is a hash to compare with.
     pub(super) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, UserRefusal> {
         self.run(move || {
             let parts = stored.as_deref().and_then(read);
@@ -79,7 +79,7 @@ impl PasswordHasher {
         let _waiting = self.waiting.try_acquire().map_err(|_| UserRefusal::Busy)?;
         let turn = tokio::time::timeout(WAIT_MAX, Arc::clone(&self.running).acquire_owned()).await;
         let permit = turn.map_err(|_| UserRefusal::Busy)?.map_err(|_| UserRefusal::Busy)?;
-        // The permit goes with the work: a caller that went away does not make room for another.
+        // The work itself holds the permit: a caller that disconnects does not free it.
         let work = move || {
             let _permit = permit;
             work()
@@ -97,7 +97,7 @@ fn argon2id(password: &str, salt: &[u8]) -> [u8; HASH_BYTES] {
     hash
 }
 
-/// Salt and hash of a stored password. `None` for other parameters, of which there are none yet.
+/// Salt and hash of a stored password. `None` for other parameters, which no version has used yet.
 fn read(stored: &str) -> Option<([u8; SALT_BYTES], [u8; HASH_BYTES])> {
     let rest = stored.strip_prefix(&*format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$"))?;
     let (salt, hash) = rest.split_once('$')?;
@@ -105,12 +105,12 @@ fn read(stored: &str) -> Option<([u8; SALT_BYTES], [u8; HASH_BYTES])> {
     Some((decode(salt)?.try_into().ok()?, decode(hash)?.try_into().ok()?))
 }
 
-/// The form of a password that is hashed: the same however a keyboard composes it.
+/// Unicode normalisation, so that the hash does not depend on how a keyboard composes characters.
 pub(super) fn normalise(password: &str) -> String {
     ComposingNormalizerBorrowed::new_nfkc().normalize(password).into_owned()
 }
 
-/// A password that may be chosen, normalised; else what is wrong with it.
+/// The normalised password if it is acceptable; else the reason why not.
 pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str> {
     let too_long = "The password should have at most 200 characters";
     if password.len() > BYTES_MAX {
@@ -133,7 +133,7 @@ pub(super) fn check(password: &str, email: &str) -> Result<String, &'static str>
     Ok(password)
 }
 
-/// Few different characters, or one after the other as in `abcdefghij` and `9876543210`.
+/// Whether it has few different characters, or a sequence such as `abcdefghij` and `9876543210`.
 fn is_monotonous(password: &str) -> bool {
     let chars: Vec<char> = password.chars().collect();
     let mut kinds = chars.clone();

@@ -1,9 +1,9 @@
-//! The people of an account, from above: list, change, remove, their sessions; and what the operator does at the command
-//! line.
+//! The people of an account, managed with account keys: list, change, remove, their sessions; and the operator's
+//! commands.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, UserId, UserRole, UserSessionId};
-use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserSession};
+use postroad_model::{AccountId, CountedThing, UserId, UserRole, UserSessionId};
+use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserFilter, UserSession};
 
 use super::invitations::{PEOPLE_MAX, check_role, gives_operator, rank};
 use super::{UserRefusal, read_email, read_name};
@@ -11,7 +11,7 @@ use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
 use crate::accounts::{AccountRefusal, Requester, Thing, page};
 
-/// A person to be, with a password or a link to set one.
+/// Request for a new person, with a password or a link to set one.
 #[derive(Clone)]
 pub struct NewPersonRequest {
     pub account: AccountId,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for NewPersonRequest {
     }
 }
 
-/// What to change of a person; `None` stays.
+/// Requested changes of a person; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct PersonChangeRequest {
     /// The version that the caller has seen.
@@ -44,12 +44,15 @@ impl App {
     pub async fn list_users(
         &self,
         by: &Requester,
-        account: Option<AccountId>,
+        filter: UserFilter,
         after: Option<UserId>,
         limit: usize,
     ) -> Result<(Vec<User>, bool), AccountRefusal> {
-        let account_id = self.listed_account(by, Operation::UsersList, account).await?;
-        Ok(page(self.inner.store.list_users(account_id, after, limit + 1).await?, limit))
+        let account_id = self.listed_account(by, Operation::UsersList, filter.account_id).await?;
+        let email = filter.email.as_deref().map(read_email).transpose()?;
+        let email = email.map(|email| email.as_str().to_owned());
+        let filter = UserFilter { account_id, email, ..filter };
+        Ok(page(self.inner.store.list_users(filter, after, limit + 1).await?, limit))
     }
 
     pub async fn update_user(
@@ -71,7 +74,7 @@ impl App {
         done(changed.map_err(AccountRefusal::store(Thing::User))?)
     }
 
-    /// Ends all sessions of the person at once. Only the operator removes the last owner.
+    /// Removes a person and ends all their sessions. Only the operator can remove the last owner.
     pub async fn remove_user(&self, by: &Requester, id: UserId) -> Result<User, AccountRefusal> {
         let operation = Operation::UsersRemove;
         self.user_below(by, operation, id).await?;
@@ -109,12 +112,12 @@ impl App {
         }
     }
 
-    /// By the operator. A person without a password sets one by the link that `reset_link_of` makes.
+    /// For the operator. A person without a password sets one with the link from `reset_link_of`.
     pub async fn create_user(&self, by: &Requester, given: NewPersonRequest) -> Result<User, UserRefusal> {
         let operation = Operation::UsersCreate;
         permit(&by.actor, operation, Subject::Account(given.account))?;
         let email = read_email(&given.email)?.as_str().to_owned();
-        if self.inner.store.count_users(given.account, PEOPLE_MAX).await? >= PEOPLE_MAX {
+        if self.inner.store.count_things(given.account, CountedThing::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
         }
         let password_hash = match &given.password {
@@ -133,14 +136,14 @@ impl App {
         Ok(store.create_user(new).await.map_err(AccountRefusal::store(Thing::User))?)
     }
 
-    /// A link by which the person sets a password; the operator passes it on.
+    /// A link with which the person sets a password; the operator passes it on.
     pub async fn reset_link_of(&self, by: &Requester, id: UserId) -> Result<String, UserRefusal> {
         let operation = Operation::UsersResetPassword;
         let user = self.user_of(by, operation, id).await?;
         self.new_reset_link(&self.recording(by, operation, AuditSubject::User(id)), &user).await
     }
 
-    /// For a person who lost the authenticator app and the recovery codes.
+    /// For a person who has lost the authenticator app and the recovery codes.
     pub async fn disable_totp_of(&self, by: &Requester, id: UserId) -> Result<(), UserRefusal> {
         let operation = Operation::UsersDisableTotp;
         self.user_of(by, operation, id).await?;
@@ -163,7 +166,8 @@ impl App {
         found.ok_or(AccountRefusal::NotFound(Thing::User))
     }
 
-    /// A person whom the actor may change: nobody changes people of a higher role, and only the operator changes operators.
+    /// A person whom the actor may change: nobody can change people of a higher role, and only the operator can change
+    /// operators.
     async fn user_below(
         &self,
         by: &Requester,
@@ -174,7 +178,7 @@ impl App {
         let is_self = matches!(by.actor, Actor::User { id: own, .. } if own == id);
         let is_above = !rank(&by.actor).covers(user.role);
         if (is_above || (user.operator && !gives_operator(&by.actor))) && !is_self {
-            return Err(AccountRefusal::problem("id", "is a person with more rights than the one who asks"));
+            return Err(AccountRefusal::problem("id", "is a person with more rights than the caller"));
         }
         Ok(user)
     }

@@ -1,4 +1,4 @@
-//! Why a person was not signed in, or a change of their own sign-in not made.
+//! Why a sign-in, or a change of a person's own sign-in, was refused.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Refusal;
 use crate::access::Denial;
 use crate::accounts::AccountRefusal;
 
-/// The texts are for the person.
+/// The texts are shown to the person.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum UserRefusal {
     #[error("The e-mail address or the password is wrong")]
@@ -21,10 +21,12 @@ pub enum UserRefusal {
     LinkInvalid,
     #[error("The account is suspended")]
     AccountSuspended,
-    /// The chosen password is not taken; with the reason.
+    /// The chosen password is not acceptable; carries the reason.
     #[error("{0}")]
     Password(&'static str),
-    #[error("A person with this e-mail address exists already: sign in instead")]
+    #[error(
+        "A person with this e-mail address exists already: sign in, or ask to be invited under another address"
+    )]
     EmailTaken,
     #[error("An authenticator app is in use already: switch it off first")]
     TotpEnabled,
@@ -32,12 +34,12 @@ pub enum UserRefusal {
     TotpDisabled,
     #[error("The service is busy: try again in a moment")]
     Busy,
-    /// A field of the form, or no permission.
+    /// An invalid field, or no permission.
     #[error("{0}")]
     Account(AccountRefusal),
     #[error("The service cannot do this at the moment: try again shortly")]
     Store(StoreError),
-    /// The key that secrets are sealed with is not that of the installation; the text is for the operator.
+    /// The sealing key is not that of the installation; the text is for the operator.
     #[error("{0}")]
     Sealed(crate::sealing::UnsealError),
 }

@@ -1,4 +1,4 @@
-//! A new password by a link that is mailed.
+//! Password reset by a mailed link.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) const LINK_TIME: Duration = Duration::from_hours(1);
 
 #[boxed_futures]
 impl App {
-    /// Mails a link if there is such a person. The answer is the same, and as fast, if there is not.
+    /// Mails a link if the person exists. If not, the answer is the same and takes the same time.
     pub async fn request_password_reset(&self, email: &str, visitor: &Visitor) -> Result<(), UserRefusal> {
         let Ok(email) = read_email(email) else { return Ok(()) };
         if !self.count_reset(email.as_str(), visitor.address).await? {
@@ -35,12 +35,12 @@ impl App {
         Ok(())
     }
 
-    /// Whether a link still works, before the person types a password.
+    /// Whether a link still works; checked before the person types a password.
     pub async fn check_reset_link(&self, token: &str) -> Result<(), UserRefusal> {
         self.user_of_token(UserTokenKind::PasswordReset, token).await.map(drop)
     }
 
-    /// Sets the password; ends all sessions, and begins one unless the person uses an authenticator app.
+    /// Sets the password and ends all sessions. Begins a new one unless the person uses an authenticator app.
     pub async fn reset_password(
         &self,
         token: &str,

@@ -1,4 +1,4 @@
-//! Searches for messages that a person keeps, for each server.
+//! Message searches that a person has saved, for each server.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::SavedSearchId;
@@ -27,7 +27,7 @@ impl App {
         Ok(store.list_saved_searches(person.user.id, caller.server_id, SEARCHES_MAX).await?)
     }
 
-    /// Keeps a search under a name. `query` is the query string of the page that shows it.
+    /// Saves a search under a name. `query` is the query string of the page that shows it.
     pub async fn save_search(
         &self,
         person: &SignedIn,
@@ -53,7 +53,7 @@ impl App {
         }
     }
 
-    /// No error if it is gone already.
+    /// No error if it was already deleted.
     pub async fn forget_search(&self, person: &SignedIn, id: SavedSearchId) -> Result<(), UserRefusal> {
         let operation = Operation::PersonForgetSearch;
         let by = own_requester(person, operation)?;

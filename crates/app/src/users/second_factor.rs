@@ -1,4 +1,4 @@
-//! The second factor: an authenticator app, with recovery codes for the day it is lost.
+//! The second factor: an authenticator app, with recovery codes in case it is lost.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::token::random_text;
@@ -15,10 +15,10 @@ const RECOVERY_CODES: usize = 10;
 const RECOVERY_CODE_LENGTH: usize = 12;
 const ISSUER: &str = "Postroad";
 
-/// A seed for an authenticator app, not in force yet.
+/// A seed for an authenticator app, not active yet.
 #[derive(Clone)]
 pub struct ProposedTotp {
-    /// For people who type it in.
+    /// The seed as text, for typing it in.
     pub secret: String,
     /// `otpauth://` URL, to be shown as a QR code.
     pub url: String,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for ProposedTotp {
 
 #[boxed_futures]
 impl App {
-    /// Makes a seed for the person's app; `enable_totp` puts it in force.
+    /// Creates a seed for the person's app; `enable_totp` activates it.
     pub async fn propose_totp(&self, person: &SignedIn) -> Result<ProposedTotp, UserRefusal> {
         if person.user.totp_seed.is_some() {
             return Err(UserRefusal::TotpEnabled);
@@ -47,8 +47,8 @@ impl App {
         Ok(ProposedTotp { secret, url })
     }
 
-    /// Puts the proposed seed in force once a code proves that the app has it. Returns the recovery codes, which are shown
-    /// this once.
+    /// Activates the proposed seed after a code proves that the app has it. Returns the recovery codes, which are shown
+    /// only once.
     pub async fn enable_totp(&self, person: &SignedIn, code: &str) -> Result<Vec<String>, UserRefusal> {
         let by = own_requester(person, Operation::PersonEnableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
@@ -62,7 +62,7 @@ impl App {
         Ok(codes)
     }
 
-    /// Needs a code: whoever finds an open browser cannot switch it off, nor guess the code.
+    /// Requires a code, so that nobody can disable it in a browser left open. Attempts are limited.
     pub async fn disable_totp(&self, person: &SignedIn, code: &str) -> Result<(), UserRefusal> {
         let by = own_requester(person, Operation::PersonDisableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
@@ -77,12 +77,12 @@ impl App {
         Ok(store.disable_totp(user.id).await?)
     }
 
-    /// Recovery codes that the person has left.
+    /// Number of unused recovery codes.
     pub async fn count_recovery_codes(&self, person: &SignedIn) -> Result<usize, UserRefusal> {
         Ok(self.inner.store.count_recovery_codes(person.user.id).await?)
     }
 
-    /// Uses up a code of the app or a recovery code.
+    /// Consumes a code of the app or a recovery code.
     pub(super) async fn take_code(&self, user: &User, code: &str) -> Result<(), UserRefusal> {
         let Some(sealed) = &user.totp_seed else { return Err(UserRefusal::TotpDisabled) };
         let store = &self.inner.store;
@@ -103,7 +103,7 @@ fn new_recovery_codes() -> Vec<String> {
     (0..RECOVERY_CODES).map(|_| random_text(&mut rng, RECOVERY_CODE_LENGTH).to_ascii_lowercase()).collect()
 }
 
-/// A seed is sealed for one person: copied to another's row it does not open.
+/// A seed is sealed for one person: in another person's row it cannot be unsealed.
 fn place(user: &User) -> String {
     format!("totp:{}", user.id)
 }

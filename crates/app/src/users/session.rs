@@ -1,4 +1,4 @@
-//! Sessions: begun by signing in, known by a token that only the person's browser has.
+//! Sessions: created by signing in, identified by a token that only the person's browser has.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::secrets::{hash, new_key};
 const IDLE_MAX: Duration = Duration::from_hours(24);
 /// Every session ends after this long.
 const AGE_MAX: Duration = Duration::from_hours(14 * 24);
-/// The last use is stored this exactly.
+/// Resolution at which the last use is stored.
 const SEEN_EVERY: Duration = Duration::from_mins(1);
 const USER_AGENT_CHARS_MAX: usize = 300;
 
-/// A session that has just begun. The token goes into the browser's cookie and is not stored here.
+/// A new session. The token goes into the browser's cookie and is not stored here.
 #[derive(Clone)]
 pub struct NewSession {
     pub token: String,
@@ -49,12 +49,12 @@ impl SignedIn {
         Actor::User { id, account_id, role, operator }
     }
 
-    /// Where the session began.
+    /// Address at which the session began.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.session.address.as_deref().and_then(|address| address.parse().ok())
     }
 
-    /// Whoever asks for an operation, for the functions of `App` above a server's own data.
+    /// The requester of operations above a server's own data.
     pub fn requester(&self, address: IpAddr) -> Requester {
         Requester { actor: self.actor(), address: Some(address) }
     }
@@ -62,7 +62,7 @@ impl SignedIn {
 
 #[boxed_futures]
 impl App {
-    /// The person of a session token; `None` if the session has ended, or its account is suspended.
+    /// The person of a session token; `None` if the session has ended or the account is suspended.
     pub async fn find_session(&self, token: &str) -> Result<Option<SignedIn>, UserRefusal> {
         let now = self.inner.clock.now();
         let found = self.inner.store.find_user_session(hash(token), self.seen_since()).await?;
@@ -75,7 +75,7 @@ impl App {
         Ok(Some(SignedIn { session, user }))
     }
 
-    /// Ends a session; no error if it has ended already.
+    /// Ends a session; no error if it already ended.
     pub async fn sign_out(&self, token: &str) -> Result<(), UserRefusal> {
         if let Some(signed_in) = self.find_session(token).await? {
             let (user_id, id) = (signed_in.user.id, signed_in.session.id);
@@ -89,7 +89,7 @@ impl App {
         Ok(())
     }
 
-    /// Begins a session with a new token, and ends the one that the browser had.
+    /// Begins a session with a new token, and ends the browser's previous one.
     pub(super) async fn begin_session(
         &self,
         user: User,

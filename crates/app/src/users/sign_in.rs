@@ -8,7 +8,7 @@ use super::{NewSession, UserRefusal, Visitor, read_email};
 use crate::App;
 use crate::secrets::{hash, new_key};
 
-/// Time for the code after the password.
+/// Time to enter the code after the password.
 const CODE_TIME: std::time::Duration = std::time::Duration::from_mins(10);
 
 #[derive(Clone)]
@@ -23,11 +23,11 @@ impl std::fmt::Debug for SignInRequest {
     }
 }
 
-/// Result of a right password.
+/// Result of a correct password.
 #[derive(Debug, Clone)]
 pub enum SignIn {
     Done(Box<NewSession>),
-    /// The code of the authenticator app is missing; `token` is for `sign_in_with_code`.
+    /// A code of the authenticator app is needed; `token` is for `sign_in_with_code`.
     NeedsCode {
         token: String,
     },
@@ -57,7 +57,7 @@ impl App {
         Ok(SignIn::Done(Box::new(self.begin_session(user, visitor).await?)))
     }
 
-    /// The second step: a code of the authenticator app, or a recovery code. Each code works once.
+    /// The second step: a code of the authenticator app, or a recovery code. Each code can be used once.
     pub async fn sign_in_with_code(
         &self,
         token: &str,
@@ -68,13 +68,13 @@ impl App {
         let attempt = self.count_sign_in(&user.email, Some(user.id), visitor.address).await?;
         self.take_code(&user, code).await?;
         self.take_token(UserTokenKind::SecondFactor, token).await?;
-        // The password was an attempt as well.
+        // The password step was counted as well.
         self.forgive_sign_in(attempt.clone()).await?;
         self.forgive_sign_in(attempt).await?;
         self.begin_session(user, visitor).await
     }
 
-    /// By the link of `postroad dev`, which works as long as it runs.
+    /// Signs in with the link of `postroad dev`, which works as long as it runs.
     pub async fn sign_in_by_link(&self, token: &str, visitor: &Visitor) -> Result<NewSession, UserRefusal> {
         let user = self.user_of_token(UserTokenKind::SignIn, token).await?;
         self.begin_session(user, visitor).await

@@ -1,4 +1,4 @@
-//! Codes of authenticator apps (RFC 6238): SHA-1, six digits, thirty seconds, which all apps know.
+//! Codes of authenticator apps (RFC 6238): SHA-1, six digits, thirty seconds, which all apps support.
 
 use aws_lc_rs::hmac;
 use postroad_model::Timestamp;
@@ -6,11 +6,11 @@ use subtle::ConstantTimeEq;
 
 pub(super) const SEED_BYTES: usize = 20;
 const STEP_SECONDS: i64 = 30;
-/// Steps that a clock may be off, either way.
+/// Steps by which a clock may be off, either way.
 const DRIFT: i64 = 1;
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The step whose code this is, if it is that of now, of the step before or of the one after.
+/// The step that this code belongs to: the current one, the one before or the one after.
 pub(super) fn find_step(seed: &[u8], code: &str, now: Timestamp) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let current = now.as_micros() / 1_000_000 / STEP_SECONDS;
@@ -28,7 +28,7 @@ pub(super) fn code_of(seed: &[u8], step: i64) -> String {
     format!("{:06}", (u32::from_be_bytes(word) & 0x7fff_ffff) % 1_000_000)
 }
 
-/// RFC 4648 without padding, as apps take seeds that are typed in.
+/// RFC 4648 without padding, the form in which apps accept typed seeds.
 pub(super) fn base32(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     for chunk in bytes.chunks(5) {

@@ -1,12 +1,12 @@
-//! The browser of a person.
+//! The browser of a person who is signing in.
 
 use std::net::IpAddr;
 
-/// The browser of a person who is not signed in yet.
+/// A browser that is not signed in yet.
 #[derive(Debug, Clone)]
 pub struct Visitor {
     pub address: IpAddr,
     pub user_agent: String,
-    /// Token of the session that the browser has, which ends.
+    /// Token of the browser's previous session, which ends.
     pub previous_token: Option<String>,
 }

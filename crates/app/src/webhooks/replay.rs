@@ -2,9 +2,10 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
-use postroad_store::{Replay, Replayed, StoreError};
+use postroad_store::{AuditSubject, Replay, Replayed, Store, StoreError};
 
 use super::WebhookRefusal;
+use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
 /// Steps of some hundred events in one call; the caller continues from there.
@@ -37,20 +38,23 @@ impl App {
             let text = "the webhook is disabled; enable it with webhooks/update first";
             return Err(WebhookRefusal::Validation(vec![FieldProblem::new("/id", text)]));
         }
-        let store = &self.inner.store;
+        let subject = AuditSubject::Webhook(caller.server_id, id);
+        let store = self.recording(&caller.requester(), Operation::WebhooksReplay, subject);
         match request {
-            ReplayRequest::Event(event) => self.replay_event(caller, id, event).await,
+            ReplayRequest::Event(event) => replay_event(&store, caller, id, event).await,
             ReplayRequest::Attempt(attempt) => {
                 let found = store.find_webhook_attempt(caller.server_id, attempt).await?;
                 let found =
                     found.filter(|found| found.webhook_id == id).ok_or(WebhookRefusal::EventNotFound)?;
-                self.replay_event(caller, id, found.attempt.event_id).await
+                replay_event(&store, caller, id, found.attempt.event_id).await
             }
             ReplayRequest::Between { since, until, after } => {
                 let mut sum = Replayed { events: 0, continue_after: after };
                 for _ in 0..STEPS_MAX {
                     let after = sum.continue_after.unwrap_or(EventId(0));
                     let range = Replay::Between { from: since, to: until, after };
+                    // The first step that finds events has the entry in the audit log.
+                    let store = if sum.events == 0 { &store } else { &self.inner.store };
                     let step = store.replay_webhook(caller.server_id, id, range).await?;
                     sum.events += step.events;
                     sum.continue_after = step.continue_after;
@@ -62,17 +66,17 @@ impl App {
             }
         }
     }
+}
 
-    async fn replay_event(
-        &self,
-        caller: &Caller,
-        id: WebhookId,
-        event: EventId,
-    ) -> Result<Replayed, WebhookRefusal> {
-        let replayed = self.inner.store.replay_webhook(caller.server_id, id, Replay::Event(event)).await;
-        replayed.map_err(|error| match error {
-            StoreError::NotFound => WebhookRefusal::EventNotFound,
-            other => other.into(),
-        })
-    }
+async fn replay_event(
+    store: &Store,
+    caller: &Caller,
+    id: WebhookId,
+    event: EventId,
+) -> Result<Replayed, WebhookRefusal> {
+    let replayed = store.replay_webhook(caller.server_id, id, Replay::Event(event)).await;
+    replayed.map_err(|error| match error {
+        StoreError::NotFound => WebhookRefusal::EventNotFound,
+        other => other.into(),
+    })
 }

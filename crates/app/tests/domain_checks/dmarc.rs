@@ -63,12 +63,12 @@ async fn records_that_are_no_policy_are_named() {
         ),
         (
             "v=DMARC1 p=none",
-            "The TXT record at _dmarc.shop.example is no DMARC policy: it has to begin with v=DMARC1; exactly so. Replace \
+            "The TXT record at _dmarc.shop.example is not a DMARC policy: it must begin with exactly `v=DMARC1;`. Replace \
              it by: v=DMARC1; p=none; rua=mailto:dmarc-reports@rp.post.example",
         ),
         (
             "p=none; v=DMARC1",
-            "The TXT record at _dmarc.shop.example is no DMARC policy: it has to begin with v=DMARC1; exactly so. Replace \
+            "The TXT record at _dmarc.shop.example is not a DMARC policy: it must begin with exactly `v=DMARC1;`. Replace \
              it by: v=DMARC1; p=none; rua=mailto:dmarc-reports@rp.post.example",
         ),
     ] {

@@ -1,4 +1,4 @@
-//! What the installation itself needs.
+//! The DNS records of the installation itself.
 
 use postroad_app::domains::check::{
     self, DkimRecord, ExpectedRecords, Purpose, RecordCheck, RecordStatus, RecordType, Service, Verdict,

@@ -1,4 +1,4 @@
-//! Checks of domains against a real DNS server: what is published there, and the exact verdict and hint.
+//! Checks of domains against a real DNS server: published records, with the exact verdict and hint.
 
 mod aliases;
 mod dkim;

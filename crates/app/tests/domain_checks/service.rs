@@ -1,4 +1,4 @@
-//! What this installation does not know of itself is held against nobody.
+//! Unknown facts about this installation never fail a customer's record.
 
 use postroad_app::domains::check::{
     self, ExpectedRecords, Purpose, RecordCheck, RecordStatus, SendingAddress, Service, ServiceConfig,

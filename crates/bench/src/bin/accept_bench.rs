@@ -39,7 +39,8 @@ async fn main() {
     let role = Role::Node { identity: "accept_bench".into() };
     let store = Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens");
     let account = store.create_account("Bench".into()).await.expect("the database is empty");
-    let server = NewServer { account_id: account.id, name: "Bench".into(), mode: ServerMode::Live };
+    let server =
+        NewServer { account_id: account.id, name: "Bench".into(), mode: ServerMode::Live, pool_id: None };
     let server = store.create_server(server).await.expect("the database is empty").id;
 
     if arguments.iter().any(|argument| argument == "--index") {

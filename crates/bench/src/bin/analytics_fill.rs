@@ -53,7 +53,7 @@ async fn main() {
     };
     while ids.len() <= others {
         let name = format!("Bench {}", ids.len());
-        let new = NewServer { account_id, name, mode: ServerMode::Live };
+        let new = NewServer { account_id, name, mode: ServerMode::Live, pool_id: None };
         ids.push(store.create_server(new).await.expect("the name is free").id);
     }
     store.learn_recipient_providers(providers()).await.expect("they are noted");

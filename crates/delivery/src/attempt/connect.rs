@@ -1,5 +1,5 @@
-//! Connect: finds a host of the route that talks to us, by preference, and brings the session to where it takes
-//! messages. TLS as the route demands it; where nothing is demanded, a failed handshake is followed by a plain try.
+//! Connect: finds a host of the route that responds, by preference, and opens the session until it accepts messages.
+//! TLS as the route requires; if TLS is not required, a failed handshake is followed by an attempt without it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +23,7 @@ use super::{dial, stream};
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::{Shortage, Source};
 
-/// However many hosts and addresses a domain has: after so many the next attempt goes on with the others.
+/// Most addresses tried in one attempt; the next attempt continues with the others.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -36,24 +36,25 @@ pub(crate) struct Connector {
     pub(crate) allow_private_destinations: bool,
     pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
-    /// Whether connections are short: hosts have less time to greet then.
+    /// Whether connections are scarce: hosts then get less time to greet.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// Nobody could be spoken to.
+/// No host could be reached.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectFailure {
     pub(crate) peer: Peer,
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    /// Reply of the host that refused us.
+    /// Reply of the host that refused the connection.
     pub(crate) reply: Option<Reply>,
-    /// Whether a remote host was tried at all.
+    /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
-    /// The addresses of the hosts were not asked for: too many look-ups wait. It says nothing about the site.
+    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. Says nothing about the
+    /// site.
     pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
-    /// We are stopping; it says nothing about the site.
+    /// The service is stopping. Says nothing about the site.
     pub(crate) was_stopped: bool,
 }
 
@@ -78,8 +79,8 @@ impl ConnectFailure {
 }
 
 impl Connector {
-    /// The failure of the last host that was tried, if all fail. `server` is the one whose mail it is for; `reached` says how far it
-    /// has come meanwhile.
+    /// Returns the failure of the last host tried, if all fail. `server` is the sender's server; `reached` reports the
+    /// progress.
     pub(crate) async fn connect(
         &self,
         route: &Route,
@@ -89,7 +90,7 @@ impl Connector {
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
-            // A reply says most, and a host that was tried says more than one that was not.
+            // A reply is the most informative, and a host that was tried is more informative than one that was not.
             let worth = |failure: &ConnectFailure| (failure.reply.is_some(), failure.was_tried);
             if failure.as_ref().is_none_or(|old| worth(&new) >= worth(old)) {
                 failure = Some(new);
@@ -139,8 +140,8 @@ impl Connector {
         }))
     }
 
-    /// A host of the route that takes addresses beyond ASCII, other than `except`, which does not. `None` if none does;
-    /// fails if one could not be asked, so that it is asked later.
+    /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does;
+    /// fails if a host could not be asked, so that it is asked later.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -181,7 +182,7 @@ impl Connector {
         failure.map_or(Ok(None), Err)
     }
 
-    /// The host's addresses that may be dialled from this source, unless the service stops first.
+    /// The host's addresses that can be dialled from this source, unless the service stops first.
     async fn addresses(
         &self,
         route: &Route,
@@ -213,7 +214,7 @@ impl Connector {
             );
             return Err(ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Dns));
         }
-        // RFC 8461 2: where DANE applies, it decides.
+        // RFC 8461 2: DANE takes precedence where it applies.
         if let Security::Verified { policy: Some(policy), .. } = &route.security
             && !matches!(host.dane, Dane::Certificate(_))
             && !policy.matches(&host.name)
@@ -254,7 +255,7 @@ impl Connector {
         Signals { stop: self.stop.clone(), shortage: self.shortage.clone() }
     }
 
-    /// As delivery records show it.
+    /// The address as shown in delivery records.
     fn shown(&self, address: IpAddr) -> Option<IpAddr> {
         dial::may_show(address, self.allow_private_destinations).then_some(address)
     }
@@ -277,7 +278,7 @@ impl Connector {
         let terms = self.terms(route, host);
         let mode = terms.mode;
         match self.try_once(route, host, address, source, terms, reached).await {
-            // The certificate does not matter here, so only a broken handshake ends up so; better plain than never.
+            // The certificate is not checked here, so this is a broken handshake; continue without TLS.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
                     mx = host.name,
@@ -295,7 +296,7 @@ impl Connector {
         }
     }
 
-    /// TLS as this host's TLSA records demand it, else as the route does.
+    /// The TLS requirements of this host: those of its TLSA records, else those of the route.
     fn terms(&self, route: &Route, host: &RouteHost) -> Terms {
         let terms = |mode, tls, policy| Terms { mode, tls, policy };
         match (&host.dane, &route.security) {
@@ -416,7 +417,7 @@ impl Connector {
     }
 }
 
-/// The answer that led to a host of the DNS, in one line.
+/// The DNS answer that led to a host, in one line.
 fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Option<String> {
     const HOSTS_SHOWN_MAX: usize = 5;
     if route.kind != RouteKind::Mx {
@@ -436,7 +437,7 @@ fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Optio
     Some(format!("DNS: MX {}{more}{address}{tlsa}", hosts.join(", ")))
 }
 
-/// Remembers, when dropped, at which address an attempt was broken off.
+/// When dropped, records the address at which an attempt was aborted.
 struct Hanging<'a, 'r> {
     connector: &'a Connector,
     order: &'a host_order::Attempt<'r>,
@@ -451,7 +452,7 @@ impl Drop for Hanging<'_, '_> {
     }
 }
 
-/// TLS of one connection.
+/// TLS requirements of one connection.
 struct Terms {
     mode: TlsMode,
     tls: Arc<rustls::ClientConfig>,
@@ -464,7 +465,7 @@ struct TryFailure {
     failure: ConnectFailure,
 }
 
-/// What was demanded of the host, and by whom.
+/// The TLS requirement of the host, and its origin.
 fn demand_of(route: &Route, host: &RouteHost) -> Option<String> {
     match (&host.dane, &route.security) {
         (Dane::Certificate(_), _) => {

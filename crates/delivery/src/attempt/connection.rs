@@ -1,5 +1,5 @@
-//! A connection to one host: drives the SMTP session over the socket, one message at a time, and tells what became of
-//! each. Journal marks are made here: before the final bytes go out, and when the final reply is in.
+//! A connection to one host: drives the SMTP session over the socket, one message at a time, and reports the outcome of
+//! each. It writes journal marks before the final bytes are sent and when the final reply arrives.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -19,9 +19,9 @@ use crate::schedule::Shortage;
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-/// A host that takes longer for its reply to the end of a message is waited for on the side.
+/// A connection that waits longer for the final reply no longer counts as in use.
 const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
-/// For what a host says after it stopped reading, all of it together.
+/// Total time for reading replies after a host has stopped reading.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The remote host and the parameters of the connection.
@@ -32,20 +32,20 @@ pub(crate) struct Peer {
     pub(crate) source_ip: Option<IpAddr>,
     /// Version and cipher.
     pub(crate) tls: Option<String>,
-    /// Who demanded TLS; `None` where nobody did.
+    /// What required TLS; `None` if nothing did.
     pub(crate) tls_policy: Option<Cow<'static, str>>,
-    /// Why the host's TLS was not used, where it has some.
+    /// Why TLS was not used, if the host offers it.
     pub(crate) without_tls: Option<String>,
-    /// Names the connection in delivery records.
+    /// Identifies the connection in delivery records.
     pub(crate) log_id: String,
 }
 
-/// Deadlines of phases, as the operator cut them short.
+/// Timeouts of the phases, as limited by the operator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Until a host takes messages, while connections are short.
+    /// Time until a host must accept messages while connections are scarce.
     pub(crate) busy_greeting: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Patience {
 
 pub(crate) struct Connection {
     pub(crate) peer: Peer,
-    /// The name that its certificate has to be for.
+    /// The name that its certificate must match.
     host: String,
     session: ClientSession,
     stream: Option<Box<dyn Stream>>,
@@ -67,27 +67,31 @@ pub(crate) struct Connection {
     closed: Option<Closed>,
     /// Why the handshake failed.
     tls_problem: Option<String>,
-    /// While the session opens.
+    /// Present while the session opens.
     opening: Option<Opening>,
-    /// For each reply before the end of the message, while connections are short.
+    /// Time for each reply before the end of the message while connections are scarce.
     busy_reply: Duration,
-    /// How short they have to be.
+    /// Degree of scarcity from which `busy_reply` applies.
     gives_way_to: Shortage,
-    /// Time the host had, and its usual time, if it was given up early because connections are short.
+    /// The time that the host got, and its usual time, if it was given up early because connections are scarce.
     given_up_early: Option<(Duration, Duration)>,
+    /// The end of the message must not go out after this.
+    expires: Option<Instant>,
+    /// The message was given up because it expired.
+    has_expired: bool,
     /// A message was not finished because its mark could not be written.
     journal_failed: bool,
-    /// What the DNS said that led to this host.
+    /// The DNS answer that led to this host.
     dns_answer: Option<String>,
     input: Vec<u8>,
     out: Vec<u8>,
     signals: Signals,
 }
 
-/// A session on its way to its first message.
+/// A session before its first message.
 struct Opening {
     reached: watch::Sender<Reached>,
-    /// While connections are short, it has only until then.
+    /// Deadline while connections are scarce.
     busy_deadline: Instant,
 }
 
@@ -95,11 +99,11 @@ struct Opening {
 pub(crate) struct Signals {
     /// The service is stopping.
     pub(crate) stop: watch::Receiver<bool>,
-    /// Whether connections are short.
+    /// Whether connections are scarce.
     pub(crate) shortage: watch::Receiver<Shortage>,
 }
 
-/// When a host has had its time, and connections are as short as it gives way to.
+/// Completes when a host has used up its time and connections are as scarce as `gives_way_to`.
 async fn overdue(
     busy_deadline: Option<Instant>,
     gives_way_to: Shortage,
@@ -114,6 +118,13 @@ async fn overdue(
     std::future::pending::<()>().await;
 }
 
+async fn expired(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Marks of a flight, written by whoever keeps the journal.
 pub(crate) trait FlightMarks: Send {
     /// On `Err` the message must not be finished.
@@ -123,7 +134,7 @@ pub(crate) trait FlightMarks: Send {
     fn reply_is_late(&mut self);
 }
 
-/// No marks: while the session opens or ends there is no message.
+/// No marks: there is no message while the session opens or ends.
 struct NoFlight;
 
 impl FlightMarks for NoFlight {
@@ -157,6 +168,8 @@ impl Connection {
             busy_reply: patience.busy_greeting,
             gives_way_to: Shortage::Unproved,
             given_up_early: None,
+            expires: None,
+            has_expired: false,
             journal_failed: false,
             dns_answer: None,
             input: vec![0; READ_BYTES],
@@ -165,8 +178,8 @@ impl Connection {
         }
     }
 
-    /// Until the session takes messages. `tls` is the mode the session was made with. `reached` learns of the first
-    /// bytes of the host.
+    /// Runs until the session accepts messages. `tls` is the mode of the session. `reached` is set when the first bytes
+    /// of the host arrive.
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,
@@ -189,47 +202,51 @@ impl Connection {
     }
 
     /// Sends one message and waits for what becomes of it. `busy_reply` is the time for each reply before its end, while
-    /// connections are as short as `gives_way_to`.
+    /// connections are as short as `gives_way_to`. A message whose end is not sent within `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
         busy_reply: Duration,
         gives_way_to: Shortage,
+        time_left: Option<Duration>,
     ) -> Result<Outcome, SendError> {
         (self.busy_reply, self.gives_way_to) = (busy_reply, gives_way_to);
         self.session.send(message)?;
-        match self.run(marks).await {
+        self.expires = time_left.and_then(|left| Instant::now().checked_add(left));
+        let turn = self.run(marks).await;
+        self.expires = None;
+        match turn {
             Turn::Outcome(outcome) => Ok(outcome),
             Turn::Ready | Turn::Closed => Err(SendError::NotReady),
         }
     }
 
-    /// Whether the peer takes addresses beyond ASCII (RFC 6531).
+    /// Whether the peer supports non-ASCII addresses (RFC 6531).
     pub(crate) fn offers_smtputf8(&self) -> bool {
         self.session.capabilities().smtputf8
     }
 
-    /// Whether the session went on without the TLS that the host announces (RFC 3207 4).
+    /// Whether the session continued without the TLS that the host announces (RFC 3207 4).
     pub(crate) fn was_starttls_refused(&self) -> bool {
         self.session.capabilities().starttls && !self.is_encrypted()
     }
 
-    /// After an outcome: until the session takes the next message. `false` if it does not.
+    /// After an outcome: waits until the session accepts the next message. `false` if it does not.
     pub(crate) async fn settle_down(&mut self) -> bool {
-        // A session that has ended says nothing more: waiting for a word of it would never end.
+        // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has said so too; left there, it would be taken for an answer to the next message.
+            // The session has reported this too; it must not be taken for an answer to the next message.
             self.take_closed();
             return self.closed.is_none();
         }
         matches!(self.run(&mut NoFlight).await, Turn::Ready)
     }
 
-    /// Waits until the peer says or does something; at rest that is never good news.
+    /// Waits until the peer sends something or closes; on an idle connection either means that it ends.
     pub(crate) async fn listen_at_rest(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let read = stream.read(&mut self.input).await;
@@ -246,7 +263,7 @@ impl Connection {
             self.run(&mut NoFlight).await;
         }
         if let Some(stream) = &mut self.stream {
-            // The peer may have closed already; then there is nothing to shut.
+            // The peer may have closed already; then there is nothing to shut down.
             let _ = timeout(Duration::from_secs(2), stream.shutdown()).await;
         }
     }
@@ -259,11 +276,16 @@ impl Connection {
         self.tls_problem.as_deref()
     }
 
-    /// If its host had less time than usual because connections are short.
+    /// A sentence, if the host got less time than usual because connections are scarce.
     pub(crate) fn why_given_up_early(&self) -> Option<String> {
         let (after, usual) = self.given_up_early?;
         let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
         Some(format!("given up after {after} s instead of {usual} s because connections are short"))
+    }
+
+    /// Whether the message was given up because it expired: nothing of it was taken, and the connection is over.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.has_expired
     }
 
     pub(crate) fn journal_failed(&self) -> bool {
@@ -278,18 +300,18 @@ impl Connection {
         self.session.take_transcript()
     }
 
-    /// Adds a line of ours to the transcript.
+    /// Adds our own line to the transcript.
     pub(crate) fn note(&mut self, text: &str) {
         self.session.note(text);
     }
 
-    /// Notes the DNS answer that led here, for the transcript of every message of this connection.
+    /// Keeps the DNS answer that led here, for the transcript of every message of this connection.
     pub(crate) fn note_dns(&mut self, answer: String) {
         self.session.note(&answer);
         self.dns_answer = Some(answer);
     }
 
-    /// The conversation about one message, after `carried` others.
+    /// The transcript of one message, after `carried` others.
     pub(crate) fn describe_message(&mut self, carried: u32) -> String {
         let own = self.session.take_transcript().to_string();
         match &self.dns_answer {
@@ -308,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// The loop of `ClientSession`: until it is ready, has an outcome, or is closed.
+    /// Drives `ClientSession` until it is ready, has an outcome, or is closed.
     async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
         let (mut has_finished, mut is_late) = (false, false);
         loop {
@@ -322,6 +344,10 @@ impl Connection {
                         Err(cause) => self.session.connection_ended(cause),
                     },
                     Event::Ready => return Turn::Ready,
+                    Event::Finishing if self.expires.is_some_and(|expires| expires <= Instant::now()) => {
+                        self.has_expired = true;
+                        self.session.connection_ended(EndCause::Stopped);
+                    }
                     Event::Finishing => match marks.finishing() {
                         Ok(()) => has_finished = true,
                         Err(error) => {
@@ -345,7 +371,7 @@ impl Connection {
                 self.session.connection_ended(EndCause::EndOfStream);
                 continue;
             }
-            // A read may be begun again; a write may not.
+            // A read can be restarted; a write cannot.
             if has_finished && !is_late && self.out.is_empty() {
                 if timeout(FINAL_REPLY_USUAL, self.turn(has_finished)).await.is_err() {
                     is_late = true;
@@ -365,7 +391,7 @@ impl Connection {
         let busy_time = match phase {
             _ if has_finished => None,
             Phase::MailFrom | Phase::RcptTo | Phase::Data => Some(self.busy_reply),
-            // Large messages take their time on slow lines.
+            // Large messages take long on slow links.
             Phase::Body => Some(self.patience.busy_greeting),
             _ => None,
         };
@@ -375,12 +401,13 @@ impl Connection {
         };
         let gives_way_to = if self.opening.is_some() { Shortage::Unproved } else { self.gives_way_to };
         let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
-        // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
+        // Once the end of the message is sent, its reply is worth waiting for, even while the service is stopping.
         let stopping = async {
             if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
+        let expiry = expired(self.expires.filter(|_| !has_finished));
         if !self.out.is_empty() {
             let written = tokio::select! {
                 biased;
@@ -396,12 +423,18 @@ impl Connection {
                     self.session.connection_ended(EndCause::Stopped);
                     return;
                 }
+                () = expiry => {
+                    self.stream = None;
+                    self.has_expired = true;
+                    self.session.connection_ended(EndCause::Stopped);
+                    return;
+                }
             };
             self.out.clear();
             if matches!(written, Ok(Ok(()))) {
                 return;
             }
-            // A host that refuses in the middle of a message says so and closes.
+            // A host that refuses in the middle of a message replies and closes.
             let last_words = async {
                 while let Ok(count @ 1..) = stream.read(&mut self.input).await {
                     self.session.feed(&self.input[..count]);
@@ -431,6 +464,10 @@ impl Connection {
                 self.session.connection_ended(EndCause::TimedOut);
             }
             () = stopping => self.session.connection_ended(EndCause::Stopped),
+            () = expiry => {
+                self.has_expired = true;
+                self.session.connection_ended(EndCause::Stopped);
+            }
         }
     }
 
@@ -462,7 +499,7 @@ impl Connection {
         Err(EndCause::TlsFailed)
     }
 
-    /// A QUIT that nobody waits for.
+    /// Sends QUIT without waiting for the reply.
     async fn flush_goodbye(&mut self) {
         self.session.fill_output(&mut self.out, WRITE_BYTES_MAX);
         if let Some(stream) = &mut self.stream

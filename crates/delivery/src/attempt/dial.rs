@@ -1,4 +1,4 @@
-//! Small facts about dialling: why no address was left, what an error of the socket means.
+//! Helpers for dialling: why no address is left, and the meaning of socket errors.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use postroad_model::BounceClass;
 use postroad_model::token::random_text;
 use postroad_net::guard;
 
-/// Names a connection in delivery records and logs.
+/// Identifies a connection in delivery records and logs.
 pub(super) fn log_id() -> String {
     random_text(&mut rand::rng(), 10)
 }
@@ -33,14 +33,15 @@ pub(super) fn why_none(
         return format!("{host} has no address of the source address's family");
     }
     debug_assert!(!fitting.iter().any(|address| may_dial(address)), "a usable address was left");
-    // Senders read this. What our resolver knows of the operator's network is none of their business; the log has it.
+    // Senders read this, so it must not reveal the operator's network; the log has the addresses.
     tracing::debug!(host, addresses = ?fitting, "only private addresses");
     format!(
         "{host} has only private addresses, which are refused unless `delivery.allow_private_destinations` is true"
     )
 }
 
-/// Senders read delivery records, and the operator's own network is none of their business. The loopback tells nothing.
+/// Whether senders may see the address in delivery records: they must not reveal the operator's own network. The
+/// loopback reveals nothing.
 pub(super) fn may_show(address: IpAddr, allow_private: bool) -> bool {
     allow_private || address.is_loopback() || guard::is_public(address)
 }

@@ -1,38 +1,39 @@
-//! Ending of an attempt, before it is classified.
+//! How an attempt ended, before it is classified.
 
 use postroad_model::BounceClass;
 use postroad_smtp::{Closed, EndCause, Outcome, Phase, Reply, Verdict};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Ending {
-    /// The peer is responsible now.
+    /// The peer has taken responsibility.
     Accepted(Reply),
-    /// The peer said no to this message.
+    /// The peer refused this message.
     Refused { reply: Reply, phase: Phase },
-    /// Larger than the peer takes.
+    /// Larger than the peer accepts.
     TooLarge { size: u64, size_max: u64 },
-    /// The peer does not take addresses or headers beyond ASCII.
+    /// The peer does not support non-ASCII addresses or headers.
     Utf8NotOffered,
-    /// The connection broke while the message was under way.
+    /// The connection broke during the message.
     Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
-    /// No host could be spoken to. The attempt counts only if one was tried.
+    /// No host could be reached. The attempt counts only if one was tried.
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
-    /// The DNS says that there is nowhere to send to, for good or, with the class `dns`, for now.
+    /// The DNS names no destination: permanently, or temporarily with the class `dns`.
     NoRoute { problem: String, class: BounceClass },
-    /// It has waited for long without being offered. `is_ours`: for a limit of ours, which never loses a message.
+    /// It waited for long without being offered to a host. `is_ours`: because of our own limit, which never fails a
+    /// message.
     Waited { cause: String, class: BounceClass, is_ours: bool },
     /// `expires_at` passed while it waited.
     Expired,
-    /// The stored message cannot be put on the wire.
+    /// The stored message cannot be sent.
     Broken(String),
     /// An earlier process sent the end of the message and was killed before the reply.
     Unanswered,
-    /// Another node had begun it and is gone with its journal.
+    /// A dead node had begun to send it; its journal is not available.
     Abandoned,
 }
 
 impl Ending {
-    /// Ending of a session's outcome; `None` if the message was not tried because we are stopping.
+    /// The ending for a session's outcome; `None` if the message was not tried because the service is stopping.
     pub(crate) fn of(outcome: Outcome, closed: Option<&Closed>, tls_problem: Option<&str>) -> Option<Self> {
         let Outcome { verdict, phase, after_final } = outcome;
         Some(match verdict {

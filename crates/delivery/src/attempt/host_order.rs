@@ -1,5 +1,5 @@
-//! In which order a site's hosts are tried: by preference, equals in turn, and from where the last attempt stopped if
-//! all that it had time for were dead.
+//! The order in which a site's hosts are tried: by preference, equal ones in turn. If an attempt ran out of time at
+//! dead hosts, the next one continues where it stopped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::route::RouteHost;
 
-/// Sites whose turn is remembered. One that is forgotten begins at a random host again.
+/// Sites whose turn is remembered. A forgotten site begins at a random host again.
 const SITES_MAX: usize = 10_000;
-/// After this long without a new dead host the preferred hosts are tried first again. Longer than the first pauses of the retry
-/// schedule together with its jitter.
+/// After this long without a new dead host, the preferred hosts are tried first again. Longer than the first pauses of
+/// the retry schedule with their jitter.
 const RESUME_FOR: Duration = Duration::from_mins(20);
 
 /// Turns of all sites, shared by all connections.
@@ -29,13 +29,13 @@ struct SiteTurn {
     resume: Option<Resume>,
 }
 
-/// Where the next attempt begins.
+/// Where the next attempt continues.
 #[derive(Debug, Clone)]
 struct Resume {
     host: String,
-    /// Among the addresses of the host.
+    /// Index into the addresses of the host.
     address: usize,
-    /// The turn whose order goes on.
+    /// The turn whose order continues.
     turn: usize,
     until: Instant,
 }
@@ -46,12 +46,12 @@ pub(crate) struct Attempt<'r> {
     site: &'r Arc<str>,
     turn: usize,
     is_resumed: bool,
-    /// Each with the number of the address to begin with.
+    /// Each with the index of its first address.
     pub(crate) hosts: Vec<(&'r RouteHost, usize)>,
 }
 
 impl HostOrder {
-    /// Begins an attempt. Equals take turns (RFC 5321 5.1 asks to spread the load among them).
+    /// Begins an attempt. Equal hosts take turns (RFC 5321 5.1 asks to spread the load among them).
     pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> Attempt<'r> {
         let mut sites = self.sites();
         if !sites.contains_key(site)
@@ -88,8 +88,8 @@ impl HostOrder {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
-    /// The attempt was broken off while this address did not answer: the next one begins with the one after it, unless equals
-    /// take turns anyway.
+    /// The attempt was aborted while this address did not answer: the next one begins after it, unless equal hosts take
+    /// turns anyway.
     pub(crate) fn broken_off(
         &self,
         attempt: &Attempt<'_>,
@@ -111,16 +111,16 @@ impl HostOrder {
         }
     }
 
-    /// A host answered. While preferred hosts are passed over, the next attempt begins with it.
+    /// A host answered. While preferred hosts are skipped, the next attempt begins with this one.
     pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
         let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
-        // Not longer than before: reached again and again, it would never look at the preferred hosts.
+        // Not extended: if it were reached again and again, the preferred hosts would never be tried.
         if let Some(until) = until.filter(|_| attempt.is_resumed) {
             self.resume_at(attempt, host, address, until);
         }
     }
 
-    /// No host answered, and all were tried: the next attempt begins with the preferred ones.
+    /// All hosts were tried and none answered: the next attempt begins with the preferred ones.
     pub(crate) fn exhausted(&self, attempt: &Attempt<'_>) {
         if let Some(own) = self.sites().get_mut(attempt.site) {
             own.resume = None;

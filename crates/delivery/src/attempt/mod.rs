@@ -1,4 +1,4 @@
-//! One attempt, cut in four: plan (`route`), connect, transact, settle; each with a typed result.
+//! One attempt in four steps: plan (`router`), connect, transact, settle; each with a typed result.
 
 pub(crate) mod connect;
 pub(crate) mod connection;

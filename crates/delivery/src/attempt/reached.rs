@@ -1,4 +1,4 @@
-//! Progress of connecting; the schedule shares connections by it.
+//! Progress of connecting, by which the schedule shares connections.
 
 /// Progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -12,7 +12,7 @@ pub(crate) enum Reached {
 }
 
 impl Reached {
-    /// Whether that is further.
+    /// Sets the progress. Returns whether it is further than before.
     pub(super) fn raise(&mut self, to: Self) -> bool {
         let is_further = to > *self;
         *self = to.max(*self);

@@ -1,4 +1,4 @@
-//! Plan: from a recipient's domain to a route. The simulator's domain, the dev inbox and a smart host need no DNS.
+//! Plan: finds the route for a recipient's domain. The simulator's domain, the dev inbox and a smart host need no DNS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::route::{Dane, Route, RouteHost, RouteKind, Security, TlsDemand};
 use crate::schedule::LaneKey;
 use crate::settings::{SmartHost, SmartHostTls};
 
-/// Routes that do not come from the DNS do not change.
+/// Validity of routes that do not come from the DNS.
 const FIXED_FOR: Duration = Duration::from_hours(1);
 
 #[derive(Debug)]
@@ -28,18 +28,18 @@ pub(crate) struct Router {
     pub(crate) smart_host: Option<SmartHost>,
     /// Catches everything in development.
     pub(crate) inbox: Option<SocketAddr>,
-    /// Its domain, and where it listens if it is on.
+    /// Its domain, and its address if it is running.
     pub(crate) simulator: (DomainName, Option<SocketAddr>),
 }
 
-/// There is no way to a domain.
+/// No route to a domain.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    /// The DNS has answered, and no mail can be sent there. Else it may name a host later.
+    /// The DNS has answered that no mail can be sent there. Otherwise it may name a host later.
     pub(crate) is_final: bool,
-    /// Nobody was asked: too many look-ups wait for an answer.
+    /// No look-up was made, because too many are waiting.
     pub(crate) is_busy: bool,
 }
 
@@ -48,11 +48,11 @@ impl Router {
         *domain == self.simulator.0
     }
 
-    /// `server` is the one whose mail waits for it.
+    /// `server` is the one whose mail is waiting.
     pub(crate) async fn route(&self, key: &LaneKey, server: ServerId) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
-            // Its recipients never leave the machine, on or off.
+            // Its recipients never leave the machine, whether the simulator runs or not.
             return match self.simulator.1 {
                 Some(address) => Ok(self.here("simulator", RouteKind::Simulator, address, now)),
                 None => Err(RouteFailure {
@@ -79,7 +79,7 @@ impl Router {
             SmartHostTls::Required => {
                 Security::Verified { demanded_by: TlsDemand::SmartHostSetting, policy: None }
             }
-            // Credentials are not shown to somebody in between.
+            // Credentials must not be sent to a man in the middle.
             SmartHostTls::Opportunistic if smart_host.credentials.is_some() && !smart_host.is_here() => {
                 Security::Verified { demanded_by: TlsDemand::SmartHostPassword, policy: None }
             }
@@ -140,7 +140,7 @@ impl Router {
                     _ => BounceClass::BadDomain,
                 },
             })?;
-        let policy = match self.sts.policy(&key.domain, now).await {
+        let policy = match self.sts.policy(&key.domain, server, now).await {
             StsVerdict::Enforce(policy) => Some(policy),
             _ => None,
         };
@@ -185,8 +185,8 @@ impl Router {
         })
     }
 
-    /// For each host. DANE is for hosts that DNSSEC vouches for, from the domain on (RFC 7672 2.2.1); without a trusted resolver
-    /// that is none, and nobody is asked.
+    /// DANE requirements of each host. DANE applies to hosts that are secured by DNSSEC, from the domain on (RFC 7672
+    /// 2.2.1). Without a trusted resolver there are none, and no query is made.
     async fn dane(
         &self,
         plan: &MxPlan,
@@ -225,18 +225,18 @@ fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
     }
 }
 
-/// Sites of no known provider are each their own: what one of them takes, or asks for, is no business of the others.
+/// A site without a known provider counts as its own provider: its limits do not affect others.
 fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
     if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
 }
 
-/// Site name including the demanded security: a plain connection must not carry mail that needs TLS, and mail of a domain that
-/// DNSSEC vouches for must not go over a connection that was made for one it does not.
+/// Site name including the required security: a connection without TLS must not carry mail that needs it. Mail of a
+/// domain secured by DNSSEC must not use a connection made for a domain that is not.
 fn named(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
     let dane = if has_dane { " with DANE" } else { "" };
     match security {
         Security::Opportunistic | Security::Plain | Security::Implicit => format!("{base_site}{dane}").into(),
-        // Two policies over the same hosts may name different ones of them.
+        // Two policies for the same hosts may list different ones of them.
         Security::Verified { policy: Some(policy), .. } => {
             format!("{base_site}{dane} with TLS for {}", policy.mx.join(" ")).into()
         }
@@ -244,7 +244,7 @@ fn named(base_site: &str, security: &Security, has_dane: bool) -> Arc<str> {
     }
 }
 
-/// RFC 5321 5.1: if we are in the list, only better hosts count, or mail would go in circles.
+/// RFC 5321 5.1: if our own name is in the list, only more preferred hosts count; otherwise mail would loop.
 fn without_ourselves<'a>(hosts: &'a [MxHost], hostname: &str) -> Vec<&'a MxHost> {
     let own = hosts.iter().filter(|host| host.name == hostname).map(|host| host.preference).min();
     hosts.iter().filter(|host| own.is_none_or(|own| host.preference < own)).collect()

@@ -1,4 +1,4 @@
-//! Settle: from how an attempt ended to what is recorded, told and done next.
+//! Settle: turns the ending of an attempt into the outcome: record, event, and next step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::schedule::{CountedSource, Entry};
 /// Bytes of a remote server's reply that are kept.
 const OUTPUT_BYTES_MAX: usize = 2_000;
 
-/// Everything about an attempt that was made.
+/// Everything about a finished attempt.
 #[derive(Debug)]
 pub(crate) struct Attempt<'a> {
     pub(crate) entry: Entry,
     pub(crate) domain: DomainName,
-    /// `None` when it never came so far as to be loaded.
+    /// `None` if the message was never loaded.
     pub(crate) work: Option<&'a Work>,
     pub(crate) peer: Peer,
     pub(crate) source: Option<CountedSource>,
@@ -34,7 +34,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) is_encrypted: bool,
     pub(crate) is_simulated: bool,
     pub(crate) started_at: Timestamp,
-    /// When it ended, if that was not now.
+    /// When it ended, if not now.
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
@@ -44,7 +44,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) dkim: Option<Arc<str>>,
 }
 
-/// An outcome on its way to the store, and what is done once it is there.
+/// An outcome to be stored, and what follows once it is.
 #[derive(Debug)]
 pub(crate) struct Settlement {
     pub(crate) outcome: Arc<Outcome>,
@@ -61,17 +61,17 @@ pub(crate) struct Retry {
     pub(crate) entry: Entry,
 }
 
-/// Meaning of an ending for the message.
+/// Effect of an ending on the message.
 struct Judged {
     /// `None` for a success.
     class: Option<BounceClass>,
     is_permanent: bool,
-    /// The other side said so, not we.
+    /// The remote host decided it, not we.
     is_their_word: bool,
     is_dead_address: bool,
     counts: bool,
     possible_duplicate: bool,
-    /// The other side said nothing against the source address.
+    /// The remote host did not object to the source address.
     keeps_source: bool,
     details: String,
     reply: Option<Reply>,
@@ -97,19 +97,19 @@ impl Judged {
     }
 }
 
-/// Consequence of a reply in this phase for other messages.
+/// Effect of a reply in this phase on other messages.
 pub(crate) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
     classify_in(reply_phase(phase), &mail_reply(reply)?).signal
 }
 
-/// The same of a greeting that refused the connection.
+/// The same for a greeting that refused the connection.
 pub(crate) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
     classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
 }
 
-/// Whether a message that was refused before the end of its data just waits again, without a failed attempt: the refusal
-/// was about its connection. `was_used`: the connection had carried others. A fresh one cannot be used up: a host that says
-/// so refuses the message. `is_closing`: the host closes the connection.
+/// Whether a message that was refused before the end of its data simply waits again, without a failed attempt, because
+/// the refusal was about its connection. `was_used`: the connection had carried other messages. A fresh connection
+/// cannot be used up: a host that says so refuses the message. `is_closing`: the host closes the connection.
 pub(crate) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
     match signal {
         Some(Signal::TooManyConnections) => true,
@@ -187,7 +187,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         },
         Ending::Abandoned => Judged {
             possible_duplicate: true,
-            // Nobody knows whether a host was met.
+            // It is unknown whether a host was reached.
             counts: false,
             ..Judged::temporary(
                 BounceClass::Other,
@@ -197,13 +197,13 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
     }
 }
 
-/// Whether the next attempt should come from the same address: a receiver that greylists by address knows only that one. For
-/// what was refused for any other reason that is known, another address may have better luck.
+/// Whether the next attempt should use the same source address: a receiver that greylists by address remembers only
+/// that one. After a refusal for any other known reason, another address may succeed.
 pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 
-/// That the message went in plain text is said where it need not have.
+/// Mentions that the message went without TLS, if the host offers it.
 fn accepted_by(host: &str, peer: &Peer) -> String {
     match &peer.without_tls {
         Some(problem) => format!("Accepted by {host} without TLS, which failed: {problem}"),
@@ -214,7 +214,7 @@ fn accepted_by(host: &str, peer: &Peer) -> String {
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
     let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
-    // The simulator's refusals are what they say, at once.
+    // The simulator's refusals are always taken literally, at once.
     let is_final_word = is_simulated && reply.code >= 500 && class != BounceClass::Full;
     let is_permanent =
         verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_word;
@@ -252,10 +252,7 @@ pub(crate) fn settle(
     let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
     let judged = judge(ending, peer, *is_simulated);
     let attempts = entry.attempts + u32::from(judged.counts);
-    let first_due = work.map_or(entry.due_at, |work| {
-        let accepted_at = work.send.info.created_at;
-        work.send_at.map_or(accepted_at, |at| at.max(accepted_at))
-    });
+    let first_due = work.map_or(entry.due_at, Work::first_due);
     let by_policy = policy
         .next_attempt(attempts, first_due, now, rng)
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
@@ -281,7 +278,7 @@ pub(crate) fn settle(
     let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
     let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
-    // What never met a host is no attempt: it has neither a number nor a duration.
+    // If no host was reached, it is not an attempt: it has neither a number nor a duration.
     let attempt_number = judged.counts.then_some(entry.attempts + 1);
     let ended_at = attempt.ended_at.unwrap_or(now);
     let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);
@@ -349,8 +346,8 @@ pub(crate) fn settle(
             keep_claim,
             suppress,
             transcript,
-            // What an address of ours is judged by: what was taken from it and what was refused. Simulated mail and
-            // failures of our own making say nothing.
+            // Our source addresses are judged by accepted and refused mail. Simulated mail and our own failures do not
+            // count.
             provider: source
                 .as_ref()
                 .map_or_else(|| OTHER_PROVIDER.into(), |source| Arc::clone(&source.provider)),
@@ -365,7 +362,7 @@ pub(crate) fn settle(
     }
 }
 
-/// Of an event, in the order of the documents. Written straight to text: there is one for every message.
+/// Data of an event, in documented order. Serialised directly to text: there is one for every message.
 #[derive(Serialize)]
 struct EventData<'a> {
     status: Status,

@@ -42,7 +42,7 @@ fn shown_version(name: &str) -> &str {
 
 fn explain(error: &std::io::Error) -> String {
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    // The words of our own verifiers, which rustls would show in a form for programmers.
+    // The texts of our own verifiers, which rustls would show in debug form.
     if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(own))) = of_tls {
         return own.to_string();
     }
@@ -55,7 +55,7 @@ fn explain(error: &std::io::Error) -> String {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    /// Nobody was tried: the source address is not this machine's, or there are no sockets left.
+    /// No host was tried: this machine does not have the source address, or no sockets are left.
     Here(std::io::Error),
     There(std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Telling the store that messages go on the wire, many in one question.
+//! Tells the store that messages are about to be sent, many in one call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::EngineShared;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
-/// A fresh message's acceptance looked at the suppressions, and the store knows of those that came since; for so long that
-/// is relied on.
+/// The suppressions were checked when a fresh message was accepted, and the store knows newer ones; that check is
+/// relied on for this long.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Request {
     answer: oneshot::Sender<Result<Begun, StoreError>>,
 }
 
-/// The task that asks.
+/// The task that calls the store.
 #[derive(Debug)]
 pub(crate) struct BeginBatcher {
     requests: mpsc::Receiver<Request>,
@@ -33,13 +33,13 @@ impl BeginBatcher {
         (sender, Self { requests, store })
     }
 
-    /// Until nobody can ask any more.
+    /// Runs until nobody can call any more.
     pub(crate) async fn run(mut self) {
         let mut batch = Vec::new();
         while self.requests.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let (begins, answers): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|request| (request.begin, request.answer)).unzip();
-            // Whoever asked may be gone; then the claim is found again after a restart.
+            // The caller may be gone; then the claim is found again after a restart.
             match self.store.begin(begins).await {
                 Ok(begun) => begun.into_iter().zip(answers).for_each(|(begun, answer)| {
                     let _ = answer.send(Ok(begun));
@@ -59,7 +59,8 @@ impl EngineShared {
             server_id: entry.server_id,
             message_id: entry.message_id,
             due_at: entry.due_at,
-            // What has waited for a while may be suppressed by now; how long is not known if the clock went back.
+            // The recipient of a message that waited may be suppressed by now; the wait is unknown if the clock went
+            // back.
             needs_message: entry.work.is_none() || now.since(entry.due_at) > FRESH_FOR || entry.due_at > now,
         };
         let (answer, answered) = oneshot::channel();

@@ -1,5 +1,5 @@
-//! After the clock was ahead and came back: messages must not wait for that future. Looked at when the clock is seen to go
-//! back, and at start. On failure it is tried again.
+//! Corrections after the clock was ahead and came back, so that messages do not wait for the wrong time. Runs when the
+//! clock is seen to go back, and at start. Retries after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
-/// Work that was under way may still bring times of the old clock.
+/// Operations in progress may still store times of the old clock.
 const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 impl EngineShared {
-    /// To be called when the clock went back by `by`.
+    /// Call this when the clock went back by `by`.
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
         let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
         self.put_queue_right(late);
     }
 
-    /// Puts right what the store has, and what comes in from before in the next minute. `late` is given back first.
+    /// Corrects the stored queue, and entries that arrive with old times in the next minute. `late` is released first.
     pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);

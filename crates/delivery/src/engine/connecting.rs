@@ -1,5 +1,5 @@
-//! One attempt to connect, from the order of a connection task until the connection takes messages or the attempt is over.
-//! While it lasts, the schedule may ask it to make way for others.
+//! One attempt to connect, from the start of the connection task until the connection accepts messages or the attempt
+//! ends. Meanwhile the schedule may ask it to make way for others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::EngineShared;
 use crate::attempt::{ConnectFailure, Connection, Reached};
 use crate::schedule::Job;
 
-/// Tells the schedule, when dropped, that the attempt is over.
+/// When dropped, tells the schedule that the attempt is over.
 pub(super) struct Connecting {
     shared: Arc<EngineShared>,
     path: usize,
     /// The schedule's number for it.
     id: u64,
     make_way: Arc<Notify>,
-    /// The schedule knows of the connection.
+    /// The schedule has been told of the connection.
     is_connected: bool,
 }
 
@@ -26,12 +26,12 @@ pub(super) struct Connecting {
 pub(super) enum Connected {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),
-    /// It made way for others, as its host had not answered in time.
+    /// It made way for others, because its host had not answered in time.
     MadeWay,
 }
 
 impl Connecting {
-    /// The schedule has counted it with the order of the task.
+    /// For a new connection task; the schedule has already counted the attempt.
     pub(super) fn ordered(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
         let make_way = Arc::new(Notify::new());
         shared.attempts().insert(id, Arc::clone(&make_way));
@@ -44,7 +44,7 @@ impl Connecting {
         Self::ordered(shared, path, id)
     }
 
-    /// The connection takes messages; `is_first` of its task.
+    /// The connection accepts messages; `is_first`: it is the first of its task.
     pub(super) fn succeeded(mut self, is_first: bool) {
         self.is_connected = true;
         self.shared.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));

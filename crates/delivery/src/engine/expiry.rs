@@ -1,9 +1,10 @@
-//! Records the expiry of messages within seconds, whatever keeps them back: gates, pauses, a pool without addresses, a site
-//! that is down, or a full schedule. On failure it tries again a second later.
+//! Records the expiry of messages within seconds, whatever delays them: gates, pauses, a pool without addresses, a site
+//! that is down, or a full schedule. After a failure it tries again a second later.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_model::MessageId;
 use postroad_store::{Outcome, StoreError};
 use tokio::task::JoinSet;
 
@@ -12,10 +13,10 @@ use crate::attempt::Ending;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 500;
-/// Writes under way at the same time; the store puts them into common transactions.
+/// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
 
-/// For as long as the engine runs.
+/// Runs as long as the engine does.
 pub(crate) async fn keep_expiry(shared: Arc<EngineShared>) {
     loop {
         if let Err(error) = record_expired(&shared).await {
@@ -28,8 +29,8 @@ pub(crate) async fn keep_expiry(shared: Arc<EngineShared>) {
     }
 }
 
-/// Records all that have expired. What the schedule has of them is dropped when its turn comes: the store no longer lets
-/// it begin. Messages on the wire are left to their connection.
+/// Records all expired messages. Their entries in the schedule are dropped at their turn, because the store no longer
+/// lets them begin. Messages being sent are left to their connection.
 async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     let mut after = None;
     loop {
@@ -51,7 +52,7 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
                 None,
             );
             let (store, outcome): (_, Arc<Outcome>) = (shared.store.clone(), settlement.outcome);
-            writes.spawn(async move { store.finish_waiting(outcome).await });
+            writes.spawn(async move { (outcome.message_id, store.finish_waiting(outcome).await) });
         }
         while let Some(write) = writes.join_next().await {
             finished(Some(write))?;
@@ -62,12 +63,32 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     }
 }
 
-fn finished(
-    write: Option<Result<Result<bool, StoreError>, tokio::task::JoinError>>,
-) -> Result<(), StoreError> {
+/// A message, and whether it was still waiting when its expiry was recorded.
+type Recorded = (MessageId, Result<bool, StoreError>);
+
+/// One that cannot be recorded does not keep the others; a store that is unavailable ends the turn.
+fn finished(write: Option<Result<Recorded, tokio::task::JoinError>>) -> Result<(), StoreError> {
     match write {
-        Some(Ok(written)) => written.map(drop),
-        Some(Err(error)) => Err(StoreError::Internal(error.to_string())),
-        None => Ok(()),
+        Some(Ok((_, Err(error @ StoreError::Unavailable(_))))) => return Err(error),
+        Some(Ok((message_id, Err(error)))) => {
+            tracing::error!(message.id = %message_id, %error, "recording an expired message failed; retrying in 1 s");
+        }
+        Some(Err(error)) => tracing::error!(%error, "recording an expired message failed; retrying in 1 s"),
+        Some(Ok((_, Ok(_)))) | None => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_recorded_does_not_keep_the_others() {
+        let failed = |error| finished(Some(Ok((MessageId(7), Err(error)))));
+        assert!(failed(StoreError::Internal("an odd row".into())).is_ok());
+        assert!(failed(StoreError::NotFound).is_ok());
+        assert!(failed(StoreError::Unavailable("the disk is full".into())).is_err(), "all would fail");
+        assert!(finished(Some(Ok((MessageId(7), Ok(true))))).is_ok());
     }
 }

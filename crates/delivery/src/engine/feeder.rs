@@ -1,11 +1,13 @@
-//! Feeds the schedule: claims messages that are due within the horizon from the store, and re-reads the set-up.
-//! On failure it tries again at the next turn.
+//! Feeds the schedule: claims messages from the store that are due within the horizon, and re-reads the setup. After a
+//! failure it tries again at the next turn.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::Timestamp;
-use postroad_store::{Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause};
+use postroad_store::{
+    ClaimSkips, Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause,
+};
 use tokio::sync::watch;
 
 use super::resolve::HORIZON;
@@ -15,11 +17,9 @@ use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
 const CLAIM_AT_ONCE: usize = 1_000;
-/// Entries in memory; more stay in the store until some are gone.
-const ENTRIES_MAX: usize = 2_000_000;
 /// More of one lane are not claimed while so many wait.
 const LANE_ENTRIES_MAX: usize = 50_000;
-/// Turns of `CLAIM_EVERY`.
+/// In turns of `CLAIM_EVERY`.
 const SETUP_EVERY: u32 = 2;
 const LATE_EVERY: u32 = 5;
 const REAP_EVERY: u32 = 10;
@@ -30,20 +30,20 @@ const SWEEP_EVERY: u32 = 60;
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
-/// Servers that get an event about a paused warm-up.
+/// Most servers that get an event about a paused warm-up.
 const TOLD_MAX: usize = 200;
 
 pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
-    /// Attempts begun by nodes that are gone; recorded as soon as they can be read.
+    /// Attempts begun by dead nodes; recorded as soon as they can be read.
     pub(crate) abandoned: Vec<Claimed>,
-    /// Until when the notes on receivers are read.
+    /// Pacing notes have been read up to this time.
     pub(crate) notes_read_until: Option<Timestamp>,
 }
 
 impl Feeder {
-    /// For as long as the engine runs.
+    /// Runs as long as the engine does.
     pub(crate) async fn run(mut self) {
         let mut turn: u32 = 0;
         loop {
@@ -80,7 +80,7 @@ impl Feeder {
         self.claim().await
     }
 
-    /// Writes down what was found out about receivers, and reads what others did.
+    /// Stores new pacing notes, and reads those of other nodes.
     async fn exchange_notes(&mut self) -> Result<(), StoreError> {
         let shared = &self.shared;
         let begun_at = shared.clock.now();
@@ -88,13 +88,13 @@ impl Feeder {
         let since = self.notes_read_until.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
         let notes = shared.store.list_pacing_notes(since, NOTES_MAX).await?;
         shared.with(|schedule, now| schedule.remember(notes, now));
-        // What another node writes at this moment may bear an earlier time.
+        // Another node may just be writing a note with an earlier time.
         self.notes_read_until = Some(begun_at.minus(NOTES_OVERLAP));
         shared.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
         Ok(())
     }
 
-    /// A node may have left a million claims; those who wait for the next turn shall not wait for all of them.
+    /// A dead node may have left a million claims; the next turn must not wait for all of them.
     async fn reap(&mut self) -> Result<(), StoreError> {
         for _ in 0..REAP_STEPS_MAX {
             if self.shared.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
@@ -112,28 +112,31 @@ impl Feeder {
     async fn claim(&self) -> Result<(), StoreError> {
         let shared = &self.shared;
         loop {
-            let (entries, full) =
-                shared.look(|schedule, _| (schedule.entries(), schedule.full_domains(LANE_ENTRIES_MAX)));
-            if entries >= ENTRIES_MAX || shared.is_stopping() {
+            let (room, domains, servers) = shared.look(|schedule, _| {
+                (schedule.room_left(), schedule.full_domains(LANE_ENTRIES_MAX), schedule.full_servers())
+            });
+            if room == 0 || shared.is_stopping() {
                 return Ok(());
             }
-            let due_by = shared.clock.now().plus(HORIZON);
-            let claimed = shared.store.claim(due_by, CLAIM_AT_ONCE, full).await?;
+            let (due_by, limit) = (shared.clock.now().plus(HORIZON), room.min(CLAIM_AT_ONCE));
+            let skip = ClaimSkips { domains, servers: servers.clone() };
+            let claimed = shared.store.claim(due_by, limit, skip).await?;
             let count = claimed.len();
             if shared.is_stopping() {
                 return shared.store.release(claimed.iter().map(Claimed::key).collect()).await;
             }
             shared.add_claimed(claimed);
-            if count < CLAIM_AT_ONCE {
+            if count < limit {
+                shared.with(|schedule, _| schedule.store_caught_up(&servers));
                 return Ok(());
             }
         }
     }
 }
 
-/// Servers, pools, addresses and gates, as they are now.
+/// Reads servers, pools, addresses and gates.
 pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
-    // One at a time, or an older reading could be the last to be heeded.
+    // One at a time; otherwise an older result could be applied last.
     let _turn = shared.setup_reading.lock().await;
     let setup = shared.store.delivery_setup().await?;
     pause_bad_warm_ups(shared, &setup).await?;
@@ -143,7 +146,7 @@ pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreEr
 
 async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -> Result<(), StoreError> {
     for source in &setup.sources {
-        // An address whose plan is over is warm: nobody stops it.
+        // An address that has completed its plan is warm and is never paused.
         let is_over = shared.settings.warm_up.quota(source, shared.clock.now()).is_none();
         if is_over || source.warmup_paused_reason.is_some() {
             continue;
@@ -156,7 +159,7 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
     Ok(())
 }
 
-/// Servers that send from the address's pool get an event; bounded, because it is one transaction.
+/// Servers that use the address's pool get an event; limited, because it is one transaction.
 fn pause(setup: &DeliverySetup, source: &Source, reason: String) -> WarmupPause {
     let pool = setup.pools.iter().find(|pool| pool.id == source.pool_id);
     let shared = setup.pools.iter().find(|pool| pool.shared).map(|pool| pool.id);

@@ -1,4 +1,4 @@
-//! The journal's marks of one message's flight.
+//! Journal marks of one message's flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +13,14 @@ use crate::attempt::connection::FlightMarks;
 use crate::journal::{Answered, FlightKey, Journal};
 use crate::schedule::{CountedSource, Job};
 
-/// Messages whose end is sent and whose reply is missing: what a service that stops waits for.
+/// Messages whose end is sent and whose reply is missing; a stopping service waits for these.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(super) open: AtomicUsize,
     pub(super) none_left: Notify,
 }
 
-/// Made for each attempt.
+/// Created for each attempt.
 pub(super) struct Flight {
     journal: Arc<Journal>,
     ends: Arc<Ends>,
@@ -31,7 +31,7 @@ pub(super) struct Flight {
     ip_pool: Option<Arc<str>>,
     shared: Arc<EngineShared>,
     path: usize,
-    /// Its connection does not count among those of the node.
+    /// Its connection does not count towards the node's limit.
     is_parked: bool,
 }
 
@@ -60,7 +60,7 @@ impl Flight {
         }
     }
 
-    /// Right after the final reply: 250 and the like, or the first refusal of the message.
+    /// Called right after the final reply: 250 and the like, or the first refusal of the message.
     pub(super) fn answered(
         &self,
         (reply, phase): (&Reply, Phase),
@@ -83,6 +83,7 @@ impl Flight {
             source_ip: shown(peer.source_ip),
             tls: peer.tls.clone(),
             tls_policy: peer.tls_policy.as_deref().map(str::to_owned),
+            without_tls: peer.without_tls.clone(),
             dkim: dkim.map(str::to_owned),
             duration_us: Some(at.since(self.started_at).as_micros() as i64),
             phase: phase.name().to_owned(),
@@ -91,7 +92,7 @@ impl Flight {
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
         if let Err(error) = self.journal.answered(self.key, &answered) {
-            tracing::error!(%error, "flight journal write failed after a reply");
+            tracing::error!(%error, "flight journal write failed after a reply; a crash now may cause a duplicate");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The running engine: the schedule behind a lock, and the tasks around it.
 //!
-//! On failure: outcomes that cannot be stored stop all sending until they can; a store that cannot be read delays what
-//! it would have given; a task that panics takes its own message with it, which is found again after a restart.
+//! Outcomes that cannot be stored stop all sending until they can. A store that cannot be read only delays messages. If
+//! a task panics, its message is found again after a restart.
 
 mod begin;
 mod clock_back;
@@ -9,6 +9,7 @@ mod connecting;
 mod expiry;
 mod feeder;
 mod flight;
+mod intake;
 mod provider_notes;
 mod recover;
 mod resolve;
@@ -22,13 +23,14 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, ClockWatch, MessageId, ServerId, Timestamp};
-use postroad_store::{Claimed, Fresh, FreshSink, Store, StoreError};
+use postroad_store::{Claimed, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::BeginBatcher;
 pub(crate) use expiry::keep_expiry;
 pub(crate) use feeder::{Feeder, read_setup};
+pub(crate) use intake::Intake;
 pub(crate) use provider_notes::ProviderNotes;
 pub(crate) use recover::recover;
 pub(crate) use settler::Settler;
@@ -39,8 +41,9 @@ use crate::journal::Journal;
 use crate::prepare::Preparer;
 use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule, Shortage};
 use crate::settings::Settings;
+use intake::OpenIntake;
 
-/// Before sending is tried again after the journal could not be written.
+/// Pause before sending is tried again after the journal could not be written.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
 
 /// State shared by all tasks of the engine.
@@ -55,30 +58,31 @@ pub(crate) struct EngineShared {
     pub(crate) journal: Arc<Journal>,
     provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
+    open_intake: OpenIntake,
     /// Messages in the hands of connections.
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
-    /// By path: wakes one of its idle connections.
+    /// Wakes one of a path's idle connections.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
-    /// Attempts to connect, by their number, that can be asked to make way.
+    /// Attempts to connect, by number, that can be asked to make way.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
-    /// Whether sites or servers wait for connections that others hold.
+    /// Whether sites or servers wait for connections that others use.
     shortage: watch::Sender<Shortage>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
-    /// Claims to be given back when the store can be reached again.
+    /// Claims to release when the store can be reached again.
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
     setup_reading: tokio::sync::Mutex<()>,
-    /// Rings when the timer has to look again, and when it will do so by itself.
+    /// Wakes the timer task, and the time when it wakes by itself.
     timer: Notify,
     timer_set_for: AtomicI64,
     runtime: Handle,
     pub(crate) ends: Arc<flight::Ends>,
     stopping: watch::Sender<bool>,
-    /// Each working task holds a clone; the last one to go closes the channel.
+    /// Each working task holds a clone; the last one to end closes the channel.
     alive: Mutex<Option<mpsc::Sender<()>>>,
 }
 
-/// Parts of [`EngineShared`] that its maker supplies.
+/// Parts of [`EngineShared`] that its creator supplies.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
@@ -104,6 +108,7 @@ impl EngineShared {
             settings.hostname.as_str().to_owned(),
             settings.warm_up.clone(),
             settings.connections_max,
+            settings.messages_max,
         );
         Self {
             settings: parts.settings,
@@ -115,6 +120,7 @@ impl EngineShared {
             journal: parts.journal,
             provider_notes: parts.provider_notes,
             schedule: Mutex::new(schedule),
+            open_intake: OpenIntake::default(),
             in_flight: Mutex::default(),
             wakers: Mutex::default(),
             attempts: Mutex::default(),
@@ -132,13 +138,16 @@ impl EngineShared {
         }
     }
 
-    /// Works on the schedule, then does what it asks for.
+    /// Runs `work` on the schedule, then carries out the resulting orders.
     pub(crate) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
         let (result, actions, expired, wakeup, shortage) = {
             let mut schedule = self.schedule();
             let result = work(&mut schedule, now);
             let shortage = schedule.shortage();
+            if let Some(limits) = schedule.take_intake_limits() {
+                self.open_intake.replace(limits);
+            }
             (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup(), shortage)
         };
         if *self.shortage.borrow() != shortage {
@@ -163,7 +172,7 @@ impl EngineShared {
         self.schedule.lock()
     }
 
-    /// For questions that change nothing outside.
+    /// For queries without side effects.
     pub(crate) fn look<T>(&self, question: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
         question(&mut self.schedule(), now)
@@ -180,7 +189,7 @@ impl EngineShared {
         }
     }
 
-    /// A task that `drain` waits for. Nothing starts once the engine is stopped.
+    /// Spawns a task that `drain` waits for. Nothing starts once the engine is stopped.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let alive = self.alive.lock().clone();
         if let Some(alive) = alive {
@@ -200,7 +209,7 @@ impl EngineShared {
         self.with(|schedule, now| schedule.next(path, asking, now))
     }
 
-    /// Entries that the store handed to this node.
+    /// Adds entries that the store gave to this node.
     pub(crate) fn add_claimed(self: &Arc<Self>, claimed: Vec<Claimed>) {
         self.with(|schedule, now| {
             for entry in claimed {
@@ -222,7 +231,8 @@ impl EngineShared {
         self.in_flight.lock()
     }
 
-    /// Without its marks a crash could not be told from a delivery, so nothing is sent; it is tried again soon.
+    /// Without journal marks a delivered message could be sent again after a crash, so sending pauses; it is tried
+    /// again soon.
     pub(crate) fn pause_for_journal(self: &Arc<Self>) {
         let reason = "the flight journal cannot be written (is the disk full?)".to_owned();
         self.with(|schedule, _| schedule.pause(PauseCause::Journal, reason));
@@ -237,12 +247,12 @@ impl EngineShared {
         });
     }
 
-    /// The store may or may not have marked it as begun, so it is given back and claimed again.
+    /// The store may or may not have marked it as begun, so it is released and claimed again.
     pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
         self.given_back.lock().push(key);
     }
 
-    /// Gives back what had to wait for the store.
+    /// Releases claims that had to wait for the store.
     pub(crate) async fn give_back_now(&self) -> Result<(), StoreError> {
         let keys = std::mem::take(&mut *self.given_back.lock());
         if keys.is_empty() {
@@ -263,9 +273,9 @@ impl EngineShared {
         }
     }
 
-    /// When the engine stops.
+    /// Completes when the engine stops.
     pub(crate) async fn stopped(&self) {
-        // The sender is in this very value, so the wait cannot fail.
+        // The sender is part of this value, so the wait cannot fail.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 
@@ -273,13 +283,13 @@ impl EngineShared {
         *self.stopping.borrow()
     }
 
-    /// Stores the estimates about receivers for the next process and for other nodes.
+    /// Stores the pacing notes for the next process and for other nodes.
     pub(crate) async fn save_pacing_notes(&self) -> Result<(), StoreError> {
         let notes = self.look(Schedule::take_pacing_notes);
         if notes.is_empty() { Ok(()) } else { self.store.save_pacing_notes(notes).await }
     }
 
-    /// No new work. Returns what waited, to be given back; what is past its end may finish.
+    /// Starts no new work. Returns the waiting entries, to be released; messages whose end is sent may finish.
     pub(crate) fn begin_stop(self: &Arc<Self>) -> Vec<Entry> {
         let waiting = self.schedule().stop();
         let _ = self.stopping.send(true);
@@ -297,7 +307,7 @@ impl EngineShared {
         }
     }
 
-    /// When no message is between its end and its reply.
+    /// Completes when no message is between its end and its reply.
     pub(crate) async fn no_message_at_its_end(&self) {
         loop {
             let mut none_left = std::pin::pin!(self.ends.none_left.notified());
@@ -317,9 +327,9 @@ impl EngineShared {
         }
     }
 
-    /// Lets time pass for the schedule.
+    /// Advances the schedule's time.
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        // Clocks that tests move do not wake anybody, so it looks by itself every so often.
+        // Clocks that tests move wake nobody, so it looks regularly by itself.
         const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
         let mut watch = ClockWatch::new(self.clock.now());
         loop {
@@ -340,24 +350,6 @@ impl EngineShared {
     }
 }
 
-/// Fresh messages go straight from the commit into the schedule.
-#[derive(Debug)]
-pub(crate) struct Intake(pub(crate) Arc<EngineShared>);
-
-impl FreshSink for Intake {
-    fn take(&self, fresh: Fresh) {
-        let works = self.0.preparer.take_fresh(&fresh);
-        let require_tls = fresh.send.options.require_tls;
-        self.0.with(|schedule, now| {
-            for (at, recipient) in fresh.recipients.iter().enumerate() {
-                let mut entry = bare_entry(&recipient.entry);
-                entry.work = works.as_ref().map(|works| Arc::clone(&works[at]));
-                schedule.add_due(recipient.entry.domain.clone(), require_tls, entry, now);
-            }
-        });
-    }
-}
-
 fn bare_entry(claimed: &Claimed) -> Entry {
     Entry {
         server_id: claimed.server_id,
@@ -369,6 +361,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         source: claimed.source_id,
         greylisted_at: None,
         tell_at: None,
+        was_hurried: false,
         begun: false,
         work: None,
     }

@@ -1,5 +1,5 @@
-//! Whose mail servers a recipient's domain has, as its lookup showed: noted in the store for the numbers by provider.
-//! On failure a note is dropped; the domain's next lookup makes it again.
+//! Stores the provider of a recipient's domain, as found by its MX look-up, for analytics by provider. On failure a
+//! note is dropped; the domain's next look-up creates it again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::providers::{Provider, Providers};
 
 const WAITING_MAX: usize = 1_000;
 const AT_ONCE: usize = 200;
-/// Domains whose note is known to be written; a second one would only cost a write.
+/// Domains whose note is known to be stored; another would only cost a write.
 const KNOWN_MAX: usize = 100_000;
 
 type Note = (DomainName, String);
@@ -24,13 +24,13 @@ pub(crate) struct ProviderNotes {
     known: Arc<Mutex<HashMap<DomainName, String>>>,
 }
 
-/// Writes the notes down.
+/// Task that stores the notes.
 #[derive(Debug)]
 pub(crate) struct ProviderNoter {
     store: Store,
     notes: mpsc::Receiver<Note>,
     known: Arc<Mutex<HashMap<DomainName, String>>>,
-    /// Domains of large receivers' own users, known without a lookup.
+    /// Mailbox domains of large receivers, known without a look-up.
     well_known: Vec<Note>,
 }
 
@@ -71,7 +71,7 @@ impl ProviderNoter {
     async fn write(&self, notes: Vec<Note>) {
         let domains: Vec<DomainName> = notes.iter().map(|(domain, _)| domain.clone()).collect();
         if let Err(error) = self.store.learn_recipient_providers(notes).await {
-            tracing::warn!(%error, "providers of domains not stored");
+            tracing::warn!(%error, "storing providers of domains failed; the next look-up tries again");
             let mut known = lock(&self.known);
             for domain in domains {
                 known.remove(&domain);

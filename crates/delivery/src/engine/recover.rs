@@ -1,5 +1,5 @@
-//! After a crash: what the flight journal says is settled before anything is sent; what a node that is gone had begun is
-//! announced as a possible duplicate.
+//! After a crash: settles the flights in the journal before anything is sent, and records messages that a dead node had
+//! begun as possible duplicates.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::schedule::CountedSource;
 
 const AT_ONCE: usize = 500;
 
-/// Settles the flights that a killed process left, then gives back what else it had begun. What it had only claimed comes
-/// back by and by.
+/// Settles the flights that a killed process left, then releases the other messages it had begun. Those it had only
+/// claimed return gradually.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
@@ -37,7 +37,7 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
                 settlements.push(settlement);
             }
         }
-        // A newer attempt of the same message was adopted with it; only these are settled here.
+        // A newer attempt of the same message was adopted with it; settle only these.
         let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
         let outcomes = settlements.into_iter().map(|settlement| settlement.outcome).collect();
         shared.store.finish(outcomes).await?;
@@ -49,13 +49,13 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
     Ok(())
 }
 
-/// The attempt of the journal is the one that the queue waits for.
+/// Whether the attempt in the journal is the one that the queue waits for.
 fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
-/// `outcome` is what the journal says; `None` if there is no journal. Everything follows from it that follows from an
-/// ordinary outcome: what is suppressed, what is counted for the source, when the message is given up.
+/// `outcome` is the journal's; `None` if there is no journal. It has all the effects of an ordinary outcome:
+/// suppression, counts of the source, giving up.
 async fn settlement(
     shared: &Arc<EngineShared>,
     claimed: &Claimed,
@@ -100,8 +100,8 @@ async fn settlement(
     Ok(shared.judge(&attempt, ending))
 }
 
-/// Records of messages that a node which is gone had begun that they may have arrived, and tries them again later. Returns those
-/// that could not be read now.
+/// Records that messages begun by a dead node may have arrived, and tries them again later. Returns those that could
+/// not be read now.
 pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
     let mut unread = Vec::new();
     for claimed in abandoned {
@@ -130,7 +130,7 @@ fn peer(answered: &Answered) -> Peer {
         source_ip: answered.source_ip.parse().ok(),
         tls: answered.tls.clone(),
         tls_policy: answered.tls_policy.clone().map(Into::into),
-        without_tls: None,
+        without_tls: answered.without_tls.clone(),
         log_id: "recovered".to_owned(),
     }
 }

@@ -1,5 +1,5 @@
-//! Messages that never meet a host: those whose domain has no route, those whose receiver takes nothing, and those whose time
-//! ran out while they waited.
+//! Messages that reach no host: their domain has no route, their receiver accepts nothing, or they expired while
+//! waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::schedule::{Entry, LaneKey};
 
 /// Retries before this stay in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
-/// A look-up that takes longer gives its place to the next one.
+/// A look-up that takes longer no longer blocks the next one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
-/// A look-up that found too many others before it is tried again after this time.
+/// Pause after a look-up that was refused because too many others are waiting.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Messages of a domain that does not exist that get a delivery record at a time.
+/// Messages of a nonexistent domain that are recorded at a time.
 const UNROUTED_AT_ONCE: usize = 500;
 /// Messages recorded as delayed at a time.
 const LATE_AT_ONCE: usize = 500;
-/// They are looked at again after this time at least.
+/// They are looked at again after at least this time.
 const LATE_PAUSE: Duration = Duration::from_secs(5);
 
 impl EngineShared {
@@ -41,7 +41,7 @@ impl EngineShared {
         settle(attempt, ending, policy, now, now.plus(HORIZON), &mut rand::rng())
     }
 
-    /// Messages that never met a host.
+    /// Settles messages that reached no host.
     pub(super) fn settle_unsent(
         self: &Arc<Self>,
         domain: Option<DomainName>,
@@ -72,7 +72,7 @@ impl EngineShared {
         self.judge(&attempt, ending)
     }
 
-    /// Their time ran out while they waited.
+    /// Settles messages that expired while waiting.
     pub(super) fn settle_expired(self: &Arc<Self>, expired: Vec<Entry>) {
         let shared = Arc::clone(self);
         self.spawn(async move {
@@ -84,7 +84,7 @@ impl EngineShared {
     }
 }
 
-/// Finds the way for a lane, or tells its messages that there is none.
+/// Finds the route of a lane, or settles its messages if there is none.
 pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey, server: ServerId) {
     let finding = async {
         let mut finding = std::pin::pin!(shared.router.route(&key, server));
@@ -94,11 +94,11 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
         shared.with(|schedule, now| schedule.lookup_is_slow(lane, now));
         finding.await
     };
-    // A service that stops has given the lane's messages back.
+    // A stopping service has released the lane's messages.
     let Some(route) = shared.unless_stopped(finding).await else { return };
     match route {
         Ok(route) => {
-            // Behind a smart host or the inbox nobody looks where a domain's mail would go.
+            // With a smart host or the inbox, nobody looks up where a domain's mail would go.
             if route.kind == RouteKind::Mx {
                 shared.provider_notes.note(&key.domain, &route.rules);
             }
@@ -116,7 +116,8 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
             let goes_on = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_final, now)
             });
-            // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` tells if it lasts.
+            // The DNS did not answer, which says nothing about the messages: they wait, and `message.delayed` reports
+            // it if it lasts.
             if goes_on || !failure.is_final {
                 return;
             }
@@ -144,7 +145,7 @@ impl EngineShared {
         self.tell_unsent(key, entry, ending, None).await;
     }
 
-    /// Messages that something has kept waiting for long.
+    /// Records messages that have been waiting for long as delayed.
     pub(super) async fn tell_late(self: &Arc<Self>) {
         for late in self.with(|schedule, now| schedule.take_late(LATE_AT_ONCE, now)) {
             if self.is_stopping() {
@@ -176,7 +177,7 @@ impl EngineShared {
                         entry.work = Some(self.preparer.take_loaded(*message));
                     }
                 }
-                // Suppressed ones cannot be reached either way.
+                // Suppressed ones cannot be delivered either way.
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Outcomes into the store, many in one transaction. While they cannot be stored, nothing more is sent.
+//! Stores outcomes, many in one transaction. While they cannot be stored, nothing more is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Settler {
         (sender, Self { settlements })
     }
 
-    /// Until the engine has stopped and everything is stored.
+    /// Runs until the engine has stopped and everything is stored.
     pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut until: mpsc::Receiver<()>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut is_last_round = false;
@@ -40,7 +40,7 @@ impl Settler {
                     }
                     store_all(&shared, std::mem::take(&mut batch)).await;
                 }
-                // All tasks that could bring more are done.
+                // All tasks that could add more have ended.
                 _ = until.recv(), if !is_last_round => {
                     is_last_round = true;
                     self.settlements.close();
@@ -54,7 +54,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
     let outcomes = batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
     match finish_when_possible(shared, outcomes).await {
         Some(Ok(settled)) => {
-            // Otherwise we are stopping: the journal remembers what was sent, and the next start settles it.
+            // Otherwise the service is stopping: the journal has what was sent, and the next start settles it.
             if let Some(settled) = settle_again(shared, &batch, settled).await {
                 conclude(shared, batch, &settled);
             }
@@ -75,7 +75,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
     }
 }
 
-/// Keeps all delivery back while the store is away. `None` if the service stops before it is there again.
+/// Pauses all delivery while the store is unavailable. `None` if the service stops before it returns.
 async fn finish_when_possible(
     shared: &Arc<EngineShared>,
     outcomes: Vec<Arc<Outcome>>,
@@ -102,7 +102,7 @@ async fn finish_when_possible(
     Some(finished)
 }
 
-/// Something in an outcome cannot be stored: what matters of it is, without the words.
+/// Something in an outcome cannot be stored: stores the essentials without the texts.
 async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
@@ -122,8 +122,8 @@ async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, erro
     }
 }
 
-/// A node that lost its lease for a moment no longer holds its claims. What it sent has to be recorded all the same, or
-/// it would be sent again. `None` if that could not be done before the service stops.
+/// A node that briefly lost its lease no longer has its claims. Messages that it sent must still be recorded, or they
+/// would be sent again. `None` if that was not possible before the service stops.
 async fn settle_again(
     shared: &Arc<EngineShared>,
     batch: &[Settlement],
@@ -151,7 +151,7 @@ async fn settle_again(
     Some(settled)
 }
 
-/// Those that are gone, or at another attempt, need nothing more.
+/// Messages that no longer exist, or are at another attempt, need nothing more.
 async fn adopt_and_finish(
     shared: &Arc<EngineShared>,
     batch: &[Settlement],
@@ -177,7 +177,7 @@ async fn adopt_and_finish(
     Ok(again.into_iter().zip(results).collect())
 }
 
-/// The outcomes are on stable storage.
+/// Called when the outcomes are on stable storage.
 fn conclude(shared: &Arc<EngineShared>, batch: Vec<Settlement>, settled: &[bool]) {
     shared.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
     shared.with(|schedule, now| {

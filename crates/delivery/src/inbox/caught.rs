@@ -1,4 +1,4 @@
-//! One caught message, as it is listed and shown.
+//! One caught message, in lists and alone.
 
 use bytes::Bytes;
 use postroad_model::{EmailAddress, Timestamp};
@@ -10,14 +10,14 @@ use crate::local_smtp::Received;
 pub struct CaughtMessage {
     /// Counts up from 1 while the process runs.
     pub id: u64,
-    /// Empty for the null path.
+    /// Empty for the null sender.
     pub mail_from: String,
     pub rcpt_to: EmailAddress,
     /// Decoded; empty if there is none.
     pub subject: String,
     /// Without angle brackets; empty if there is none.
     pub message_id: String,
-    /// Name of the sending side in HELO.
+    /// HELO name of the client.
     pub helo: String,
     pub received_at: Timestamp,
     /// Exactly the message that was sent.
@@ -43,7 +43,7 @@ pub(super) fn entries(
     })
 }
 
-/// The headers that entries are found by.
+/// The headers by which entries are found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) subject: String,
@@ -52,7 +52,7 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        // Bodies are looked at when somebody asks for one.
+        // Bodies are parsed only on request.
         let header_end = memchr::memmem::find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
         let mut head = Self::default();
         for (name, values) in postroad_mail::view(&bytes[..header_end]).headers {

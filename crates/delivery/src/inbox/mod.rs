@@ -1,5 +1,5 @@
-//! The inbox of `postroad dev`: mail that has gone through the whole pipeline and ends here, for people and their tests
-//! to look at.
+//! The inbox of `postroad dev`: mail that has passed the whole pipeline ends here, for people and their tests to
+//! inspect.
 
 mod caught;
 mod server;
@@ -19,10 +19,10 @@ pub use wait::Wanted;
 
 use crate::local_smtp::Received;
 
-/// Searches in the texts of messages at the same time.
+/// Concurrent searches in the texts of messages.
 const TEXT_SEARCHES_MAX: usize = 2;
 
-/// In memory: gone with the process. When a limit is reached the oldest messages go first. Cheap to clone.
+/// Kept in memory and lost with the process. At a limit the oldest messages are removed. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbox {
     shared: Arc<Shared>,
@@ -32,9 +32,9 @@ struct Shared {
     clock: Arc<dyn Clock>,
     limits: Limits,
     messages: Mutex<Messages>,
-    /// The id of the newest message, for those who wait.
+    /// The id of the newest message, for waiting callers.
     newest: watch::Sender<u64>,
-    /// Searches in the texts of messages: each reads through all of them.
+    /// Limits searches in the texts of messages: each reads all of them.
     text_searches: Semaphore,
 }
 
@@ -53,7 +53,7 @@ struct Messages {
 }
 
 impl Inbox {
-    /// For 10,000 messages or 256 MiB.
+    /// Keeps 10,000 messages or 256 MiB.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_limits(clock, Limits { messages_max: 10_000, bytes_max: 256 << 20 })
     }
@@ -71,7 +71,7 @@ impl Inbox {
 
     pub fn find(&self, id: u64) -> Option<Arc<CaughtMessage>> {
         let messages = self.messages();
-        // Ids grow with the place, and some may be missing.
+        // Ids increase with the position, and some may be missing.
         let place = messages.kept.binary_search_by_key(&id, |message| message.id).ok()?;
         messages.kept.get(place).cloned()
     }
@@ -81,14 +81,14 @@ impl Inbox {
         self.shared.newest.subscribe()
     }
 
-    /// Forgets everything, and says how many messages that was. Ids are not used again.
+    /// Removes all messages and returns how many. Ids are not reused.
     pub fn clear(&self) -> usize {
         let mut messages = self.messages();
         messages.bytes = 0;
         std::mem::take(&mut messages.kept).len()
     }
 
-    /// Forgets these messages, and says how many there were.
+    /// Removes these messages and returns how many existed.
     pub fn remove(&self, ids: &HashSet<u64>) -> usize {
         let mut messages = self.messages();
         let before = messages.kept.len();
@@ -113,7 +113,7 @@ impl Inbox {
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
-        // Nothing under the lock can leave it half-done.
+        // Code under the lock cannot leave it in an invalid state.
         self.shared.messages.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! The inbox's own mail server: the last hop in `dev` is a real SMTP conversation.
+//! The inbox's own mail server: the last hop in `dev` is a real SMTP session.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 use super::Inbox;
 use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
 
-/// Catches until it is dropped.
+/// Catches mail until it is dropped.
 #[derive(Debug)]
 pub struct InboxServer {
     _server: LocalSmtp,
@@ -19,7 +19,7 @@ pub struct InboxServer {
 
 #[boxed_futures]
 impl InboxServer {
-    /// On a free port of the loopback; whatever is sent there ends in `inbox`.
+    /// Listens on a free loopback port; everything sent there ends in `inbox`.
     pub async fn start(inbox: Inbox) -> io::Result<(Self, SocketAddr)> {
         let (server, address) = LocalSmtp::start("inbox.postroad.test", Arc::new(CatchAll(inbox))).await?;
         Ok((Self { _server: server }, address))

@@ -1,4 +1,4 @@
-//! Waiting for a message, as test suites do after they made an application send one.
+//! Waiting for a message, for test suites whose application has just sent one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::{CaughtMessage, Inbox};
 /// The message that is waited for; omitted conditions match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The recipient, compared as mailboxes are: in any letter case.
+    /// The recipient, compared as a mailbox: in any letter case.
     pub to: Option<EmailAddress>,
-    /// A part of the subject, as it is written.
+    /// A part of the subject, case-sensitive.
     pub subject: Option<String>,
-    /// A part of the text that a reader sees, as it is written; line breaks and spaces count as one space.
+    /// A part of the visible text, case-sensitive; line breaks and spaces count as one space.
     pub text: Option<String>,
     /// Only messages received at or after this time.
     pub since: Option<Timestamp>,
 }
 
 impl Wanted {
-    /// Everything but the text, which takes long to read.
+    /// Tests all conditions except the text, which takes long to read.
     fn matches_head(&self, message: &CaughtMessage, to_key: Option<&str>) -> bool {
         to_key.is_none_or(|key| message.rcpt_to.mailbox_key() == key)
             && self.subject.as_ref().is_none_or(|part| message.subject.contains(part))
@@ -34,11 +34,11 @@ impl Wanted {
 
 #[boxed_futures]
 impl Inbox {
-    /// The newest message that matches, at once if it is already here; `None` when the time is up.
+    /// The newest message that matches, at once if it already exists; `None` at the time limit.
     pub async fn wait(&self, wanted: &Wanted, time_max: Duration) -> Option<Arc<CaughtMessage>> {
         let to_key = wanted.to.as_ref().map(EmailAddress::mailbox_key);
         let waiting = async {
-            // Before the first look, so that nothing can slip in between.
+            // Subscribes before the first look, so that no message is missed in between.
             let mut newest = self.shared.newest.subscribe();
             let mut seen = 0;
             loop {
@@ -54,7 +54,7 @@ impl Inbox {
         timeout(time_max, waiting).await.ok().flatten()
     }
 
-    /// Among those with an id above `seen`, the newest first; only the first if no text is looked for.
+    /// Messages with an id above `seen`, newest first; only the first if no text is wanted.
     fn find_newest(&self, wanted: &Wanted, to_key: Option<&str>, seen: u64) -> Vec<Arc<CaughtMessage>> {
         let messages = self.messages();
         let unseen = messages.kept.iter().rev().take_while(|message| message.id > seen);
@@ -62,7 +62,7 @@ impl Inbox {
         matching.take(if wanted.text.is_some() { usize::MAX } else { 1 }).cloned().collect()
     }
 
-    /// The first candidate with the text. Reads them on a blocking thread: they may have megabytes.
+    /// The first candidate with the text. Reads them on a blocking thread: they may be megabytes.
     async fn with_text(
         &self,
         candidates: Vec<Arc<CaughtMessage>>,

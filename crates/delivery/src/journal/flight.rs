@@ -3,7 +3,7 @@
 use postroad_model::{MessageId, ServerId, SourceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Attempts are counted, so that an old mark is never taken for a later attempt's.
+/// Includes the attempt number, so that an old mark is never taken for that of a later attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlightKey {
     pub server_id: ServerId,
@@ -11,50 +11,54 @@ pub struct FlightKey {
     pub attempt: u32,
 }
 
-/// The final reply, with all that a delivery record needs.
+/// The final reply, with everything that a delivery record needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
-    /// The message is theirs now.
+    /// The receiver has taken responsibility.
     pub accepted: bool,
     pub at: Timestamp,
     pub code: u16,
-    /// The remote server's words, without the recipient's address: an erased one must be in no file. 512 bytes are kept.
+    /// The remote server's reply without the recipient's address, because an erased address must not stay in a file.
+    /// 512 bytes are kept.
     pub text: String,
     pub mx: String,
     pub remote_ip: String,
     pub source_ip: String,
     /// Version and cipher.
     pub tls: Option<String>,
-    /// Who demanded TLS.
+    /// What required TLS.
     #[serde(default)]
     pub tls_policy: Option<String>,
+    /// Why it went in plain text though the host offered TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_tls: Option<String>,
     /// Keys that signed it.
     #[serde(default)]
     pub dkim: Option<String>,
     pub duration_us: Option<i64>,
-    /// Of the session, by its name: with pipelining the reply may be one to an earlier command. Empty in marks of
-    /// older versions, which means the end of the message.
+    /// Phase of the session by name: with pipelining the reply may answer an earlier command. Empty in marks of older
+    /// versions, which means the end of the message.
     #[serde(default)]
     pub phase: String,
-    /// The address of a pool that it was sent from.
+    /// The source address of a pool.
     #[serde(default)]
     pub source_id: Option<SourceId>,
     /// The name of that pool.
     #[serde(default)]
     pub ip_pool: Option<String>,
-    /// The group of receivers that the warm-up of that address counts by.
+    /// The receiver group by which the warm-up of that address counts.
     #[serde(default)]
     pub provider: Option<String>,
 }
 
 impl Answered {
     pub const TEXT_BYTES_MAX: usize = 512;
-    /// A host name is the longest of the others.
+    /// The longest other text is a host name.
     const NAME_BYTES_MAX: usize = 255;
-    /// Stands for the recipient's address.
+    /// Placeholder for the recipient's address.
     const RECIPIENT: &str = "{recipient}";
 
-    /// `text` with the address replaced wherever it stands, in any letter case.
+    /// `text` with every occurrence of the address replaced, in any letter case.
     pub fn without_recipient(text: &str, rcpt_to: &str) -> String {
         let (lower, rcpt_to) = (text.to_ascii_lowercase(), rcpt_to.to_ascii_lowercase());
         if rcpt_to.is_empty() {
@@ -69,7 +73,7 @@ impl Answered {
         replaced + &text[end..]
     }
 
-    /// The words with the address of the store. Without a recipient as they are.
+    /// The text with the address from the store. Unchanged without a recipient.
     pub fn with_recipient(&self, rcpt_to: Option<&str>) -> String {
         match rcpt_to {
             Some(rcpt_to) => self.text.replace(Self::RECIPIENT, rcpt_to),
@@ -86,6 +90,7 @@ impl Answered {
             source_ip: cut(&self.source_ip, Self::NAME_BYTES_MAX),
             tls: self.tls.as_ref().map(|tls| cut(tls, Self::NAME_BYTES_MAX)),
             tls_policy: self.tls_policy.as_ref().map(|policy| cut(policy, Self::NAME_BYTES_MAX)),
+            without_tls: self.without_tls.as_ref().map(|problem| cut(problem, Self::TEXT_BYTES_MAX)),
             dkim: self.dkim.as_ref().map(|keys| cut(keys, Self::TEXT_BYTES_MAX)),
             phase: cut(&self.phase, Self::NAME_BYTES_MAX),
             provider: self.provider.as_ref().map(|provider| cut(provider, Self::NAME_BYTES_MAX)),
@@ -108,8 +113,8 @@ pub struct Recovered {
     reason = "there are as many as messages were at their end when a process died"
 )]
 pub enum RecoveredOutcome {
-    /// To be recorded; if accepted, never to be sent again.
+    /// To be recorded; if accepted, it must never be sent again.
     Answered(Answered),
-    /// The dot may have been sent. To be tried again and marked as a possible duplicate.
+    /// The final dot may have been sent. To be tried again and marked as a possible duplicate.
     Unanswered,
 }

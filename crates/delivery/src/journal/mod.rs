@@ -1,14 +1,15 @@
-//! The flight journal: which messages were handed over, and what was answered, as far as the store does not know yet.
+//! The flight journal: which messages were handed over, and the replies, until the store has them.
 //!
-//! A mark right before the final dot, a mark right after the reply, each one write to a local file. There is no fsync:
-//! the journal is for a process that dies (kill -9), whose writes the kernel keeps, not for a machine that does. After
-//! that, answered flights are recorded and not sent again; those with a dot and no reply may have arrived.
+//! One mark is written right before the final dot and one right after the reply, each with one write to a local file.
+//! There is no fsync: the journal protects against a killed process (kill -9), whose writes the kernel keeps, not
+//! against a machine crash. After a kill, answered flights are recorded and not sent again; those with a dot but no
+//! reply may have arrived.
 //!
-//! On failure: a mark that cannot be written is an error and leaves the file as it was. Without the first mark the dot
-//! must not be sent. A missing second mark costs at most one `possible_duplicate`.
+//! A mark that cannot be written is an error and leaves the file unchanged. Without the first mark the dot must not be
+//! sent. A missing second mark costs at most one `possible_duplicate`.
 //!
-//! Files are cut into segments, which go away oldest first once their flights are settled. The order matters: an
-//! answer is never forgotten while its dot is remembered.
+//! Files are split into segments, which are deleted oldest first once their flights are settled. The order matters: an
+//! answer is never deleted while its dot is kept.
 
 mod flight;
 mod record;
@@ -28,13 +29,13 @@ pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
 
-/// Twenty-five thousand flights or so, at a third of a kilobyte each.
+/// About twenty-five thousand flights, at a third of a kilobyte each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// About as long as two marks.
+/// About the length of two marks.
 const CHECK_BYTES: usize = 1_024;
 
-/// Where connections note what they are about to do. Shared by all of them.
+/// Where connections record their next step. Shared by all of them.
 pub struct Journal {
     state: Mutex<State>,
 }
@@ -42,24 +43,24 @@ pub struct Journal {
 struct State {
     folder: PathBuf,
     segment_bytes_max: u64,
-    /// `None` until the first mark, and after a segment had to be given up.
+    /// `None` until the first mark, and after a segment had to be abandoned.
     current: Option<Segment>,
     next_number: u64,
-    /// The segment of each unsettled flight's first mark.
+    /// The segment with the first mark of each unsettled flight.
     open: HashMap<FlightKey, u64>,
     /// Number of flights of `open` that began in each segment; one entry per file.
     open_in: BTreeMap<u64, usize>,
 }
 
 impl Journal {
-    /// Also what a previous process left: the caller brings it into the store and calls `settled`. Some of it may be in
-    /// the store already.
+    /// Also returns the flights that a previous process left: the caller stores them and calls `settled`. Some of them
+    /// may already be stored.
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Recovered>)> {
         Self::open_with(folder, SEGMENT_BYTES_MAX)
     }
 
     fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
-        // Replies of other servers are in there: for the owner only.
+        // It contains replies of other servers: accessible to the owner only.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let left = recovery::read_folder(folder)?;
         let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
@@ -76,22 +77,22 @@ impl Journal {
         Ok((Self { state: Mutex::new(state) }, recovered))
     }
 
-    /// Right before the final dot (or the last chunk). On an error the dot must not be sent.
+    /// Called right before the final dot (or the last chunk). On an error the dot must not be sent.
     pub fn finishing(&self, key: FlightKey) -> io::Result<()> {
         self.lock().mark(key, &Mark::Finishing)
     }
 
-    /// Right after the final reply, whatever it says.
+    /// Called right after the final reply, whatever it says.
     pub fn answered(&self, key: FlightKey, answered: &Answered) -> io::Result<()> {
         self.lock().mark(key, &Mark::Answered(answered.bounded()))
     }
 
-    /// The outcomes of these flights are in the store; the journal may forget them.
+    /// The outcomes of these flights are stored; the journal may forget them.
     pub fn settled(&self, keys: impl IntoIterator<Item = FlightKey>) {
         self.lock().settle(keys);
     }
 
-    /// Whether a mark could be written now, and the segment after this one.
+    /// Checks that a mark, and the next segment, could be written now.
     pub fn check(&self) -> io::Result<()> {
         self.lock().check()
     }
@@ -102,7 +103,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing between the changes of a state can panic, so that it is whole even then.
+        // Code under the lock cannot panic between changes, so the state is always valid.
         self.state.lock()
     }
 }
@@ -117,10 +118,10 @@ impl State {
         Ok(())
     }
 
-    /// Writes a mark's worth of bytes and takes them back. If the process dies in between, they are half a record at the
-    /// end of a segment, which recovery leaves out.
+    /// Writes as many bytes as a mark and truncates them again. If the process dies in between, they are half a record
+    /// at the end of a segment, which recovery ignores.
     fn check(&mut self) -> io::Result<()> {
-        // The current segment is open, so writing to it tells nothing about permissions.
+        // The current segment is already open, so writing to it says nothing about permissions.
         segment::try_create(&self.folder)?;
         let segment = self.segment()?;
         let written = segment.try_write(&[0; CHECK_BYTES]);
@@ -147,7 +148,8 @@ impl State {
         let segment = self.segment()?;
         let number = segment.number();
         if let Err(error) = segment.append(record) {
-            // Half a record would hide all that follow it. If it cannot be taken back, others follow in a new file.
+            // Half a record would hide all that follow it. If it cannot be truncated, the next records go to a new
+            // file.
             if segment.cut_back().is_err() {
                 self.current = None;
             }
@@ -163,7 +165,7 @@ impl State {
             *open -= 1;
         }
         self.remove_settled_segments();
-        // A quiet server has an empty journal, and nothing to look at when it starts again.
+        // An idle server has an empty journal, and nothing to read when it starts again.
         if self.open.is_empty()
             && let Some(segment) = &mut self.current
             && segment.empty().is_err()
@@ -172,7 +174,7 @@ impl State {
         }
     }
 
-    /// Oldest first, and no further than the first one that is needed.
+    /// Oldest first, up to the first one that is still needed.
     fn remove_settled_segments(&mut self) {
         let current = self.current.as_ref().map(Segment::number);
         while let Some(oldest) = self.open_in.first_entry() {
@@ -183,8 +185,8 @@ impl State {
             oldest.remove();
             let path = segment_path(&self.folder, number);
             if let Err(error) = std::fs::remove_file(&path) {
-                // The next start reads it once more, finds its flights settled, and tries again.
-                tracing::warn!(path = %path.display(), %error, "flight journal segment not removed");
+                // The next start reads it again, finds its flights settled, and tries again.
+                tracing::warn!(path = %path.display(), %error, "flight journal segment not removed; retrying at the next start");
             }
         }
     }

@@ -10,7 +10,7 @@ use super::flight::{Answered, FlightKey};
 const HEAD_BYTES: usize = 8;
 /// Kind and key.
 const KEY_BYTES: usize = 21;
-/// More than an answer can have: text of control characters grows sixfold in JSON.
+/// More than an answer can have: control characters grow sixfold in JSON.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 const FINISHING: u8 = 1;
@@ -42,12 +42,12 @@ pub(super) fn encode(key: FlightKey, mark: &Mark) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// The first mark of `bytes` and its length. `None` if it is torn or spoilt.
+/// The first mark of `bytes` and its length. `None` if it is incomplete or damaged.
 pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let length = u32::from_le_bytes(*length) as usize;
-    // Blocks of zeros, which file systems leave behind a crash, have a matching checksum and no kind.
+    // Blocks of zeros, which file systems may leave after a crash, have a matching checksum but no kind.
     if !(KEY_BYTES..=PAYLOAD_BYTES_MAX).contains(&length) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Reading what a previous process left.
+//! Reads the flights that a previous process left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -40,7 +40,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
             left.take(&mut places, number, key, mark);
         }
         if at < bytes.len() {
-            // The end of the last segment, as a rule: the process died, or the disk was full, in the middle of a mark.
+            // Usually the end of the last segment: the process died, or the disk was full, in the middle of a mark.
             let ignored_bytes = bytes.len() - at;
             tracing::warn!(path = %path.display(), ignored_bytes, "flight journal ends in a damaged record, which is ignored");
         }

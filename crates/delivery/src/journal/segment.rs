@@ -13,12 +13,12 @@ const CHECK_NAME: &str = "check";
 pub(super) struct Segment {
     number: u64,
     file: File,
-    /// Of whole records.
+    /// Length of complete records.
     length: u64,
 }
 
 impl Segment {
-    /// Never a file that is there already: it may end in half a record.
+    /// Never opens an existing file: it may end in half a record.
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).mode(0o600).open(segment_path(folder, number))?;
@@ -33,14 +33,14 @@ impl Segment {
         self.length
     }
 
-    /// One write: the kernel has all of the record or the caller knows that it has not.
+    /// One write: either the kernel has the whole record, or the caller gets an error.
     pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
         self.try_write(record)?;
         self.length += record.len() as u64;
         Ok(())
     }
 
-    /// Writes behind the last record, to be taken back or counted by the caller.
+    /// Writes after the last record; the caller truncates or counts it.
     pub(super) fn try_write(&mut self, record: &[u8]) -> io::Result<()> {
         let written = loop {
             match self.file.write(record) {
@@ -48,14 +48,14 @@ impl Segment {
                 result => break result?,
             }
         };
-        // The beginning of a record fits on a full disk.
+        // Part of a record may fit on a full disk.
         if written < record.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())
     }
 
-    /// Takes back what a failed write left.
+    /// Truncates the remains of a failed write.
     pub(super) fn cut_back(&mut self) -> io::Result<()> {
         self.file.set_len(self.length)
     }
@@ -69,14 +69,14 @@ impl Segment {
     }
 }
 
-/// Fails if no new segment could be made. The file has a name that recovery leaves out.
+/// Fails if no new segment can be created. The file has a name that recovery ignores.
 pub(super) fn try_create(folder: &Path) -> io::Result<()> {
     let path = folder.join(CHECK_NAME);
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
     std::fs::remove_file(path)
 }
 
-/// Numbers have as many digits as it takes to sort by name.
+/// Numbers are padded, so that names sort in order.
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{NAME_START}{number:020}{NAME_END}"))
 }

@@ -1,4 +1,4 @@
-//! Marks survive the process, torn files are read as far as they go, and files go away in time.
+//! Marks survive the process, damaged files are read as far as possible, and files are deleted in time.
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 use tempfile::TempDir;
@@ -20,6 +20,7 @@ fn answer(code: u16) -> Answered {
         source_ip: "2001:db8::1".to_owned(),
         tls: Some("TLSv1.3 TLS_AES_256_GCM_SHA384".to_owned()),
         tls_policy: Some("dane".to_owned()),
+        without_tls: Some("mx.example.com: handshake failure".to_owned()),
         dkim: Some("pr1._domainkey.example.com".to_owned()),
         duration_us: Some(1_234),
         phase: "final".to_owned(),
@@ -258,8 +259,12 @@ fn a_damaged_segment_hides_none_of_the_others() {
 fn answers_are_bounded() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = open(&folder);
-    let long =
-        Answered { text: "\u{1}".repeat(511) + "\u{fc}\u{fc}", mx: "m".repeat(100_000), ..answer(550) };
+    let long = Answered {
+        text: "\u{1}".repeat(511) + "\u{fc}\u{fc}",
+        mx: "m".repeat(100_000),
+        without_tls: Some("\u{1}".repeat(1_000)),
+        ..answer(550)
+    };
     journal.finishing(key(1)).unwrap();
     journal.answered(key(1), &long).unwrap();
     let (_, left) = open(&folder);

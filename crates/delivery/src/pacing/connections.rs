@@ -1,5 +1,5 @@
-//! Estimate of the connections that a receiver accepts at once from one source address. "Too many" lowers it to the
-//! number that is open; now and then one more is tried.
+//! Estimate of the concurrent connections that a receiver accepts from one source address. "Too many" lowers it to the
+//! number that is open; from time to time one more is tried.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use postroad_model::Timestamp;
 
 use super::probe::Probe;
 
-/// Before one more is tried. Receivers count a connection for a moment after it was closed, so the first "too many" may
-/// be about one that is gone.
+/// Pause before one more is tried. Receivers count a connection for a moment after it was closed, so the first "too
+/// many" may be about a closed one.
 const TRY_AFTER: Duration = Duration::from_secs(10);
 const TRY_AFTER_MAX: Duration = Duration::from_mins(10);
-/// When none is open and none is taken.
+/// Pause when none is open and none is accepted.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(45);
 
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionEstimate {
-    /// `None`: nothing was ever refused.
+    /// `None` if nothing was ever refused.
     most: Option<u32>,
     try_at: Option<Timestamp>,
     try_after: Duration,
-    /// Others use up what it takes: even the first one is refused.
+    /// Other clients use up the receiver's limit: even the first connection is refused.
     pause: Probe,
     pause_last: Duration,
 }
 
 impl ConnectionEstimate {
-    /// As another process found it.
+    /// Restores an estimate of another process.
     pub fn restored(most: u32, now: Timestamp) -> Self {
         let most = Some(most.max(1));
         Self { most, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }
@@ -39,12 +39,12 @@ impl ConnectionEstimate {
         Some(self.most? + u32::from(may_try))
     }
 
-    /// As far as it is known.
+    /// The known limit, if any.
     pub fn known(&self) -> Option<u32> {
         self.most
     }
 
-    /// "Too many connections", with so many open.
+    /// "Too many connections", with this many open.
     pub fn refused(&mut self, open: u32, now: Timestamp) {
         if open == 0 {
             if self.pause.is_waiting(now) {
@@ -67,7 +67,7 @@ impl ConnectionEstimate {
         self.try_at = Some(now.plus(self.try_after));
     }
 
-    /// One more was taken, and now so many are open.
+    /// One more was accepted, and now this many are open.
     pub fn taken(&mut self, open: u32, now: Timestamp) {
         self.pause.open();
         self.pause_last = Duration::ZERO;
@@ -82,7 +82,7 @@ impl ConnectionEstimate {
         self.pause.blocked_until(now)
     }
 
-    /// A message goes out.
+    /// A message is sent.
     pub fn take(&mut self, now: Timestamp) {
         self.pause.take(now);
     }

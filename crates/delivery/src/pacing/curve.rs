@@ -1,21 +1,21 @@
-//! The way back to a rate that was refused: fast at first, slowly near it, a little beyond it, and fast from there if
-//! nobody objects.
+//! The way back to a rate that was refused: fast at first, slowly near it, a little beyond it, and then fast if nothing
+//! is refused.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
 const PER_MINUTE_MIN: f64 = 4.0;
-/// Messages between two refusals: the way back takes as long as so many need, within these seconds.
+/// Messages between two refusals: the way back takes as long as this many messages need, within these seconds.
 const MESSAGES_PER_RISE: f64 = 320.0;
 const RISE_SECS: (f64, f64) = (45.0, 150.0);
 const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
-/// Beyond the known rate: so much more in this time, and then twice as much in each of the others.
+/// Beyond the known rate: the share added in this time; after that the rate doubles every `DOUBLING_SECS`.
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;
-/// A rate that was refused and is so much more than what was reached: the limit lies between them, and is looked for there. The way
-/// back to what was reached takes this time at most, and from there to the rate that was refused the other.
+/// If the refused rate was this much higher than the rate reached, the limit lies between them and is searched there.
+/// The way back to the rate reached takes at most the first time, and from there to the refused rate the second.
 const OVERSHOOT: f64 = 1.2;
 const RISE_SECS_AFTER_OVERSHOOT: f64 = 45.0;
 const BETWEEN_SECS: f64 = 90.0;
@@ -28,7 +28,7 @@ const SEARCH_STEP: Duration = Duration::from_millis(2_500);
 /// Confidence in the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// Only a lower bound: refused after a burst, long before a minute was over.
+    /// Only a lower bound: refused after a burst, long before a minute had passed.
     Search,
     /// From a few messages between two refusals.
     Rough,
@@ -38,14 +38,14 @@ pub(super) enum Knowledge {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Curve {
-    /// Where it begins, in messages a minute.
+    /// Rate at the beginning, in messages a minute.
     base: f64,
     /// The rate that was reached when it was refused.
     pub(super) goal: f64,
     /// The rate that was tried then, if it was much more.
     overshoot: Option<f64>,
     pub(super) since: Timestamp,
-    /// Time in which the rate was fully used since then: an unused rate proves nothing.
+    /// Time during which the rate was fully used since then: an unused rate proves nothing.
     used: Duration,
     pub(super) knowledge: Knowledge,
 }

@@ -1,4 +1,4 @@
-//! Recent refusals without an acceptance in between. A wider scope is slowed only when several of its parts and several
+//! Recent refusals without an acceptance in between. A wider scope is slowed only if several of its parts and several
 //! senders were refused.
 
 use std::collections::HashSet;

@@ -1,10 +1,10 @@
-//! Estimate of a receiver's greylisting time, from its answers.
+//! Estimate of a receiver's greylisting time, from its replies.
 
 use std::time::Duration;
 
 /// Times that operators usually configure.
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
-/// One retry in so many tries whether less is enough.
+/// One retry in this many tests whether a shorter wait is enough.
 const TRY_LESS_IN: u32 = 20;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct GreylistTime {
     too_short: Option<Duration>,
     /// The shortest wait that was enough.
     enough: Option<Duration>,
-    /// Retries since the last one that tried less.
+    /// Retries since the last test of a shorter wait.
     since_tried_less: u32,
 }
 
@@ -26,26 +26,26 @@ impl GreylistTime {
         self.enough
     }
 
-    /// Refused again after this time.
+    /// A message was refused again after this wait.
     pub fn refused_after(&mut self, waited: Duration) {
         self.too_short = self.too_short.max(Some(waited));
-        // It has become longer.
+        // The greylisting time has become longer.
         self.enough = self.enough.filter(|enough| *enough > waited);
     }
 
-    /// Accepted after this time.
+    /// A message was accepted after this wait.
     pub fn taken_after(&mut self, waited: Duration) {
         self.enough = Some(self.enough.map_or(waited, |enough| enough.min(waited)));
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// The estimate: the longest usual time that fits the answers, or the time that sufficed.
+    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough.
     pub fn estimate(&self) -> Option<Duration> {
         let enough = self.enough?;
         Some(self.candidates(enough).next().unwrap_or(enough))
     }
 
-    /// When to come again after the first refusal; `None` if nothing is known.
+    /// Wait before the first retry; `None` if nothing is known.
     pub fn pause(&mut self) -> Option<Duration> {
         let longest = self.estimate()?;
         let less = self.candidates(longest).nth(1);
@@ -57,7 +57,7 @@ impl GreylistTime {
         Some(longest)
     }
 
-    /// Usual times that it may last, up to `most`; the longest first.
+    /// Possible usual times up to `most`; longest first.
     fn candidates(&self, most: Duration) -> impl Iterator<Item = Duration> + use<> {
         let too_short = self.too_short.unwrap_or_default();
         let usual = USUAL_SECS.into_iter().rev().map(Duration::from_secs);

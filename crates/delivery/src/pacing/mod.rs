@@ -1,8 +1,8 @@
-//! Estimates of a receiver's limits, made from its answers: connections and messages per minute that it accepts from one
-//! source address, whether it accepts anything now, and how long its greylisting lasts.
+//! Estimates of a receiver's limits, from its replies: connections and messages per minute that it accepts from one
+//! source address, whether it accepts anything now, and its greylisting time.
 //!
-//! Each part is a pure state machine: time is an argument, nothing is done but counting. Failed connections are not their
-//! business; they are the path's own back-off.
+//! Each part is a pure state machine: time is an argument, and it only counts. Failed connections are handled by the
+//! path's own back-off, not here.
 //!
 //! | the receiver says | its scope | what follows |
 //! |---|---|---|

@@ -1,10 +1,10 @@
-//! A pause that ends with one message: whether it is taken decides how it goes on.
+//! A pause that ends with one test message, whose outcome decides what follows.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// A probe without an answer for this time decides nothing: another message is tried.
+/// A probe without an answer after this time decides nothing: another message is tried.
 const UNANSWERED_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Default)]
@@ -14,13 +14,13 @@ pub(super) struct Probe {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 enum State {
-    /// Nothing is kept back.
+    /// Sending is not limited.
     #[default]
     Open,
     Closed {
         until: Timestamp,
     },
-    /// One message is on its way.
+    /// One test message is being sent.
     Out {
         since: Timestamp,
     },
@@ -39,7 +39,7 @@ impl Probe {
         self.state == State::Open
     }
 
-    /// Still waiting: answers to what went out before it began tell nothing.
+    /// Still waiting: answers to messages sent before the pause say nothing.
     pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
         matches!(self.state, State::Closed { until } if until > now)
     }
@@ -53,7 +53,7 @@ impl Probe {
         (until > now).then_some(until)
     }
 
-    /// A message goes out.
+    /// A message is sent.
     pub(super) fn take(&mut self, now: Timestamp) {
         if self.state != State::Open {
             self.state = State::Out { since: now };

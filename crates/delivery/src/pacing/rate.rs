@@ -1,5 +1,5 @@
-//! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses and
-//! goes on below the rate that was reached. `curve.rs` raises it again.
+//! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses
+//! and continues below the rate reached. `curve.rs` raises it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::curve::{Curve, Knowledge};
 use super::probe::Probe;
 use super::recent::Recent;
 
-/// Of the rate that was refused, after one refusal, after another one soon after it, and after the receiver took nothing
-/// for a while.
+/// Shares of the refused rate: after one refusal, after another one soon after it, and after the receiver accepted
+/// nothing for a while.
 const LESS: f64 = 0.9;
 const BIT_LESS: f64 = 0.75;
 const MUCH_LESS: f64 = 0.5;
@@ -19,25 +19,25 @@ const LONG_HOLD: Duration = Duration::from_secs(15);
 const HOLD_MIN: Duration = Duration::from_secs(2);
 const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
 const HOLD_MAX: Duration = Duration::from_secs(25);
-/// Signals closer together than this tell the rate by what was taken between them.
+/// For signals closer together than this, the rate is computed from the messages accepted between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
-/// A refusal this long after the previous signal is a signal of its own.
+/// A refusal this long after the previous signal is a new signal.
 const RATE_IS_OWN: Duration = Duration::from_secs(45);
-/// Nobody needs to be held to more than that.
+/// Limits above this rate are dropped.
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
 const AGE_MAX: Duration = Duration::from_hours(6);
-/// Timers are late; so much is caught up.
+/// Timers are late; this much is caught up.
 const LAG_MAX: Duration = Duration::from_millis(50);
 const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
 
 #[derive(Debug, Clone, Default)]
 pub struct RateEstimate {
-    /// `None`: nothing was ever refused, and nothing is held back.
+    /// `None` if nothing was ever refused; sending is not limited.
     curve: Option<Curve>,
     hold: Probe,
     hold_last: Duration,
-    /// When the receiver began to take nothing.
+    /// Since when the receiver has accepted nothing.
     held_since: Option<Timestamp>,
     /// The last signal came soon after the one before it.
     was_close: bool,
@@ -54,14 +54,14 @@ pub struct RateEstimate {
 }
 
 impl RateEstimate {
-    /// As another process found it, or this one some time ago.
+    /// Restores an estimate of another process, or an older one of this process.
     pub fn restored(per_minute: f64, reason: &str, now: Timestamp) -> Self {
         let mut curve = Curve::new(per_minute, Knowledge::Measured, now);
         curve.begin(LESS, now);
         Self { curve: Some(curve), reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// Messages a minute that are sent at most; `None` for any number.
+    /// Highest rate in messages a minute; `None` for unlimited.
     pub fn per_minute(&mut self, now: Timestamp) -> Option<f64> {
         let curve = self.curve?;
         let rate = curve.per_minute();
@@ -73,27 +73,27 @@ impl RateEstimate {
         Some(rate)
     }
 
-    /// The rate that the receiver refused last, and its words.
+    /// The last refused rate, and the receiver's reply.
     pub fn known(&self) -> Option<(f64, &str)> {
         let curve = self.curve.filter(|curve| curve.knowledge != Knowledge::Search)?;
         Some((curve.goal, self.reason()))
     }
 
-    /// The receiver's words.
+    /// The receiver's reply.
     pub fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or_default()
     }
 
-    /// The receiver said that it was too fast.
+    /// The receiver replied that sending is too fast.
     pub fn signal(&mut self, reason: &str, now: Timestamp) {
         if self.hold.is_waiting(now) {
-            // The answer to something that was under way already.
+            // The reply to a message that was already being sent.
             return;
         }
         self.reason = Some(reason.into());
         let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
         if !self.hold.is_open() || self.is_minute_full(since_signal, now) {
-            // The message that tried again was refused, or one soon after it.
+            // The test message was refused, or one soon after it.
             self.was_close |= self.hold.is_open();
             self.held_since.get_or_insert(now);
             self.hold_last = self.hold_last.mul_f64(2.4).min(HOLD_MAX);
@@ -113,8 +113,8 @@ impl RateEstimate {
         self.accepted_since_signal = 0;
     }
 
-    /// Whether what was taken before the last refusal may still fill the receiver's minute: once, and for a minute after a rate that
-    /// was much too high.
+    /// Whether messages accepted before the last refusal may still count in the receiver's minute: once, and for a
+    /// minute after a rate that was much too high.
     fn is_minute_full(&self, since_signal: Duration, now: Timestamp) -> bool {
         let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
             return false;
@@ -124,7 +124,7 @@ impl RateEstimate {
         is_first_close || (curve.is_after_overshoot() && is_recent)
     }
 
-    /// The rate that was really reached.
+    /// The rate actually reached.
     fn refused_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
         let in_last_minute = f64::from(self.recent.sum(now));
         let active_for = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
@@ -137,7 +137,7 @@ impl RateEstimate {
         let taken = f64::from(self.accepted_since_signal);
         let measured = taken * 60.0 / since_signal.as_secs_f64().max(0.5);
         if curve.knowledge == Knowledge::Search {
-            // The last step was one too many.
+            // The last increase was one too many.
             return (rate.min(measured.max(rate * 0.6)), Knowledge::Rough);
         }
         if since_signal >= CLOSE_TOGETHER {
@@ -167,7 +167,7 @@ impl RateEstimate {
         self.passed(now);
     }
 
-    /// A message was answered, and not with "too fast".
+    /// A message was answered, but not with "too fast".
     pub fn passed(&mut self, now: Timestamp) {
         if self.hold.is_open() || self.hold.is_waiting(now) {
             return;
@@ -177,7 +177,7 @@ impl RateEstimate {
         let Some(curve) = &mut self.curve else { return };
         if held > LONG_HOLD {
             if curve.knowledge == Knowledge::Search {
-                // It counts by the minute: what it took before is its limit.
+                // It counts by the minute: the messages it accepted before are its limit.
                 curve.knowledge = Knowledge::Measured;
             }
             curve.begin(MUCH_LESS, now);
@@ -186,7 +186,7 @@ impl RateEstimate {
         }
     }
 
-    /// The receiver takes messages again after it took none: not all at once.
+    /// The receiver accepts messages again after it accepted none: start slowly.
     pub fn begin_slowly(&mut self, now: Timestamp) {
         match &mut self.curve {
             Some(curve) => curve.begin(MUCH_LESS, now),
@@ -194,7 +194,7 @@ impl RateEstimate {
         }
     }
 
-    /// Nothing is sent, or one message to try.
+    /// Whether nothing is sent, or only one test message.
     pub fn is_held(&self) -> bool {
         !self.hold.is_open()
     }
@@ -208,12 +208,12 @@ impl RateEstimate {
         self.hold.blocked_until(now).or_else(by_pace)
     }
 
-    /// A message goes out.
+    /// A message is sent.
     pub fn take(&mut self, now: Timestamp) {
         self.hold.take(now);
         let Some(rate) = self.per_minute(now) else { return };
         let interval = Duration::from_secs_f64(60.0 / rate);
-        // Only one that had to wait for its time says that more is wanted.
+        // Only a message that had to wait shows that a higher rate is wanted.
         let had_to_wait = self.next_at.is_some_and(|at| now.since(at) <= interval.max(LAG_MAX));
         if let (true, Some(curve), Some(last)) = (had_to_wait, &mut self.curve, self.taken_at) {
             curve.use_for(now.since(last).min(interval * 2));

@@ -10,7 +10,7 @@ const SECONDS: usize = 60;
 pub(super) struct Recent {
     counts: [u32; SECONDS],
     sum: u32,
-    /// The second that was counted last.
+    /// The last counted second.
     newest: i64,
 }
 

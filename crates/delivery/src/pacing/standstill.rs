@@ -1,5 +1,5 @@
-//! A receiver, or one of its domains, that refuses everything: nothing is sent but one message now and then, until one is
-//! taken.
+//! A receiver, or one of its domains, that refuses everything: only a test message is sent from time to time, until one
+//! is accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use postroad_model::Timestamp;
 
 use super::probe::Probe;
 
-/// Before the first message that tries again.
+/// Pause before the first test message.
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
-/// An end is found within a minute.
+/// Pause between test messages: the end is noticed within a minute.
 const PAUSE: Duration = Duration::from_secs(45);
-/// After this time probes become rarer.
+/// After this time test messages become rarer.
 const PATIENT_AFTER: Duration = Duration::from_mins(30);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Clone, Default)]
 pub struct Standstill {
     probe: Probe,
-    /// Without a message taken in between.
+    /// Refusals without an acceptance in between.
     refused_in_a_row: u32,
     since: Option<Timestamp>,
     last_pause: Duration,
@@ -27,8 +27,7 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// A message was refused; so many in a row are needed before everything stops. Whether it stands still now and did not
-    /// before.
+    /// A message was refused; `needed` refusals in a row stop everything. Returns whether it has just stopped.
     pub fn refused(&mut self, needed: u32, reason: &str, now: Timestamp) -> bool {
         if self.probe.is_waiting(now) {
             return false;
@@ -51,7 +50,7 @@ impl Standstill {
         was_open
     }
 
-    /// A message was taken: whether everything stood still until now.
+    /// A message was accepted. Returns whether everything was stopped until now.
     pub fn accepted(&mut self) -> bool {
         let stood = !self.probe.is_open();
         if stood || self.refused_in_a_row > 0 {
@@ -64,7 +63,7 @@ impl Standstill {
         !self.probe.is_open()
     }
 
-    /// Nothing is remembered of it.
+    /// No refusals are remembered.
     pub fn is_clear(&self) -> bool {
         self.refused_in_a_row == 0 && self.probe.is_open()
     }
@@ -81,12 +80,12 @@ impl Standstill {
         self.since
     }
 
-    /// The receiver's words.
+    /// The receiver's reply.
     pub fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or_default()
     }
 
-    /// An operator wants it tried now.
+    /// An operator wants a test now.
     pub fn try_now(&mut self, now: Timestamp) {
         if self.is_standing() {
             self.probe.close_until(now);

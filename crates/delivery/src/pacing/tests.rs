@@ -1,4 +1,4 @@
-//! The parts by themselves; how they play together is shown by `schedule::receivers`.
+//! Tests of the single parts; `schedule::receivers` tests their interaction.
 
 use std::time::Duration;
 

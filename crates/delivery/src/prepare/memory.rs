@@ -1,10 +1,10 @@
-//! Limit on the memory of fresh messages that wait for their first attempt. Beyond it only the ids are kept, and the
-//! message is read from the store when its turn comes.
+//! Limit on the memory of fresh messages waiting for their first attempt. Beyond it only the ids are kept, and the
+//! message is read from the store at its turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory of a message besides its body.
+/// Memory of a message in addition to its body.
 const OVERHEAD_BYTES: usize = 1_024;
 
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct FreshMemory {
     bytes_max: usize,
 }
 
-/// Given back when dropped.
+/// Freed when dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     memory: Arc<FreshMemory>,

@@ -1,5 +1,5 @@
-//! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived from the stored message
-//! in the same way at every attempt, so that every attempt of every node sends identical bytes.
+//! Prepares a stored message for sending: return path, `Received` and DKIM signature. They are derived from the stored
+//! message in the same way at every attempt, so that every attempt of every node sends identical bytes.
 
 mod accounts;
 mod memory;
@@ -34,6 +34,8 @@ pub(crate) struct Work {
     pub(crate) rcpt_to: String,
     /// When its sender wants it sent.
     pub(crate) send_at: Option<Timestamp>,
+    /// When a hold of it was released.
+    pub(crate) released_at: Option<Timestamp>,
     pub(crate) send: Arc<PreparedSend>,
 }
 
@@ -41,23 +43,29 @@ impl Work {
     pub(crate) fn size(&self) -> u64 {
         self.send.info.size
     }
+
+    /// When it was first to be sent: its retries count from then, and not while it was held.
+    pub(crate) fn first_due(&self) -> Timestamp {
+        let accepted_at = self.send.info.created_at;
+        [self.send_at, self.released_at].into_iter().flatten().fold(accepted_at, Timestamp::max)
+    }
 }
 
-/// Data shared by the messages of one send: read once, and signed once unless each copy has links of its own.
+/// Data shared by the messages of one send: read once, and signed once unless each copy has its own links.
 #[derive(Debug)]
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
     body: OnceCell<Bytes>,
     head: OnceCell<SignedHead>,
-    /// Likewise for receivers whose feedback loop goes by signature.
+    /// The same for receivers whose feedback loop uses DKIM signatures.
     feedback_head: OnceCell<SignedHead>,
-    /// Where the copies of a tracked send differ.
+    /// Positions where the copies of a tracked send differ.
     plan: OnceCell<Arc<RewritePlan>>,
-    /// Its part of the memory for fresh messages.
+    /// Its share of the memory for fresh messages.
     _share: Option<memory::Share>,
 }
 
-/// A message as it goes on the wire.
+/// A message ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) message: OutgoingMessage,
@@ -65,13 +73,13 @@ pub(crate) struct Prepared {
     pub(crate) dkim: Option<Arc<str>>,
 }
 
-/// Why a message cannot be put on the wire.
+/// Why a message cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
-    /// Later, perhaps.
+    /// Temporary.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Never.
+    /// Permanent.
     #[error("the stored message cannot be sent: {0}")]
     Broken(String),
 }
@@ -85,10 +93,10 @@ pub(crate) struct Preparer {
     return_paths: ReturnPathKey,
     track_key: TrackKey,
     hostname: DomainName,
-    /// Where bounces come back to, unless the From domain has a name of its own for them.
+    /// Domain of return paths, unless the From domain has its own.
     return_domain: DomainName,
     memory: Arc<FreshMemory>,
-    /// Sends of which messages are being worked on.
+    /// Sends with messages being worked on.
     sends: Mutex<HashMap<SendId, Weak<PreparedSend>>>,
 }
 
@@ -115,8 +123,8 @@ impl Preparer {
         }
     }
 
-    /// Works for the messages of a send that was accepted just now; `None` if there is no memory for them, so that they
-    /// are read from the store when their turn comes.
+    /// Creates work for the messages of a send that was just accepted. `None` if there is no memory for them: they are
+    /// then read from the store at their turn.
     pub(crate) fn take_fresh(&self, fresh: &Fresh) -> Option<Vec<Arc<Work>>> {
         let share = self.memory.reserve(fresh.body.len(), fresh.recipients.len())?;
         let send = Arc::new(PreparedSend {
@@ -134,13 +142,14 @@ impl Preparer {
                 token: recipient.token.clone(),
                 rcpt_to: recipient.rcpt_to.clone(),
                 send_at: fresh.send.options.send_at,
+                released_at: None,
                 send: Arc::clone(&send),
             })
         });
         Some(works.collect())
     }
 
-    /// The work of a message that was read from the store.
+    /// Creates work for a message that was read from the store.
     pub(crate) fn take_loaded(&self, message: Message) -> Arc<Work> {
         let send = self.shared_send(message.send);
         Arc::new(Work {
@@ -149,6 +158,7 @@ impl Preparer {
             token: message.token,
             rcpt_to: message.rcpt_to,
             send_at: message.send_at,
+            released_at: message.released_at,
             send,
         })
     }
@@ -199,9 +209,9 @@ impl Preparer {
             (body.clone(), head.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
-        // The address itself stays out of it: the text goes into the log.
+        // Without the address: the text goes into the log.
         let rcpt_to = EmailAddress::parse(&work.rcpt_to)
-            .map_err(|e| broken(format!("its recipient is no address: {e}")))?;
+            .map_err(|e| broken(format!("its recipient is not an address: {e}")))?;
         let id = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
         let mail_from = if info.bounce { None } else { Some(self.return_path(work, &id).await?) };
         let protocol = info.options.protocol.as_str();
@@ -218,13 +228,13 @@ impl Preparer {
         Ok(Prepared { message, dkim: head.keys })
     }
 
-    /// The host that took the message; our own for those that older versions took.
+    /// The host that accepted the message; our own for messages of older versions.
     fn host_of<'a>(&'a self, info: &'a SendInfo) -> &'a DomainName {
         info.options.host.as_ref().unwrap_or(&self.hostname)
     }
 
-    /// The envelope's, which is not in the message. At the From domain's own name where that leads here, which aligns SPF with
-    /// it; else at the installation's, whose SPF record has the addresses of all nodes.
+    /// The return path of the envelope, which is not in the message. It is at the From domain's own bounce domain if
+    /// that points here, which aligns SPF; else at the installation's, whose SPF record has the addresses of all nodes.
     async fn return_path(&self, work: &Work, local_part: &str) -> Result<EmailAddress, PrepareError> {
         let own = match DomainName::parse(&work.send.info.from_domain) {
             Ok(domain) => self.domains.find(work.server_id, domain).await?,
@@ -232,10 +242,10 @@ impl Preparer {
         };
         let domain = own.as_ref().and_then(|own| own.return_domain.as_ref()).unwrap_or(&self.return_domain);
         EmailAddress::parse(&format!("{local_part}@{domain}"))
-            .map_err(|e| PrepareError::Broken(format!("its return path is no address: {e}")))
+            .map_err(|e| PrepareError::Broken(format!("its return path is not an address: {e}")))
     }
 
-    /// Where all recipients get the same bytes, one signature does for all.
+    /// If all recipients get the same bytes, they share one signature.
     async fn sign(
         &self,
         info: &SendInfo,
@@ -248,7 +258,7 @@ impl Preparer {
         }
     }
 
-    /// The set-up changed: domains are read again.
+    /// After a change of the setup: domains are read again.
     pub(crate) fn forget_domains(&self) {
         self.domains.forget();
     }

@@ -1,5 +1,5 @@
-//! What a message's From domain adds to it when the domain is verified: the keys that sign, and the name that bounces
-//! come back to. Where it adds nothing, the installation's are used.
+//! Settings of a verified From domain: its signing keys, and its own bounce domain. Otherwise those of the installation
+//! are used.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use postroad_mail::{Signer, SignerError};
 use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
 use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
 
-/// Delay after which changes of other nodes are seen.
+/// Changes by other nodes are seen after this time.
 const KEPT: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 10_000;
 
@@ -21,13 +21,13 @@ pub(crate) type Signers = Arc<[Arc<Signer>]>;
 #[derive(Debug)]
 pub(crate) struct OwnDomain {
     key_ids: Vec<DomainKeyId>,
-    /// Empty where the installation's key signs.
+    /// Empty if the installation's key signs.
     pub(super) signers: Signers,
-    /// `rp.<domain>`, if it leads here.
+    /// `rp.<domain>`, if it points here.
     pub(crate) return_domain: Option<DomainName>,
 }
 
-/// Read when `generation` was the cache's, and good until `until`.
+/// Read at `generation` of the cache, and valid until `until`.
 #[derive(Debug)]
 struct Entry {
     generation: u64,
@@ -40,10 +40,10 @@ struct Entry {
 pub(crate) struct OwnDomains {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Signs what no domain's own key signs.
+    /// Signs mail of domains without their own key.
     installation: Signers,
-    /// Counted up when the set-up changes. Entries of before are read again, but keep the keys that are the same: parsing
-    /// them takes longer than reading them.
+    /// Incremented when the setup changes. Older entries are read again, but keep unchanged keys: parsing keys takes
+    /// longer than reading them.
     generation: AtomicU64,
     known: Mutex<HashMap<(ServerId, DomainName), Entry>>,
 }
@@ -59,7 +59,7 @@ impl OwnDomains {
         }
     }
 
-    /// The installation's key, and the name that it signs with: the same on all nodes.
+    /// The installation's key, and its signing domain: the same on all nodes.
     pub(super) fn of_installation(&self) -> (Signers, &DomainName) {
         (Arc::clone(&self.installation), self.installation[0].domain())
     }
@@ -89,7 +89,7 @@ impl OwnDomains {
         Ok(domain)
     }
 
-    /// The set-up changed: everything is read again.
+    /// After a change of the setup: everything is read again.
     pub(crate) fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -113,7 +113,7 @@ fn own_domain(name: &DomainName, found: &DomainDelivery, before: Option<&OwnDoma
     OwnDomain { key_ids, signers, return_domain }
 }
 
-/// An Ed25519 signature is only ever made beside an RSA one, which every receiver verifies.
+/// An Ed25519 signature is made only in addition to an RSA one, which every receiver can verify.
 fn signers(domain: &DomainName, found: &DomainDelivery) -> Result<Signers, SignerError> {
     if !found.keys.iter().any(|key| key.algorithm == KeyAlgorithm::Rsa) {
         return Ok(Arc::new([]));

@@ -1,5 +1,5 @@
-//! A recipient's own copy of a tracked send: links and pixel that name its message, and the way to unsubscribe. Made of
-//! the stored bytes again for each attempt, always with the same result.
+//! A recipient's own copy of a tracked send: links and pixel that identify its message, and the unsubscribe link.
+//! Generated from the stored bytes for each attempt, always with the same result.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use postroad_store::SendTracking;
 
 use super::{PrepareError, Work};
 
-/// Above this size a message is rewritten off the async threads.
+/// Larger messages are rewritten on a blocking thread.
 const REWRITE_INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Where a send is to be rewritten: the same places in every copy.
+/// Where a send is rewritten: the same positions in every copy.
 pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<RewritePlan>, PrepareError> {
     let (tracking, body) = (tracking.clone(), body.clone());
     aside_if_large(body.len(), move || {
@@ -27,7 +27,7 @@ pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<Re
     .await
 }
 
-/// `None` if there is nothing of its own in it: it is the stored message.
+/// `None` if the copy equals the stored message.
 pub(super) async fn copy(
     plan: Arc<RewritePlan>,
     tracking: &SendTracking,

@@ -1,4 +1,4 @@
-//! Signed headers of a send: what receivers need for feedback loops, and the DKIM signatures over it and the message.
+//! Signed headers of a send: headers for feedback loops, and the DKIM signatures over them and the message.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::accounts::Accounts;
 use super::own_domains::{OwnDomains, Signers};
 use crate::signing::SigningPool;
 
-/// Above this size a body is hashed off the async threads.
+/// Larger bodies are hashed on a blocking thread.
 const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
 
-/// Whose signatures a copy leaves with.
+/// Whose signatures a copy gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signing {
-    /// The From domain's; the installation's if that has no key.
+    /// The From domain's; the installation's if the domain has no key.
     Usual,
-    /// The installation's in any case: the receiver sends complaints to those who signed, and one enrolment is to do for all
-    /// customers. Not usual, because a signature is what a message costs most.
+    /// Also the installation's: the receiver sends complaints to the signers, and one enrolment should cover all
+    /// customers. Not the default, because a signature is the largest cost of a message.
     ForFeedback,
 }
 
-/// Headers to stand before a body.
+/// Headers to put before a body.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SignedHead {
     pub(super) bytes: Bytes,
@@ -52,8 +52,8 @@ impl HeadSigner {
         Self { store, pool, installation_id, accounts: Accounts::default() }
     }
 
-    /// Headers to stand before `body`, which is the same for all recipients unless their copies are tracked. `host` is the one
-    /// that took the message.
+    /// Headers to put before `body`, which is the same for all recipients unless their copies are tracked. `host` is
+    /// the accepting host.
     pub(super) async fn sign(
         &self,
         domains: &OwnDomains,
@@ -73,8 +73,8 @@ impl HeadSigner {
             Some(own) if is_by_installation => own.iter().chain(installation.iter()).cloned().collect(),
             Some(own) => own,
         };
-        // RFC 9477 3.1: at a child of the From domain, which signs, or at the domain of the installation's signature. Without
-        // either, receivers would ignore the header.
+        // RFC 9477 3.1: at a subdomain of the signing From domain, or at the domain of the installation's signature.
+        // Without either, receivers would ignore the header.
         let aligned = own.as_ref().filter(|own| !own.signers.is_empty());
         let aligned = aligned.and_then(|own| own.return_domain.as_ref());
         let complaints_at = aligned.or(is_by_installation.then_some(host));
@@ -84,7 +84,8 @@ impl HeadSigner {
         Ok(SignedHead { bytes: head.into(), keys: Some(key_names(&signers)) })
     }
 
-    /// Google: a message has one `Feedback-ID`, so the sender's own stays alone; the same goes for `CFBL-Address`.
+    /// Google: a message may have only one `Feedback-ID`, so the sender's own is kept; the same applies to
+    /// `CFBL-Address`.
     async fn feedback_headers(
         &self,
         info: &SendInfo,

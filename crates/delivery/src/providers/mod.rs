@@ -1,4 +1,4 @@
-//! Sending limits of the large receivers: a built-in table, looked up by MX host name, that the operator can extend.
+//! Sending limits of large receivers: a built-in table, looked up by MX host name, that the operator can extend.
 
 mod provider_file;
 
@@ -11,46 +11,46 @@ use postroad_model::{DomainName, SendRate};
 pub use self::provider_file::ProviderProblem;
 use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
 
-/// Checked by the tests: built-in text is as good as code.
+/// Checked by tests, like code.
 const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 
 /// The limits of one receiver. Everything is per source address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
-    /// As pacing states, gates and metrics name it.
+    /// Name in pacing states, gates and metrics.
     pub name: String,
-    /// Receivers that an address is made known to together: a provider with rules of its own, or all others.
+    /// Receivers that count together in a warm-up: a provider with its own rules, or all others.
     pub group: Arc<str>,
     /// In lower case. None for the default.
     pub mx_suffixes: Vec<String>,
-    /// Domains of its own users, for the numbers by provider: known without a lookup.
+    /// Mailbox domains of the provider, for analytics by provider: known without a look-up.
     pub recipient_domains: Vec<DomainName>,
     pub connections_max: u32,
-    /// New connections; `None` is any number.
+    /// New connections; `None` for unlimited.
     pub connections_per_minute: Option<u32>,
     pub messages_per_connection_max: u32,
-    /// `None` is any number.
+    /// `None` for unlimited.
     pub messages_per_minute: Option<f64>,
     /// Connections opened before the first message was accepted.
     pub slow_start_connections: u32,
     pub idle_max: Duration,
     pub connection_age_max: Duration,
-    /// It sends complaints to those whose DKIM signature a message has.
+    /// It sends complaints to the DKIM signers of a message.
     pub feedback_by_dkim: bool,
-    /// Where the numbers come from.
+    /// Source of the numbers.
     pub basis: String,
-    /// MX hosts that this entry takes and no other.
+    /// MX hosts that match this entry and no other.
     pub samples: Vec<String>,
 }
 
 impl Provider {
-    /// The entry for everybody who has none.
+    /// The entry for all other receivers.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT_NAME
     }
 }
 
-/// The table, and the entry for everybody else.
+/// The table, and the entry for all other receivers.
 #[derive(Debug, Clone)]
 pub struct Providers {
     known: Vec<Arc<Provider>>,
@@ -63,7 +63,8 @@ impl Providers {
         Self::with_overrides("").expect("the built-in table is good: a test reads it")
     }
 
-    /// The built-in table with an operator's file over it, which changes single keys of known entries and adds new ones.
+    /// The built-in table with an operator's file applied, which changes single keys of known entries and adds new
+    /// ones.
     pub fn with_overrides(toml: &str) -> Result<Self, ProviderProblem> {
         let mut changes = parse_entries(toml)?;
         let mut entries = Vec::new();
@@ -71,7 +72,7 @@ impl Providers {
             let entry = changes.remove(&name).unwrap_or_default().over(entry);
             entries.push((name, entry));
         }
-        // Behind the others, so that a clash is put down to what the operator wrote.
+        // After the others, so that a conflict is attributed to the operator's file.
         entries.extend(changes);
         Self::assemble(entries)
     }
@@ -99,7 +100,7 @@ impl Providers {
         Ok(Self { known, default: Arc::new(default), by_suffix })
     }
 
-    /// Whose host this is. The longest suffix wins; `notgoogle.com` is not Google's.
+    /// The provider of a host. The longest suffix wins; `notgoogle.com` is not Google's.
     pub fn find(&self, mx_host: &str) -> &Arc<Provider> {
         let host = mx_host.trim_end_matches('.').to_ascii_lowercase();
         let mut rest = host.as_str();
@@ -114,7 +115,7 @@ impl Providers {
         }
     }
 
-    /// For hosts in this process: nobody there minds.
+    /// For hosts in this process: without limits.
     pub(crate) fn here(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),
@@ -128,7 +129,7 @@ impl Providers {
         })
     }
 
-    /// For the smart host: limits of its own. The table is about strangers, who did not ask for our mail.
+    /// For the smart host, with its own limits. The table is about receivers that did not ask for our mail.
     pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
         Arc::new(Provider {
             name: "smarthost".to_owned(),
@@ -143,7 +144,7 @@ impl Providers {
         })
     }
 
-    /// The domains that belong to a provider by their name alone.
+    /// The domains that belong to a provider by name alone.
     pub(crate) fn recipient_domains(&self) -> impl Iterator<Item = (DomainName, String)> {
         let of = |provider: &Arc<Provider>| {
             let name = provider.name.clone();
@@ -152,7 +153,7 @@ impl Providers {
         self.known.iter().flat_map(of)
     }
 
-    /// The built-in ones by name, the operator's own by name, the default.
+    /// The built-in entries by name, the operator's own by name, then the default.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
         self.known.iter().chain([&self.default]).map(AsRef::as_ref)
     }

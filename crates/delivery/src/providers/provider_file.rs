@@ -1,4 +1,4 @@
-//! The shape of `rules/providers.toml` and of an operator's file over it, and everything that can be wrong with them.
+//! The format of `rules/providers.toml` and of an operator's file, and all possible errors in them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub enum ProviderProblem {
     SuffixTwice { provider: String, suffix: String, other: String },
 }
 
-/// One entry as it is written: what it does not say comes from the entry below it.
+/// One entry as written: missing values come from the entry it overrides.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
@@ -55,7 +55,7 @@ pub(super) fn parse_entries(text: &str) -> Result<BTreeMap<String, Entry>, Provi
         .map_err(|error| ProviderProblem::Toml(error.to_string().trim_end().to_owned()))?;
     let entries = table.into_iter().map(|(provider, value)| match value.try_into() {
         Ok(entry) => Ok((provider, entry)),
-        // The message of a single table has no line, but the name of the key; its lines become one.
+        // The error of a single table has no line, but names the key; its lines are joined.
         Err(error) => {
             let problem = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
             Err(ProviderProblem::Shape { provider, problem })
@@ -84,14 +84,14 @@ impl Entry {
         }
     }
 
-    /// The numbers alone.
+    /// The numbers without the description.
     pub(super) fn without_description(&self) -> Self {
         Self { basis: None, samples: None, domains: None, ..self.clone() }
     }
 
     pub(super) fn into_provider(self, name: &str) -> Result<Provider, ProviderProblem> {
         let provider = || name.to_owned();
-        // A key that even the default lacks counts as zero, and is named.
+        // A key that even the default lacks counts as zero, and is reported.
         let at_least_one = |key, value: Option<u32>| {
             value
                 .filter(|value| *value > 0)

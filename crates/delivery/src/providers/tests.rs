@@ -1,4 +1,4 @@
-//! Every entry has samples that it takes, no entry is shadowed, and mistakes in an operator's file are named.
+//! Every entry has matching samples, no entry is shadowed, and errors in an operator's file name the key.
 
 use super::*;
 

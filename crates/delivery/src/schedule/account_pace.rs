@@ -1,4 +1,4 @@
-//! Send rates of accounts: the servers of an account together keep to its rate, and take turns.
+//! Send rates of accounts: all servers of an account share its rate, and take turns.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use postroad_model::{AccountId, SendRate, ServerId, Timestamp};
 use super::block::{Block, Why};
 use super::bucket::Bucket;
 
-/// A server loses a turn that it does not use within this time: its messages may have expired, or their receiver is away.
+/// A server loses a turn that it does not use within this time: its messages may have expired, or their receiver may be
+/// unreachable.
 const TURN_LOST_AFTER: Duration = Duration::from_millis(200);
 
 /// Accounts that have a send rate.
@@ -22,13 +23,13 @@ struct AccountPace {
     rate: SendRate,
     nodes: u32,
     bucket: Bucket,
-    /// Servers that wait for it, in the order of their turns.
+    /// Servers waiting for it, in the order of their turns.
     turns: VecDeque<ServerId>,
     waiting: HashSet<ServerId>,
 }
 
 impl AccountPaces {
-    /// Takes over the rates of all accounts that have one. Every node gets its share of a rate.
+    /// Sets the rates of all accounts that have one. Every node gets its share of a rate.
     pub(super) fn configure(&mut self, rates: &HashMap<AccountId, SendRate>, nodes: u32) {
         self.paces.retain(|account, pace| pace.nodes == nodes && rates.get(account) == Some(&pace.rate));
         for (account, rate) in rates {
@@ -42,7 +43,7 @@ impl AccountPaces {
         }
     }
 
-    /// Keeps a server from sending while the rate is used up, or while it is another server's turn.
+    /// Blocks a server while the rate is used up, or while it is another server's turn.
     pub(super) fn block(&self, account: AccountId, server: ServerId, now: Timestamp) -> Option<Block> {
         let pace = self.paces.get(&account)?;
         let is_next = pace.turns.front().is_none_or(|next| *next == server);
@@ -52,7 +53,7 @@ impl AccountPaces {
         (until > now).then(|| Block { until: Some(until), why: why() })
     }
 
-    /// A server with a message to send was blocked: it gets a turn behind the others.
+    /// A server with a message to send was blocked: it gets a turn after the others.
     pub(super) fn wait(&mut self, account: AccountId, server: ServerId) {
         if let Some(pace) = self.paces.get_mut(&account)
             && pace.waiting.insert(server)
@@ -61,7 +62,7 @@ impl AccountPaces {
         }
     }
 
-    /// One message of this server goes through. Returns whose turn is next, and when.
+    /// One message of this server passes. Returns whose turn is next, and when.
     pub(super) fn pass(
         &mut self,
         account: AccountId,
@@ -70,7 +71,7 @@ impl AccountPaces {
     ) -> Option<(Timestamp, ServerId)> {
         let pace = self.paces.get_mut(&account)?;
         pace.bucket.take(now);
-        // Those before it have lost their turns; one that comes from outside takes the place of the first.
+        // Servers before it have lost their turns; one that was not waiting takes the place of the first.
         let is_waiting = pace.waiting.contains(&server);
         while let Some(first) = pace.turns.pop_front() {
             pace.waiting.remove(&first);

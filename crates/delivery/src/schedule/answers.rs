@@ -1,4 +1,4 @@
-//! Answers of receivers, applied at their scope: connection, recipient's domain, site or provider.
+//! Applies receivers' replies at their scope: connection, recipient's domain, site or provider.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use postroad_model::{ServerId, Timestamp};
 use super::{LaneKey, Schedule};
 use crate::pacing::Evidence;
 
-/// Refusals in a row before a domain stands still.
+/// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence before a whole site stands still: so many domains of several senders, or so many domains of one if nobody else
+/// Evidence that stops a whole site: this many domains of several senders, or this many domains of one if nobody else
 /// has mail for the site.
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
-/// Evidence before something counts for a whole provider: so many sites, or so many recipient domains that refused the address
-/// for its reputation; in both cases by mail of several senders.
+/// Evidence that applies to a whole provider: this many sites, or this many recipient domains that refused the address
+/// for its reputation; in both cases for mail of several senders.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
-/// A little more than what was enough.
+/// A little more than the wait that was enough.
 const GREYLIST_MARGIN: f64 = 1.02;
 
 /// A refusal of a message or of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer<'a> {
-    /// The message that met it.
+    /// Lane of the message that was refused.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
     pub(crate) greylisted_at: Option<Timestamp>,
-    /// Consequence for other messages.
+    /// Effect on other messages.
     pub(crate) signal: Option<Signal>,
-    /// The receiver's words.
+    /// The receiver's reply.
     pub(crate) reason: &'a str,
 }
 
 impl Schedule {
-    /// A message was accepted: more connections may be tried, and what was kept back goes on.
+    /// A message was accepted: more connections may be tried, and paused messages continue.
     pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, server: ServerId, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.ramp = path.ramp.saturating_add(1).min(1_000);
@@ -75,8 +75,8 @@ impl Schedule {
         }
     }
 
-    /// A message was refused; also when nothing follows for others, so that one that tried again has its answer. Returns how
-    /// long this receiver's greylisting is known to last, if it was that.
+    /// A message was refused. Call it even without an effect on others, so that a test message gets its answer. Returns
+    /// this receiver's known greylisting time, if it was greylisting.
     pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Option<Duration> {
         let link_id = self.paths[path_id].link;
         self.note_reply(path_id, now);
@@ -118,7 +118,7 @@ impl Schedule {
         come_again_after
     }
 
-    /// One that greylisting had sent away was taken. Others that wait longer than it takes are brought forward.
+    /// A greylisted message was accepted. Others that wait longer than necessary become due earlier.
     pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
@@ -140,7 +140,7 @@ impl Schedule {
         });
     }
 
-    /// The greeting refused the connection. Whether the message that asked for it just waits: it was not offered.
+    /// The greeting refused the connection. Returns whether the message just waits, because it was not offered.
     pub(crate) fn connection_refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> bool {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
@@ -153,7 +153,7 @@ impl Schedule {
                 link.evidence_at = Some(now);
             }
             Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
-            // Said before any recipient was named, it is about the whole site.
+            // A refusal before any recipient was named is about the whole site.
             Some(Signal::Reputation) => {
                 if link.standstill.refused(1, answer.reason, now) {
                     self.site_stands_still(path_id, answer, now);
@@ -180,7 +180,7 @@ impl Schedule {
         }
     }
 
-    /// Refused for what we are or what we send: first it is the domain's own matter.
+    /// Refused because of our reputation or our content: first it applies only to the domain.
     fn unwelcome(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
         if let Some(lane) = self.lane_ids.get(answer.lane) {
             let trouble = &mut self.lanes[*lane].trouble;
@@ -207,8 +207,8 @@ impl Schedule {
         }
     }
 
-    /// Many domains of a provider have a site of their own, which tells of no other domain. If several of them refuse the address
-    /// to several senders, and none takes anything in between, it is the provider's matter.
+    /// Many domains of a provider have their own site, which says nothing about other domains. If several of them
+    /// refuse the address for several senders, and none accepts anything in between, it applies to the provider.
     fn provider_is_unwelcoming(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
         let source = self.paths[path_id].source;
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
@@ -265,7 +265,7 @@ impl Schedule {
     }
 }
 
-/// Whether sites have said it of several senders' mail.
+/// Whether sites refused mail of several senders.
 fn is_of_provider(sites: &Evidence) -> bool {
     sites.parts() >= PROVIDER_SITES && sites.servers() >= SITE_SERVERS
 }

@@ -1,7 +1,7 @@
-//! Connection attempts (not delivery attempts), from the start of the connection task until the site has proved that it answers. A site that
-//! is known to answer has done so as soon as the connection takes messages; others with the reply to their first message.
-//! An attempt that waits too long for its host counts as silent. It is broken off if the share of silent sites is used up,
-//! or if its site has such an attempt already.
+//! Connection attempts (not delivery attempts), from the start of the connection task until the site has proved that it
+//! answers. A site known to answer has done so as soon as the connection accepts messages; others with the reply to
+//! their first message. An attempt that waits too long for its host counts as silent. It is aborted if the share of
+//! silent sites is used up, or if its site already has such an attempt.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{Action, Schedule, Wake};
 /// A host that has not greeted after this time counts as silent, unless it is known to take longer.
 const GREETING_WAIT: Duration = Duration::from_secs(1);
 const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
-/// From its first byte until the connection takes messages.
+/// Time from its first byte until the connection accepts messages.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
-/// From there until the reply to the first message.
+/// Time from there until the reply to the first message.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
@@ -26,12 +26,12 @@ const REPLIED_LATELY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Attempt {
     id: u64,
-    /// Share of connections that it counts in.
+    /// The share of connections in which it counts.
     counted: Option<Counted>,
     dialled_at: Option<Timestamp>,
     /// When it becomes overdue.
     overdue_at: Option<Timestamp>,
-    /// The connection takes messages, and its site has not replied to one yet.
+    /// The connection accepts messages, but its site has not replied to one yet.
     is_connected: bool,
 }
 
@@ -45,7 +45,7 @@ impl Schedule {
         id
     }
 
-    /// A task that lost its connection makes another one.
+    /// A task that lost its connection opens another.
     pub(crate) fn connecting_again(&mut self, path_id: usize) -> u64 {
         self.end_attempts(path_id, |attempt| attempt.is_connected);
         self.begin_attempt(path_id, None)
@@ -60,14 +60,14 @@ impl Schedule {
         let known = self.links[self.paths[path_id].link].greeted_after;
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
-        // One that is in the share of silent sites already keeps its place.
+        // An attempt that is already in the share of silent sites stays there.
         if attempt.counted != Some(Counted::Silent) {
             let wait = GREETING_WAIT.max(known * 2).min(GREETING_WAIT_MAX);
             self.wait_until(path_id, id, now.plus(wait));
         }
     }
 
-    /// Records the greeting. The host has `SESSION_WAIT` more until the connection must take messages.
+    /// Records the greeting. The host has `SESSION_WAIT` more until the connection must accept messages.
     pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
@@ -78,7 +78,7 @@ impl Schedule {
         }
     }
 
-    /// Records that the connection takes messages.
+    /// Records that the connection accepts messages.
     pub(super) fn attempt_connected(&mut self, path_id: usize, id: u64, now: Timestamp) {
         if self.health(path_id, now) == Health::Answering {
             return self.attempt_ended(path_id, id, now);
@@ -86,7 +86,7 @@ impl Schedule {
         let is_silent = self.is_silent(path_id);
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.is_connected = true;
-        // Hosts that greet and say nothing to a message stay in the share of silent sites.
+        // Hosts that greet but do not reply to a message stay in the share of silent sites.
         if is_silent && attempt.counted == Some(Counted::Silent) {
             return;
         }
@@ -96,7 +96,7 @@ impl Schedule {
         self.wait_until(path_id, id, now.plus(REPLY_WAIT));
     }
 
-    /// An attempt is over, however it ended.
+    /// An attempt has ended, in any way.
     pub(crate) fn attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
         self.end_attempts(path_id, |attempt| attempt.id == id);
         self.serve_line(Line::New, now);
@@ -113,12 +113,12 @@ impl Schedule {
         }
     }
 
-    /// Ends the attempts of connections that take messages, so that they count in no share.
+    /// Ends the attempts of connections that accept messages, so that they count in no share.
     pub(super) fn end_connected_attempts(&mut self, path_id: usize) {
         self.end_attempts(path_id, |attempt| attempt.is_connected);
     }
 
-    /// Ends the oldest attempts beyond the path's number of connections: their connections are gone.
+    /// Ends the oldest attempts beyond the path's number of connections: their connections are closed.
     pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
         let path = &self.paths[path_id];
         let surplus = path.attempts.len().saturating_sub(path.connections as usize);
@@ -146,7 +146,7 @@ impl Schedule {
         }
     }
 
-    /// A host of the site let its time pass, before or in the middle of a message.
+    /// A host of the site did not answer in time, before or during a message.
     pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
         let link = &mut self.links[self.paths[path_id].link];
         if link.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
@@ -154,8 +154,8 @@ impl Schedule {
         }
     }
 
-    /// A host let its time pass in the middle of a message that was begun at `since`, and no other host of the site has replied
-    /// to one since then.
+    /// A host did not answer in time during a message begun at `since`, and no other host of the site has replied to
+    /// one since then.
     pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
         let link = &mut self.links[self.paths[path_id].link];
         if link.replied_at.is_none_or(|at| at < since) {
@@ -178,12 +178,12 @@ impl Schedule {
         self.order_overdue_wake();
     }
 
-    /// How much earlier attempts count as overdue while sites wait for their first connection.
+    /// How much earlier attempts become overdue while sites wait for their first connection.
     fn overdue_shift(&self) -> Duration {
         if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
     }
 
-    /// One wake-up for all attempts: for the next of them.
+    /// Orders one wake-up for all attempts: for the earliest of them.
     pub(super) fn order_overdue_wake(&mut self) {
         let Some((at, ..)) = self.connection_shares.overdue.first() else { return };
         let at = at.minus(self.overdue_shift());
@@ -193,14 +193,14 @@ impl Schedule {
         }
     }
 
-    /// Wakes for attempts. Those that were ordered before an earlier one was needed do nothing.
+    /// Wake-up for attempts. Outdated orders have no effect.
     pub(super) fn wake_attempts(&mut self, ordered_for: Timestamp, now: Timestamp) {
         if self.connection_shares.overdue_wake == Some(ordered_for) {
             self.age_attempts(now);
         }
     }
 
-    /// Attempts that are overdue count as silent now.
+    /// Counts overdue attempts as silent.
     pub(super) fn age_attempts(&mut self, now: Timestamp) {
         self.connection_shares.overdue_wake = None;
         let until = now.plus(self.overdue_shift());
@@ -226,8 +226,8 @@ impl Schedule {
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::Silent));
         self.note_silence(path_id, now);
-        // In the middle of a message it is not broken off: then its time-outs are shorter while connections are short, and
-        // one that waits for the last reply does not count (`parking.rs`).
+        // It is not aborted during a message: then its timeouts are shorter while connections are scarce, and one that
+        // waits for the last reply does not count (`parking.rs`).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
             self.actions.push(Action::GiveWay { attempt: id });
         }

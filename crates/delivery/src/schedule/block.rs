@@ -1,4 +1,4 @@
-//! Why something may not be sent now, and until when: the machine's reason and the person's sentence.
+//! Why something may not be sent now, and until when: a cause for the program and a sentence for people.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use postroad_store::Gate;
 pub(crate) enum PauseCause {
     /// The flight journal cannot be written.
     Journal,
-    /// The store does not take outcomes.
+    /// The store cannot take outcomes.
     Outcomes,
 }
 
-/// Something stands in the way.
+/// An obstacle to sending.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// `None`: until somebody lifts it.
+    /// `None`: until it is lifted.
     pub(crate) until: Option<Timestamp>,
     pub(crate) why: Why,
 }
@@ -33,17 +33,17 @@ pub(crate) enum Why {
         site: String,
         reason: String,
     },
-    /// The receiver asked for less: messages a minute that it seems to take.
+    /// The receiver asked for a lower rate: messages a minute that it seems to accept.
     TooFast {
         receiver: String,
         per_minute: u64,
         reason: String,
     },
-    /// The receiver takes no connection now.
+    /// The receiver accepts no connection now.
     NoConnection {
         receiver: String,
     },
-    /// A receiver, or a domain, refuses everything; one message at a time tries whether that has ended.
+    /// A receiver, or a domain, refuses everything; single test messages find out whether that has ended.
     Standstill {
         receiver: String,
         since: Timestamp,
@@ -74,7 +74,7 @@ pub(crate) enum Why {
         site: Arc<str>,
         connections: u32,
     },
-    /// The route was not known yet.
+    /// The route is not known yet.
     Dns {
         domain: DomainName,
     },
@@ -86,7 +86,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// A limit of ours: it makes messages wait, and none is given up for it.
+    /// Our own limit: it delays messages, but never fails one.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(
             self,
@@ -159,7 +159,7 @@ impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)?;
         match self.until {
-            Some(until) => write!(f, "; it goes on at {}", until.to_rfc3339()),
+            Some(until) => write!(f, "; it continues at {}", until.to_rfc3339()),
             None => Ok(()),
         }
     }

@@ -1,11 +1,11 @@
-//! An even pace: one message, then the next not before its time. No burst, so that in no second and in no minute there
-//! are ever more than the rate says.
+//! An even pace: one message, then the next not before its time. No burst, so that no second and no minute ever has
+//! more messages than the rate allows.
 
 use std::time::Duration;
 
 use postroad_model::{RatePeriod, SendRate, Timestamp};
 
-/// Arrivals are seen at the peer with the network's jitter; a little slower than the limit keeps within it there too.
+/// Network jitter changes the intervals at the receiver; a pace slightly below the limit stays within it there too.
 const MARGIN: f64 = 1.03;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ impl Bucket {
         Self::per_minute(f64::from(count.max(1)) * 60.0 / period.as_secs_f64())
     }
 
-    /// The share of one node in a rate that so many have together.
+    /// The share of one node in a rate that several nodes share.
     pub(crate) fn of_rate(rate: SendRate, nodes: u32) -> Self {
         let period = match rate.per {
             RatePeriod::Second => Duration::from_secs(1),
@@ -39,7 +39,7 @@ impl Bucket {
         (self.free_at > now).then_some(self.free_at)
     }
 
-    /// When the next one may go.
+    /// When the next message may be sent.
     pub(crate) fn free_at(&self) -> Timestamp {
         self.free_at
     }

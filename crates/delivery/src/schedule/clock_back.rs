@@ -1,4 +1,4 @@
-//! When the clock goes back, pauses that began before must not last until that time comes again.
+//! When the clock goes back, earlier pauses must not last until the old time is reached again.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::lane::LaneRoute;
 use super::{Entry, Schedule, Wake};
 
 impl Schedule {
-    /// Moves all that waits for a time by `by` into the past, and returns the messages that are due after `horizon`: to be
-    /// given back to the store, which knows when they should be due.
+    /// Moves all waiting times by `by` into the past. Returns the messages that are due after `horizon`, to be released
+    /// to the store, which knows when they should be due.
     pub(crate) fn clock_went_back(&mut self, by: Duration, horizon: Timestamp, now: Timestamp) -> Vec<Entry> {
         if !by.is_zero() {
             self.shift_back(by);
@@ -18,8 +18,8 @@ impl Schedule {
             self.wake_again(now);
         }
         let late = self.timeline.take_after(horizon);
-        for (lane, _) in &late {
-            self.lanes[*lane].entries -= 1;
+        for (lane, entry) in &late {
+            self.count_out(*lane, entry.server_id);
         }
         late.into_iter().map(|(_, entry)| entry).collect()
     }
@@ -63,7 +63,7 @@ impl Schedule {
         self.shift_attempts_back(by);
     }
 
-    /// Sets wake-ups that were meant for the old time again.
+    /// Orders wake-ups again that were meant for the old time.
     fn wake_again(&mut self, now: Timestamp) {
         let failed = |(id, lane): (usize, &super::lane::Lane)| match lane.route {
             LaneRoute::Failed { until, .. } => Some(Reverse((until, Wake::Lane(id)))),
@@ -101,6 +101,7 @@ mod tests {
             source: None,
             greylisted_at: None,
             tell_at: None,
+            was_hurried: false,
             begun: false,
             work: None,
         }
@@ -115,7 +116,7 @@ mod tests {
     fn pauses_that_began_a_day_ahead_end_in_time() {
         let ahead = RIGHT.plus(DAY);
         let mut schedule =
-            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         let domain = |name: &str| DomainName::parse(name).unwrap();
         schedule.add(domain("silent.example"), false, entry(1, ahead), ahead);
         let Some(Action::Resolve { lane, .. }) = schedule.take_actions().pop() else { panic!("no lookup") };
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn fresh_message_does_not_wait_for_the_time_it_was_accepted_at() {
         let mut schedule =
-            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         let domain = DomainName::parse("new.example").unwrap();
         schedule.add_due(domain, false, entry(1, RIGHT.plus(DAY)), RIGHT);
         assert_eq!(resolves(&mut schedule), 1);

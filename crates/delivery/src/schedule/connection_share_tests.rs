@@ -1,4 +1,4 @@
-//! Shares of the connections, with hosts that are just records: some answer at once, some never.
+//! Tests of connection shares, with hosts that are just records: some answer at once, some never.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ struct World {
 impl World {
     fn new(connections_max: u32) -> Self {
         let pauses = vec![Duration::from_mins(1)];
-        let schedule = Schedule::new(pauses, "mx.test".to_owned(), WarmUpPlan::default(), connections_max);
+        let schedule =
+            Schedule::new(pauses, "mx.test".to_owned(), WarmUpPlan::default(), connections_max, 1_000_000);
         let (dialling, busy, opened) = (BTreeMap::new(), Vec::new(), HashSet::new());
         let hanging = HashSet::new();
         Self { schedule, now: START, dialling, busy, opened, hanging, broken_off: 0, next_message: 0 }
@@ -48,6 +49,7 @@ impl World {
             source: None,
             greylisted_at: None,
             tell_at: None,
+            was_hurried: false,
             begun: false,
             work: None,
         };
@@ -109,7 +111,7 @@ impl World {
         self.schedule.closed(path, Left::Working, false, self.now);
     }
 
-    /// Its time-out is over, or something else ended it.
+    /// Its timeout has passed, or something else ended it.
     fn fail(&mut self, attempt: u64, is_time_out: bool) {
         let (path, _) = self.dialling.remove(&attempt).unwrap();
         if is_time_out {

@@ -1,12 +1,11 @@
-//! Shares of the node's connections. A site that does not answer holds one connection, and all such sites together hold a
-//! fifth of them. A new site holds one until it has replied to its first message, and these and the silent ones together
-//! hold at most seven tenths. A server that holds more than its share gives connections up while other servers wait for
-//! one.
+//! Shares of the node's connections. A site that does not answer gets one connection, and all such sites together get a
+//! fifth of them. A new site gets one until it has replied to its first message; new and silent sites together get at
+//! most seven tenths. A server with more than its share gives connections up while other servers wait for one.
 //!
-//! A site counts as silent when it lets a time-out pass, or when a host has not greeted within a second (`attempts.rs`). A
-//! silent site beyond the fifth breaks its attempt off: its message waits, without a failure, for the next turn among the
-//! silent sites. A host that hangs in the middle of a message makes way after three seconds while connections are short, and one
-//! that hangs after the end of a message does not count (`parking.rs`).
+//! A site counts as silent after a timeout, or when a host has not greeted within a second (`attempts.rs`). A silent
+//! site beyond the fifth aborts its attempt: its message waits, without a failure, for the next turn among the silent
+//! sites. A host that hangs during a message makes way after three seconds while connections are scarce, and one that
+//! hangs after the end of a message does not count (`parking.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -17,34 +16,34 @@ use super::Schedule;
 use crate::route::RouteKind;
 use crate::turns::Turns;
 
-/// A site that was not used for this long has to answer again before it gets more than one connection.
+/// A site that was not used for this long must answer again before it gets more than one connection.
 const LATELY: Duration = Duration::from_mins(10);
-/// Queues of the general line that are looked at when a connection becomes free. Some wait for their provider's limit.
+/// Queues of the general line that are examined when a connection becomes free. Some wait for their provider's limit.
 const LOOKED_AT_MAX: usize = 8;
 
-/// Health of a site, seen from one source address.
+/// Whether a site answers, seen from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Health {
     /// It has replied to no message yet.
     #[default]
     New,
     Answering,
-    /// Its hosts let their time pass.
+    /// Its hosts do not answer in time.
     Silent,
 }
 
-/// Queues in which a site queue waits for a connection.
+/// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// A free connection of the node, or of the provider's limit.
     General,
     /// The share of new sites.
     New,
-    /// The share of sites that do not answer.
+    /// The share of silent sites.
     Silent,
 }
 
-/// The lines that a queue waits in. Its paths may wait for different things.
+/// The lines in which a queue waits. Its paths may wait for different things.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lines([bool; 3]);
 
@@ -57,7 +56,7 @@ impl Lines {
         [Line::General, Line::New, Line::Silent].iter().all(|other| self.contains(*other) == (*other == line))
     }
 
-    /// Whether it was not there.
+    /// Returns whether it was not in the line yet.
     fn insert(&mut self, line: Line) -> bool {
         !std::mem::replace(&mut self.0[line as usize], true)
     }
@@ -67,7 +66,7 @@ impl Lines {
     }
 }
 
-/// The share that an attempt is in.
+/// The share in which an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     New,
@@ -80,12 +79,12 @@ pub(super) struct ConnectionShares {
     new: u32,
     silent: u32,
     silent_max: u32,
-    /// Of both together; silent ones may come to more while they are in the middle of a message.
+    /// Limit of both together; silent ones may exceed it while they are in the middle of a message.
     unproved_max: u32,
     attempt_ids: u64,
-    /// Attempts by when they are overdue, with their paths.
+    /// Attempts by the time they become overdue, with their paths.
     pub(super) overdue: BTreeSet<(Timestamp, usize, u64)>,
-    /// When the next look at them is ordered.
+    /// Time of the ordered wake-up for them.
     pub(super) overdue_wake: Option<Timestamp>,
     general_line: Turns<ServerId, usize>,
     new_line: Turns<ServerId, usize>,
@@ -171,12 +170,12 @@ impl ConnectionShares {
     }
 }
 
-/// Who waits for connections that others hold.
+/// Which sites wait for connections that others use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Shortage {
     #[default]
     None,
-    /// Sites that do not answer, or have not yet: their share is used up.
+    /// Silent and new sites: their share is used up.
     Unproved,
     /// Any site: the node has no connection left.
     Full,
@@ -198,10 +197,10 @@ impl Schedule {
         self.health_beside(path_id, 0, now)
     }
 
-    /// As it was before `ordered` connections of its link.
+    /// Health before `ordered` connections of its link.
     fn health_beside(&self, path_id: usize, ordered: u32, now: Timestamp) -> Health {
         let path = &self.paths[path_id];
-        // Hosts in this process are not a stranger's.
+        // Hosts in this process always answer.
         let kind = self.queues[path.queue].route.kind;
         if matches!(kind, RouteKind::Simulator | RouteKind::Inbox) {
             return Health::Answering;
@@ -221,7 +220,7 @@ impl Schedule {
         self.is_unused(path_id) && self.has_room_for(health)
     }
 
-    /// The line to wait in, if only the connections of other sites that do not answer are in the way.
+    /// The line to wait in, if only connections of other silent sites are in the way.
     pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<Line> {
         let health = self.health(path_id, now);
         if self.has_room_for(health) || !self.is_unused(path_id) {
@@ -230,7 +229,7 @@ impl Schedule {
         Some(if health == Health::New { Line::New } else { Line::Silent })
     }
 
-    /// Whether no connection to the path's site is without an answer, from any source address.
+    /// Whether the path's site has no unanswered connection, from any source address.
     fn is_unused(&self, path_id: usize) -> bool {
         let queue = &self.queues[self.paths[path_id].queue];
         let own = self.paths[path_id].link;
@@ -250,7 +249,7 @@ impl Schedule {
         }
     }
 
-    /// A connection task is ordered, with its first attempt.
+    /// Counts a new connection task with its first attempt.
     pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) -> u64 {
         let health = self.health_beside(path_id, 1, now);
         let counted = match health {
@@ -264,7 +263,7 @@ impl Schedule {
         }
         let next = self.queues[path.queue].waiting.next_server().or(path.held_by);
         if let Some(server) = next {
-            // The order has counted the new one already.
+            // The order has already counted the new one.
             let others = path.connections - 1;
             let before = path.held_by.replace(server);
             self.connection_shares.let_go(before, others);
@@ -273,13 +272,13 @@ impl Schedule {
         self.begin_attempt(path_id, counted)
     }
 
-    /// A connection task has ended: others have its room.
+    /// Counts the end of a connection task, which makes room for others.
     pub(super) fn count_closing(&mut self, path_id: usize) {
         self.connection_shares.let_go(self.paths[path_id].held_by, 1);
         self.end_surplus_attempts(path_id);
     }
 
-    /// The path's connections carry this server's mail now.
+    /// The path's connections now carry this server's mail.
     pub(super) fn count_held(&mut self, path_id: usize, server: ServerId) {
         let path = &mut self.paths[path_id];
         if path.held_by != Some(server) {
@@ -290,7 +289,7 @@ impl Schedule {
         }
     }
 
-    /// Whether the server whose turn it is here holds more than its share, and other servers wait for a connection.
+    /// Whether the server whose turn it is here has more than its share, while other servers wait for a connection.
     pub(super) fn is_over_its_share(&self, path_id: usize) -> bool {
         if self.connections < self.connections_max {
             return false;
@@ -301,7 +300,7 @@ impl Schedule {
         others > 0 && self.connection_shares.held.get(&server).is_some_and(|held| *held > share.max(1))
     }
 
-    /// Remembers what a queue waits for.
+    /// Puts a queue into a line.
     pub(super) fn line_up_in(&mut self, queue_id: usize, line: Line) -> bool {
         let queue = &mut self.queues[queue_id];
         let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());
@@ -312,13 +311,13 @@ impl Schedule {
         let was_empty = self.connection_shares.line(line).is_empty();
         self.connection_shares.line(line).push(server, queue_id);
         if line == Line::New && was_empty {
-            // The time of all attempts is shorter from now on.
+            // From now on all attempts have less time.
             self.order_overdue_wake();
         }
         true
     }
 
-    /// Gives room that has become free to those who wait for it.
+    /// Gives free room to those who wait for it.
     pub(super) fn serve_line(&mut self, line: Line, now: Timestamp) {
         let looked_at = match line {
             Line::General => LOOKED_AT_MAX.min(self.connection_shares.general_line.len()),

@@ -1,4 +1,4 @@
-//! Credit: whether a path may take one more message now, and what stands in the way if not.
+//! Credit: whether a path may take one more message now, and if not, why.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::{Pace, Schedule};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
-/// Of those who wait for a connection, so many are looked at.
+/// Number of waiting queues that are examined.
 const LINE_LOOKED_AT_MAX: usize = 8;
 
 impl Schedule {
-    /// An idle connection to wake, or room for another one. Where messages go one at a time, so do the connections
-    /// that come for them.
+    /// Whether there is an idle connection to wake, or room for another one. Where messages are sent one at a time,
+    /// connections come one at a time too.
     pub(super) fn can_take_more(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || (path.coming() > 0 && self.is_paced(path_id)) {
@@ -25,7 +25,7 @@ impl Schedule {
             || (self.has_room(path_id, now) && self.opening_block(path_id, now).is_none())
     }
 
-    /// Whether all limits of connections leave room for one more.
+    /// Whether all connection limits leave room for one more.
     fn has_room(&self, path_id: usize, now: Timestamp) -> bool {
         self.has_room_at_site(path_id, now)
             && self.connections_to_provider(path_id) < self.connections_max(path_id)
@@ -33,7 +33,7 @@ impl Schedule {
             && self.has_share(path_id, now)
     }
 
-    /// As the rules, the receiver's own limit and the slow start say.
+    /// According to the rules, the receiver's own limit and the slow start.
     fn has_room_at_site(&self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let link = &self.links[path.link];
@@ -41,8 +41,7 @@ impl Schedule {
         link.connections < self.connections_max(path_id).min(limit).min(path.ramp)
     }
 
-    /// Only the connections of others are in the way: to the same provider, of the whole node, or of other sites that do not
-    /// answer.
+    /// Only connections of others are in the way: to the same provider, of the whole node, or of other silent sites.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let is_full = self.connections >= self.connections_max
@@ -57,7 +56,7 @@ impl Schedule {
         Why::Connections { site, connections: self.links[path.link].connections }
     }
 
-    /// Whether it lacks room; remembers since when, if it has no connection.
+    /// Whether it lacks room; records since when, if it has no connection.
     pub(super) fn note_lack_of_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let lacks_room = self.lacks_room(path_id, now);
         let path = &mut self.paths[path_id];
@@ -67,14 +66,14 @@ impl Schedule {
         lacks_room
     }
 
-    /// The queue is empty: its paths want no connection.
+    /// The queue is empty: its paths need no connection.
     pub(super) fn want_no_room(&mut self, queue_id: usize) {
         for path in &self.queues[queue_id].paths {
             self.paths[*path].lacks_room_since = None;
         }
     }
 
-    /// Whether somebody waits for the room that this path's connection takes.
+    /// Whether somebody waits for the room of this path's connection.
     pub(super) fn is_wanted_elsewhere(&self, path_id: usize) -> bool {
         if self.connections >= self.connections_max {
             return true;
@@ -132,7 +131,7 @@ impl Schedule {
         })
     }
 
-    /// The block that keeps a path from sending now.
+    /// The obstacle that keeps a path from sending now.
     pub(super) fn path_block(&mut self, path_id: usize, now: Timestamp) -> Option<Block> {
         if let Some(reason) = self.paused.values().next() {
             return Some(Block { until: None, why: Why::Paused(reason.clone()) });
@@ -161,7 +160,7 @@ impl Schedule {
         self.site_block(link, &route, now).or_else(|| self.provider_block(source_id, &route, now))
     }
 
-    /// Block that the receiver itself asked for, at this site.
+    /// An obstacle caused by the receiver's replies, at this site.
     fn site_block(&mut self, link: usize, route: &Route, now: Timestamp) -> Option<Block> {
         let link = &mut self.links[link];
         let receiver = || route.base_site.to_string();
@@ -172,7 +171,7 @@ impl Schedule {
             .or_else(|| rate_block(&mut link.rate, receiver, now))
     }
 
-    /// The same over all sites of the provider, and its rules.
+    /// The same for all sites of the provider, and by its rules.
     fn provider_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
         let provider = || route.provider.to_string();
         let pace = self.pace(source, route);
@@ -187,8 +186,8 @@ impl Schedule {
         Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
     }
 
-    /// More connections than the limit, which has shrunk. Where the receiver takes fewer than before, those that are open
-    /// stay: it has taken them.
+    /// Whether there are more connections than the limit, which has shrunk. If only the receiver's own limit has
+    /// shrunk, open connections stay: it has accepted them.
     pub(super) fn is_superfluous(&self, path_id: usize) -> bool {
         let limit = self.connections_max(path_id).max(1);
         let path = &self.paths[path_id];

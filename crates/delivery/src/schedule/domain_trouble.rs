@@ -1,5 +1,5 @@
-//! A recipient's domain that refuses our mail by a policy of its own. While it has refused the mail of one server only, the
-//! mail of the others goes on.
+//! A recipient's domain that refuses our mail by its own policy. While it has refused the mail of one server only, the
+//! mail of others continues.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::pacing::Standstill;
 #[derive(Debug, Default)]
 pub(super) struct DomainTrouble {
     standstill: Standstill,
-    /// The only server that was refused; `None` if there are several.
+    /// The only refused server; `None` if there are several.
     only: Option<ServerId>,
 }
 
 impl DomainTrouble {
-    /// A message of this server was refused; so many in a row are needed before anything stops.
+    /// A message of this server was refused; this many in a row stop sending.
     pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &str, now: Timestamp) {
         if self.standstill.is_clear() {
             self.only = Some(server);
@@ -25,7 +25,7 @@ impl DomainTrouble {
         self.standstill.refused(needed, reason, now);
     }
 
-    /// A message of this server was taken: whether its mail stood still until now.
+    /// A message of this server was accepted. Returns whether its mail was stopped until now.
     pub(super) fn accepted(&mut self, server: ServerId) -> bool {
         self.concerns(server) && self.standstill.accepted()
     }
@@ -38,7 +38,7 @@ impl DomainTrouble {
         self.concerns(server) && self.standstill.is_standing()
     }
 
-    /// Nothing is remembered of it.
+    /// No refusals are remembered.
     pub(super) fn is_clear(&self) -> bool {
         self.standstill.is_clear()
     }
@@ -47,7 +47,7 @@ impl DomainTrouble {
         self.standstill.blocked_until(now).filter(|_| self.concerns(server))
     }
 
-    /// A message of this server goes out.
+    /// A message of this server is sent.
     pub(super) fn take(&mut self, server: ServerId, now: Timestamp) {
         if self.concerns(server) {
             self.standstill.take(now);
@@ -58,7 +58,7 @@ impl DomainTrouble {
         self.standstill.since()
     }
 
-    /// The receiver's words.
+    /// The receiver's reply.
     pub(super) fn reason(&self) -> &str {
         self.standstill.reason()
     }

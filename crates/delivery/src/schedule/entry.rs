@@ -11,21 +11,23 @@ use crate::prepare::Work;
 pub(crate) struct Entry {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
-    /// Also the ticket of the claim: the store knows the entry by it.
+    /// Also identifies the claim: the store finds the entry by it.
     pub(crate) due_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempts: u32,
-    /// The pool that its sender wished for.
+    /// The pool that its sender chose.
     pub(crate) chosen_pool: Option<PoolId>,
-    /// The address of its last attempt: the next one goes by it while it is healthy.
+    /// The source address of its last attempt: the next one uses it again while it is healthy.
     pub(crate) source: Option<SourceId>,
-    /// When a receiver's greylisting first sent it away, as far as this process knows.
+    /// When it was first greylisted, as far as this process knows.
     pub(crate) greylisted_at: Option<Timestamp>,
     /// Next time its wait is reported; `None` before the first.
     pub(crate) tell_at: Option<Timestamp>,
+    /// It had to make way once, because its host took long while connections were short. It is not hurried again.
+    pub(crate) was_hurried: bool,
     /// The store has recorded that its attempt begins.
     pub(crate) begun: bool,
-    /// All that is needed to send it, if it is at hand: fresh from its acceptance, or loaded already.
+    /// Everything needed to send it, if available: fresh from its acceptance, or already loaded.
     pub(crate) work: Option<Arc<Work>>,
 }
 
@@ -44,6 +46,6 @@ impl Entry {
 pub(crate) struct LaneKey {
     pub(crate) pool: PoolId,
     pub(crate) domain: DomainName,
-    /// The sender demands TLS with a good certificate.
+    /// The sender requires TLS with a valid certificate.
     pub(crate) require_tls: bool,
 }

@@ -1,6 +1,6 @@
-//! Answers to people: why does this message wait, and what is in here at all.
+//! Explains to people why a message waits, and summarises the schedule.
 
-use postroad_model::{DomainName, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use serde::Serialize;
 
 use super::lane::LaneRoute;
@@ -19,7 +19,7 @@ pub struct Totals {
     pub paths: Vec<PathTotals>,
 }
 
-/// One path that is in use or kept back.
+/// One path that is in use or blocked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathTotals {
     pub source: String,
@@ -27,17 +27,13 @@ pub struct PathTotals {
     pub provider: String,
     pub connections: u32,
     pub waiting: usize,
-    /// Why nothing goes out, if so.
+    /// Why nothing is sent, if so.
     pub blocked: Option<String>,
-    /// Conclusions about the receiver from its answers.
+    /// Estimates about the receiver, from its replies.
     pub learned: Option<String>,
 }
 
 impl Schedule {
-    pub(crate) fn entries(&self) -> usize {
-        self.lanes.iter().map(|(_, lane)| lane.entries).sum()
-    }
-
     /// Domains of which enough is in memory.
     pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
         let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
@@ -51,7 +47,7 @@ impl Schedule {
             let blocked = self.path_block(id, now).map(|block| block.to_string());
             let path = &self.paths[id];
             let queue = &self.queues[path.queue];
-            let waiting = queue.waiting.waiting();
+            let waiting = queue.waiting.waiting() + path.kept.waiting();
             if path.connections == 0 && waiting == 0 && blocked.is_none() {
                 continue;
             }
@@ -76,12 +72,13 @@ impl Schedule {
         }
     }
 
-    /// When the message was due that waits here longest. Looks at the head of each line only.
+    /// Due time of the longest waiting message. Examines only the head of each line.
     pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
         let unrouted =
             self.lanes.iter().filter_map(|(_, lane)| lane.unrouted.front()).map(|entry| entry.due_at);
         let waiting = self.queues.iter().filter_map(|(_, queue)| queue.waiting.oldest_due());
-        unrouted.chain(waiting).min()
+        let kept = self.paths.iter().filter_map(|(_, path)| path.kept.oldest_due());
+        unrouted.chain(waiting).chain(kept).min()
     }
 
     /// Why nothing is sent at all, if so.
@@ -90,7 +87,13 @@ impl Schedule {
     }
 
     /// One sentence, for a message that is due and not in flight.
-    pub(crate) fn why_waiting(&mut self, domain: &DomainName, server: ServerId, now: Timestamp) -> String {
+    pub(crate) fn why_waiting(
+        &mut self,
+        domain: &DomainName,
+        server: ServerId,
+        message: MessageId,
+        now: Timestamp,
+    ) -> String {
         if let Some(reason) = self.paused.values().next() {
             return format!("It waits because delivery is paused: {reason}.");
         }
@@ -121,6 +124,10 @@ impl Schedule {
             LaneRoute::Known { queue, .. } => *queue,
         };
         let paths = self.queues[queue].paths.clone();
+        let keeper = paths.iter().copied().find(|path| self.paths[*path].kept.holds(server, message));
+        if let Some(keeper) = keeper {
+            return self.why_kept(keeper, now);
+        }
         let blocks: Vec<_> = paths.iter().map(|path| self.path_block(*path, now)).collect();
         if let Some(Some(block)) = blocks.iter().find(|block| block.is_some())
             && blocks.iter().all(Option::is_some)
@@ -136,13 +143,29 @@ impl Schedule {
             );
         }
         let learned = paths.iter().find_map(|path| self.links[self.paths[*path].link].learned());
-        let learned = learned
-            .map_or_else(String::new, |learned| format!(" Of that receiver was found out: {learned}."));
+        let learned =
+            learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
         format!(
             "It waits for its turn at {}: {} messages wait there, {} of them from the same server.{learned}",
             queue.route.base_site,
             queue.waiting.waiting(),
             queue.waiting.waiting_of(server)
         )
+    }
+
+    /// Why a retry waits that keeps the address of this path.
+    fn why_kept(&mut self, path_id: usize, now: Timestamp) -> String {
+        let block = self.path_block(path_id, now);
+        let path = &self.paths[path_id];
+        let address = self.sources.find(path.source).map_or_else(String::new, |source| source.name());
+        let (site, waiting) = (&self.queues[path.queue].route.base_site, path.kept.waiting());
+        match block {
+            Some(block) => {
+                format!("It waits for {address}, which its last attempt came from, because {block}.")
+            }
+            None => format!(
+                "It waits for its turn at {site} from {address}, which its last attempt came from: {waiting} such messages wait."
+            ),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Reports of connections to the schedule: outcomes, and that they are closed.
+//! Reports of connections to the schedule: outcomes, and closing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use postroad_model::{ServerId, Timestamp};
 
 use super::{CountedSource, Line, Schedule};
 
-/// Until the addresses of a site are asked for again.
+/// Pause before the addresses of a site are looked up again.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 impl Schedule {
-    /// The size turned out to be large.
+    /// Charges a message that turned out to be large.
     pub(crate) fn charge(&mut self, path_id: usize, server: ServerId, bytes: u64) {
         let queue = self.paths[path_id].queue;
         self.queues[queue].waiting.charge(server, super::cost(bytes) - 1);
     }
 
-    /// A connection is there and takes messages; `is_first` of its connection task.
+    /// A connection is open and accepts messages; `is_first`: it is the first of its connection task.
     pub(crate) fn connected(&mut self, path_id: usize, attempt: u64, is_first: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.back_off.clear();
@@ -27,8 +27,8 @@ impl Schedule {
         self.attempt_connected(path_id, attempt, now);
     }
 
-    /// No host of the site could be spoken to, and none replied. If other connections are open, the site seems to take no more
-    /// than those: whether so. `was_connected`: this task had one of them.
+    /// No host of the site could be reached, and none replied. If other connections are open, the site probably accepts
+    /// no more than those; returns whether that is so. `was_connected`: this task had one of them.
     pub(crate) fn is_one_too_many(&mut self, path_id: usize, was_connected: bool, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let link = &mut self.links[path.link];
@@ -41,18 +41,18 @@ impl Schedule {
         true
     }
 
-    /// Nobody was asked for the site's addresses: too many look-ups of others wait.
+    /// The site's addresses were not looked up, because too many look-ups are waiting.
     pub(crate) fn lookups_are_busy(&mut self, path_id: usize, reason: String, now: Timestamp) {
         self.paths[path_id].back_off.pause(now, BUSY_PAUSE, reason);
     }
 
-    /// No host of the site could be spoken to: nothing more from here for a while.
+    /// No host of the site could be reached: this path pauses.
     pub(crate) fn connect_failed(&mut self, path_id: usize, reason: String, now: Timestamp) {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let slow_start = route.rules.slow_start_connections.max(1);
         let path = &mut self.paths[path_id];
         path.ramp = slow_start;
-        // Connections that fail together are one failure.
+        // Connections that fail together count as one failure.
         if path.back_off.blocked_until(now).is_none() {
             let pauses: &[Duration] = if route.is_exempt { &[Duration::from_secs(1)] } else { &self.pauses };
             path.back_off.failed(now, pauses, reason);
@@ -81,7 +81,7 @@ impl Schedule {
         let route = Arc::clone(&self.queues[queue].route);
         self.pace(source, &route).connections -= 1;
         self.count_closing(path_id);
-        // The others at the same site first, then those who wait longest: this queue has just had its connection.
+        // First the others at the same site, then those who wait longest: this queue has just had its connection.
         for other in self.links[self.paths[path_id].link].paths.clone() {
             let other = self.paths[other].queue;
             if other != queue {

@@ -22,7 +22,7 @@ struct Closed {
 }
 
 impl GateBoard {
-    /// Takes over what the store says.
+    /// Applies the gates from the store.
     pub(super) fn replace(&mut self, gates: &[Gate]) {
         let same = |old: &Gate, new: &Gate| {
             (old.automatic, old.action, old.ends_at, &old.reason)
@@ -45,7 +45,7 @@ impl GateBoard {
         }
     }
 
-    /// The gate that keeps these scopes from sending now.
+    /// The gate that blocks these scopes now.
     pub(super) fn block(&self, scopes: &[GateScope], now: Timestamp) -> Option<Block> {
         if self.gates.is_empty() {
             return None;
@@ -60,12 +60,12 @@ impl GateBoard {
         })
     }
 
-    /// Whether one of these scopes only lets messages through one at a time.
+    /// Whether one of these scopes allows only one message at a time.
     pub(super) fn is_paced(&self, scopes: &[GateScope]) -> bool {
         !self.gates.is_empty() && scopes.iter().any(|scope| self.gates.contains_key(scope))
     }
 
-    /// One message goes through.
+    /// One message passes.
     pub(super) fn pass(&mut self, scopes: &[GateScope], now: Timestamp) {
         if self.gates.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl GateBoard {
         }
     }
 
-    /// Of the paces only: when a gate ends is the store's to say.
+    /// Only for the paces: the store decides when a gate ends.
     pub(super) fn shift_back(&mut self, by: std::time::Duration) {
         for closed in self.gates.values_mut().flatten() {
             if let Some(pace) = &mut closed.pace {
@@ -88,7 +88,7 @@ impl GateBoard {
         }
     }
 
-    /// When the next gate ends by itself.
+    /// When the next gate expires.
     pub(super) fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = self.gates.values().flatten().filter_map(|closed| closed.gate.ends_at);
         ends.filter(|end| *end > now).min()

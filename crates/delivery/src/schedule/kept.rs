@@ -1,5 +1,6 @@
-//! Retries that keep the source address of their last attempt. A receiver that greylists by address knows a message again
-//! only if it comes from there. They wait for their turn like all others; then the path of their address has them.
+//! Retries that keep the source address of their last attempt. A receiver that greylists by address recognises a
+//! message only if it comes from there. They wait for their turn like all others; then they move to the path of their
+//! address.
 
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use postroad_model::ServerId;
 
 use super::block::{Block, Why};
 use super::site_queue::Admission;
+use super::waited::SeenBlock;
 use super::{Entry, Schedule};
 
-/// An address whose connections have hung for this long keeps nothing.
+/// Retries no longer wait for an address whose connections have hung for this long.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// Admission of entries kept by a path: they have passed that of their server and lane already.
+/// Admission of entries kept by a path: they have already passed that of their server and lane.
 struct Passed;
 
 impl Admission for Passed {
@@ -30,8 +32,8 @@ impl Admission for Passed {
 }
 
 impl Schedule {
-    /// The other path of the queue that this message should go by, if it is healthy. What tries whether a lane that stands
-    /// still goes on may leave from any address.
+    /// The other path of the queue that this message should use, if it is healthy. A test message of a stopped lane may
+    /// use any address.
     pub(super) fn keeper(
         &mut self,
         path_id: usize,
@@ -48,7 +50,7 @@ impl Schedule {
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// One that has only to wait a little, or as long as everybody, is healthy.
+    /// A path that only has to wait a little, or as long as all others, is healthy.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) {
@@ -64,7 +66,7 @@ impl Schedule {
         }
     }
 
-    /// The next one that keeps this path's address. Those of lanes that have come to a standstill go back to the queue.
+    /// The next entry that keeps this path's address. Entries of stopped lanes return to the queue.
     pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
         let queue = self.paths[path_id].queue;
         while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
@@ -77,7 +79,7 @@ impl Schedule {
         None
     }
 
-    /// Returns what waits for its address to the queues, where its server and its domain may be kept back now.
+    /// Returns entries that wait for their address to the queues, where their server or domain may be blocked now.
     pub(super) fn give_back_kept(&mut self) {
         for (_, path) in &mut self.paths {
             for (lane, entry) in path.kept.drain().into_iter().rev() {
@@ -96,6 +98,7 @@ impl Schedule {
                 if let Some(until) = block.until {
                     self.wake_queue_at(until, queue_id);
                 }
+                self.paths[path_id].last_block = Some(SeenBlock::new(block.why, now));
                 continue;
             }
             while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.waiting()
@@ -112,7 +115,7 @@ impl Schedule {
         }
     }
 
-    /// Gives what an unhealthy path kept to the others of the pool; whether it did.
+    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did.
     pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;

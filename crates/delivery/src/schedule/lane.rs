@@ -1,4 +1,4 @@
-//! Lanes: messages for one domain from one pool, and the way from a domain to the site that takes its mail.
+//! Lanes: messages for one domain from one pool, and the routing of a domain to its site.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
@@ -22,11 +22,11 @@ pub(super) struct Lane {
     pub(super) route: LaneRoute,
     /// Waiting for the route.
     pub(super) unrouted: VecDeque<Entry>,
-    /// All entries of this lane, wherever in the schedule they are.
+    /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
-    /// Site queues and servers whose ring it was taken out of.
+    /// Site queues and servers from whose rings it was removed.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
-    /// The domain refuses our mail by a policy of its own.
+    /// The domain refuses our mail by its own policy.
     pub(super) trouble: DomainTrouble,
     pub(super) last_block: Option<SeenBlock>,
 }
@@ -34,24 +34,24 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) enum LaneRoute {
     Unknown,
-    /// With the site that served until now, if there was one.
+    /// Carries the previous site, if there was one.
     Resolving {
         before: Option<usize>,
-        /// The answer takes long: mail goes to the site that served until now.
+        /// The answer takes long: mail goes to the previous site.
         is_slow: bool,
     },
     Known {
         queue: usize,
         until: Timestamp,
     },
-    /// The DNS gave no answer; to be asked again then.
+    /// The DNS gave no answer; look up again at this time.
     Failed {
         until: Timestamp,
         reason: String,
     },
 }
 
-/// Class of a look-up: each has a share of its own.
+/// Class of a look-up; each class has its own share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookupRank {
     First,
@@ -77,6 +77,11 @@ impl Lane {
     pub(super) fn trouble_block(&self, server: ServerId, now: Timestamp) -> Option<Block> {
         let until = self.trouble.blocked_until(server, now)?;
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
+    }
+
+    /// Only the way to the domain is known, which the DNS tells again.
+    pub(super) fn is_forgettable(&self) -> bool {
+        matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }
 
     /// Nothing is known of it that is worth keeping.
@@ -111,13 +116,13 @@ impl Schedule {
         id
     }
 
-    /// Puts an entry that is due into its site's queue, or asks for the way there first.
+    /// Puts a due entry into its site's queue, or first orders a look-up of its route.
     pub(super) fn enqueue(&mut self, lane_id: usize, entry: Entry, now: Timestamp) {
         let lane = &mut self.lanes[lane_id];
         if self.sources.of_pool(lane.key.pool).next().is_none() {
             // The pool lost its last address: another one takes it.
-            lane.entries -= 1;
             let key = lane.key.clone();
+            self.count_out(lane_id, entry.server_id);
             return self.add_due(key.domain, key.require_tls, entry, now);
         }
         match lane.route {
@@ -151,7 +156,7 @@ impl Schedule {
         self.begin_lookup(lane_id, rank);
     }
 
-    /// The way is known: everything that waited for it lines up at the site, also what waited at another one.
+    /// The route is known: all waiting entries move to the site's queue, including those that waited at another site.
     pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get(lane_id) else { return };
@@ -180,8 +185,8 @@ impl Schedule {
         self.pump(queue, now);
     }
 
-    /// There is no way, at least not now: the lane is asked for again at `until`. A site that served until now goes on
-    /// serving when the trouble is only the DNS's; whether so.
+    /// There is no route, at least not now: the lane is looked up again at `until`. If only the DNS failed, the
+    /// previous site stays in use; returns whether that is so.
     pub(crate) fn unresolved(
         &mut self,
         lane_id: usize,
@@ -208,13 +213,15 @@ impl Schedule {
         false
     }
 
-    /// Takes messages that wait for a route out of the schedule, to be told that there is none.
+    /// Removes messages that wait for a route from the schedule, to be settled as unroutable.
     pub(crate) fn take_unrouted(&mut self, key: &LaneKey, limit: usize) -> Vec<Entry> {
-        let lane = self.lane_ids.get(key).and_then(|id| self.lanes.get_mut(*id));
-        let Some(lane) = lane else { return Vec::new() };
-        let count = lane.unrouted.len().min(limit);
-        lane.entries -= count;
-        lane.unrouted.drain(..count).collect()
+        let Some(id) = self.lane_ids.get(key).copied() else { return Vec::new() };
+        let count = self.lanes[id].unrouted.len().min(limit);
+        let taken: Vec<Entry> = self.lanes[id].unrouted.drain(..count).collect();
+        for entry in &taken {
+            self.count_out(id, entry.server_id);
+        }
+        taken
     }
 
     pub(super) fn wake_lane(&mut self, lane_id: usize, now: Timestamp) {
@@ -303,6 +310,7 @@ impl Schedule {
                 asked_at: None,
                 lacks_room_since: None,
                 kept: SiteQueue::default(),
+                last_block: None,
                 took_kept: false,
                 retired: false,
             });

@@ -1,5 +1,5 @@
-//! Messages that have waited for more than five minutes without being offered. They get a delivery record with the cause
-//! (`message.delayed`); those that are too old fail, unless they wait for a limit of ours.
+//! Messages that have waited for more than five minutes without being offered. They get a delivery record with the
+//! cause (`message.delayed`); those that are too old fail, unless they wait for our own limit.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl Entry {
 }
 
 impl Schedule {
-    /// Takes out those that wait for the DNS, for a site or a domain that takes nothing, for its connections, or for a rate or
-    /// a warm-up, at most so many. What an operator keeps back, and what only waits for its turn, stays untouched.
+    /// Removes messages that wait for the DNS, for a site or domain that accepts nothing, for its connections, or for a
+    /// rate or a warm-up; at most `limit`. Messages that an operator blocks, or that only wait for their turn, stay.
     pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
         let mut late = self.take_unanswered(limit, now);
         let of_servers = self.server_rates(now);
@@ -53,8 +53,8 @@ impl Schedule {
             };
             let taken = self.queues[queue].waiting.take_if(limit - late.len(), is_meant);
             for (lane_id, entry) in taken {
-                let lane = &mut self.lanes[lane_id];
-                lane.entries -= 1;
+                self.count_out(lane_id, entry.server_id);
+                let lane = &self.lanes[lane_id];
                 let of_domain = || Block {
                     until: lane.trouble.blocked_until(entry.server_id, now),
                     why: lane.trouble_cause(now),
@@ -64,7 +64,25 @@ impl Schedule {
                 late.push(Late { lane: lane.key.clone(), entry, block });
             }
         }
+        self.take_late_of_addresses(limit, &mut late, now);
         late
+    }
+
+    /// Retries that wait for the address of their last attempt.
+    fn take_late_of_addresses(&mut self, limit: usize, late: &mut Vec<Late>, now: Timestamp) {
+        let has_kept = |path: &super::Path| path.kept.waiting() > 0;
+        let paths: Vec<usize> =
+            self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
+        for path in paths {
+            let block = self.path_block(path, now).filter(|block| is_told_of(&block.why));
+            let Some(block) = block.filter(|_| late.len() < limit) else { continue };
+            let taken = self.paths[path].kept.take_if(limit - late.len(), |_, entry| entry.is_late(now));
+            for (lane_id, entry) in taken {
+                self.count_out(lane_id, entry.server_id);
+                let lane = self.lanes[lane_id].key.clone();
+                late.push(Late { lane, entry, block: block.clone() });
+            }
+        }
     }
 
     /// Those whose domains the DNS says nothing of.
@@ -79,6 +97,7 @@ impl Schedule {
                 && let Some(entry) = lane.unrouted.pop_front_if(|entry| entry.is_late(now))
             {
                 lane.entries -= 1;
+                self.room.remove(entry.server_id);
                 let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
                 late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
             }
@@ -95,7 +114,7 @@ impl Schedule {
             .collect()
     }
 
-    /// Block by the receiver, or by a limit of ours, that affects all addresses of a pool.
+    /// An obstacle, by the receiver or by our own limit, that affects all addresses of a pool.
     fn paths_block(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
         let mut found = None;
         for path_id in self.queues[queue].paths.clone() {
@@ -103,27 +122,31 @@ impl Schedule {
                 continue;
             }
             let block = self.path_block(path_id, now)?;
-            let is_meant = match block.why {
-                Why::BackOff { .. }
-                | Why::NoConnection { .. }
-                | Why::Standstill { .. }
-                | Why::TooFast { .. }
-                | Why::ProviderRate { .. }
-                | Why::Connections { .. }
-                | Why::WarmUp { .. } => true,
-                Why::Paused(_)
-                | Why::Gate(_)
-                | Why::ServerSuspended { .. }
-                | Why::ServerRate { .. }
-                | Why::AccountRate { .. }
-                | Why::Dns { .. }
-                | Why::NoAnswer { .. } => false,
-            };
-            if !is_meant {
+            if !is_told_of(&block.why) {
                 return None;
             }
             found.get_or_insert(block);
         }
         found
+    }
+}
+
+/// Whether messages that wait for this are told of it: the receiver's, or a limit of ours.
+fn is_told_of(why: &Why) -> bool {
+    match why {
+        Why::BackOff { .. }
+        | Why::NoConnection { .. }
+        | Why::Standstill { .. }
+        | Why::TooFast { .. }
+        | Why::ProviderRate { .. }
+        | Why::Connections { .. }
+        | Why::WarmUp { .. } => true,
+        Why::Paused(_)
+        | Why::Gate(_)
+        | Why::ServerSuspended { .. }
+        | Why::ServerRate { .. }
+        | Why::AccountRate { .. }
+        | Why::Dns { .. }
+        | Why::NoAnswer { .. } => false,
     }
 }

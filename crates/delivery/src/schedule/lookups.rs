@@ -1,5 +1,5 @@
-//! Look-ups of routes. Servers take turns, and domains whose last look-up failed have a share of their own: the first
-//! look-up of a domain never waits for them.
+//! Route look-ups. Servers take turns, and domains whose last look-up failed have a separate share: the first look-up
+//! of a domain never waits for them.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use super::lane::{Lane, LaneRoute, LookupRank};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
-/// First look-ups and re-checks at a time. One that is not answered soon gives its place to the next.
+/// Concurrent first look-ups and re-checks. A look-up that is not answered soon makes room for the next one.
 const FIRST_MAX: u32 = 512;
-/// Look-ups of domains that failed before, at a time.
+/// Concurrent look-ups of domains that failed before.
 const LATER_MAX: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     first: Class,
     later: Class,
-    /// Lanes whose look-up holds a place.
+    /// Lanes whose look-up holds a permit.
     placed: HashMap<usize, LookupRank>,
 }
 
@@ -36,7 +36,7 @@ impl Lookups {
         }
     }
 
-    /// Whether the look-up may begin; else it waits for its turn.
+    /// Returns whether the look-up may begin; otherwise it waits for its turn.
     fn begin(&mut self, lane: usize, server: ServerId, rank: LookupRank) -> bool {
         let (class, max) = self.class(rank);
         if class.running >= max {
@@ -48,7 +48,7 @@ impl Lookups {
         true
     }
 
-    /// Frees the place of a look-up; the lane whose turn it is then.
+    /// Frees the permit of a look-up. Returns the lane whose turn it is then.
     fn end(&mut self, lane: usize) -> Option<usize> {
         let rank = self.placed.remove(&lane)?;
         let (class, _) = self.class(rank);
@@ -82,7 +82,7 @@ impl Schedule {
         }
     }
 
-    /// A look-up takes long: the next one may begin, and the site that served until now goes on serving meanwhile.
+    /// A look-up takes long: the next one may begin, and the previous site stays in use meanwhile.
     pub(crate) fn lookup_is_slow(&mut self, lane_id: usize, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get_mut(lane_id) else { return };
@@ -97,7 +97,7 @@ impl Schedule {
 }
 
 impl Lane {
-    /// The server whose mail has waited for the look-up the longest.
+    /// The server whose mail has waited longest for the look-up.
     fn first_server(&self) -> ServerId {
         self.unrouted.front().map_or(ServerId(0), |entry| entry.server_id)
     }

@@ -14,7 +14,7 @@ use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
-/// Unchanged estimates that answers have confirmed are stored again after this time, so that they do not expire.
+/// Unchanged estimates that replies have confirmed are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Conclusions {
         is_near && (self.connections, self.greylist_secs) == (other.connections, other.greylist_secs)
     }
 
-    /// Whether it says something that the other does not, apart from what it has forgotten.
+    /// Whether it contains something that the other does not, apart from forgotten values.
     fn is_news_after(self, other: Self) -> bool {
         let without_forgotten = Self {
             per_minute: self.per_minute.and(other.per_minute),
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// When what is known now was learned: the passing of time alone is no evidence.
+    /// When the current estimates were learned: the passing of time alone is no evidence.
     fn learned_at(&self, conclusions: Conclusions, now: Timestamp) -> Timestamp {
         match self.noted {
             Some((noted, at)) if !conclusions.is_news_after(noted) => {
@@ -69,7 +69,7 @@ impl Link {
         }
     }
 
-    /// Estimates that no answer has confirmed for long.
+    /// Forgets estimates that no reply has confirmed for long.
     fn forget_old(&mut self, now: Timestamp) {
         // Forgets a rate that is too old.
         self.rate.per_minute(now);
@@ -81,7 +81,7 @@ impl Link {
         }
     }
 
-    /// One sentence for people; `None` if nothing was found out.
+    /// One sentence for people; `None` if nothing is known.
     pub(super) fn learned(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let Some((rate, reason)) = self.rate.known() {
@@ -98,7 +98,7 @@ impl Link {
 }
 
 impl Schedule {
-    /// Takes over what the store has, from an earlier process or another node.
+    /// Takes over notes from the store, made by an earlier process or another node.
     pub(crate) fn remember(&mut self, notes: Vec<PacingNote>, now: Timestamp) {
         let known = &mut self.memory.notes;
         known.retain(|_, note| now.since(note.learned_at) < AGE_MAX);
@@ -110,7 +110,7 @@ impl Schedule {
         }
     }
 
-    /// Estimates that are new, or that answers have confirmed, since the last call. Old ones are forgotten.
+    /// Estimates that are new, or confirmed by replies, since the last call. Forgets old ones.
     pub(crate) fn take_pacing_notes(&mut self, now: Timestamp) -> Vec<PacingNote> {
         let mut notes = Vec::new();
         for ((source, site), id) in &self.link_ids {
@@ -144,11 +144,11 @@ impl Schedule {
         notes
     }
 
-    /// A source and a site that meet, perhaps again.
+    /// The state of a source at a site, restored from a note if there is one.
     pub(super) fn remembered_link(&self, source: IpAddr, site: &Arc<str>) -> Link {
         let mut link = Link::default();
         let Some(note) = self.memory.notes.get(&(source, Arc::clone(site))) else { return link };
-        // Both grow old from the moment on at which they were learned.
+        // Both age from the time they were learned.
         if let Some(rate) = note.per_minute {
             link.rate = RateEstimate::restored(f64::from(rate), &note.reason, note.learned_at);
         }
@@ -181,7 +181,7 @@ mod tests {
             learned_at: now,
         };
         let mut schedule =
-            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         schedule.remember(vec![note], now);
         let site: Arc<str> = "mx.one.example".into();
         let mut link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
@@ -209,7 +209,7 @@ mod tests {
             learned_at,
         };
         let mut schedule =
-            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         schedule.remember(vec![note], learned_at);
         let site: Arc<str> = "mx.one.example".into();
         let id = schedule.links.insert(schedule.remembered_link(sources::ANY_ADDRESS, &site));

@@ -1,5 +1,5 @@
-//! The schedule: what is to be sent, to where, in whose turn. Pure data and decisions; time is an argument, and what has
-//! to be done outside (resolve a domain, open a connection, wake one) comes out as actions.
+//! The schedule: which messages are sent, to where, and in whose turn. Pure data and decisions: time is an argument,
+//! and work outside (resolve a domain, open a connection, wake one) is returned as actions.
 //!
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
 //! job (a connection has it).
@@ -29,6 +29,7 @@ mod path;
 mod pull;
 #[cfg(test)]
 mod receivers;
+mod room;
 mod server_gate;
 mod shares;
 mod site_queue;
@@ -55,6 +56,7 @@ pub(crate) use entry::{Entry, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;
 pub(crate) use pull::{Asking, Job, Next};
+pub(crate) use room::IntakeLimits;
 pub(crate) use site_queue::cost;
 pub(crate) use sources::{CountedSource, Source};
 
@@ -67,6 +69,7 @@ use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
 use path::Path;
+use room::Room;
 use server_gate::ServerGate;
 use shares::Shares;
 use site_queue::SiteQueue;
@@ -75,7 +78,7 @@ use timeline::Timeline;
 use waited::SeenBlock;
 use warm_up::WarmUpPlan;
 
-/// A server with a rate that could not use its turn at one site has the next one elsewhere.
+/// If a server with a rate could not use its turn at one site, its next turn elsewhere comes after this time.
 const NEXT_TURN_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -89,11 +92,11 @@ pub(crate) struct Schedule {
     queue_ids: HashMap<(PoolId, Arc<str>), usize>,
     paths: Slab<Path>,
     path_ids: HashMap<(SourceId, Arc<str>), usize>,
-    /// State of each (source, site), whatever its TLS demands.
+    /// State of each (source, site), whatever its TLS requirements.
     links: Slab<Link>,
     link_ids: HashMap<(SourceId, Arc<str>), usize>,
     paces: HashMap<(SourceId, Arc<str>), Pace>,
-    /// Lanes that refused something since they took something.
+    /// Lanes with a refusal since their last acceptance.
     troubled_lanes: usize,
     memory: memory::Memory,
     servers: HashMap<ServerId, ServerGate>,
@@ -101,15 +104,16 @@ pub(crate) struct Schedule {
     sources: Sources,
     shares: Shares,
     gates: GateBoard,
-    /// As it was read last.
+    /// As last read.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
-    /// Of all paths together, without those that are parked.
+    /// Of all paths together, without parked ones.
     connections: u32,
     parked: u32,
     connections_max: u32,
     connection_shares: ConnectionShares,
     lookups: Lookups,
+    room: Room,
     actions: Vec<Action>,
     expired: Vec<Entry>,
     /// Why nothing is sent at all.
@@ -117,16 +121,16 @@ pub(crate) struct Schedule {
     is_stopping: bool,
 }
 
-/// Queue of one site and pool, with the paths that send it.
+/// Queue of one site and pool, with the paths that serve it.
 #[derive(Debug)]
 struct Queue {
     pool: PoolId,
     route: Arc<Route>,
     waiting: SiteQueue,
     paths: Vec<usize>,
-    /// When it is looked at again.
+    /// Time of its next wake-up.
     wake_at: Option<Timestamp>,
-    /// Queues in which it waits for a connection.
+    /// Lines in which it waits for a connection.
     lines: Lines,
     last_block: Option<SeenBlock>,
 }
@@ -136,9 +140,9 @@ struct Queue {
 struct Link {
     /// Connection tasks.
     connections: u32,
-    /// Of these, with a connection that the receiver has greeted.
+    /// Of these, connections that the receiver has greeted.
     open: u32,
-    /// Those that share them.
+    /// The paths that share them.
     paths: Vec<usize>,
     health: Health,
     /// When it last replied to a message.
@@ -151,27 +155,27 @@ struct Link {
     /// Recipient domains that were refused.
     refusing_domains: Evidence,
     greylist: GreylistTime,
-    /// The last answer that the estimates were learned from.
+    /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
-    /// Conclusions stored last, and when they were learned.
+    /// The conclusions stored last, and when they were learned.
     noted: Option<(memory::Conclusions, Timestamp)>,
 }
 
 /// One source at one provider, over all of its sites.
 #[derive(Debug)]
 struct Pace {
-    /// The provider has several sites: what several of them say counts for all.
+    /// The provider has several sites: evidence from several of them applies to all.
     is_wider: bool,
-    /// As the rules say.
+    /// According to the rules.
     limit: Option<Bucket>,
     connections: u32,
-    /// When a message was last taken.
+    /// When a message was last accepted.
     taken_at: Option<Timestamp>,
     /// New connections.
     openings: Option<Bucket>,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Sites that were too fast for, and that stand still.
+    /// Sites with rate refusals, and stopped sites.
     hurried_sites: Evidence,
     refusing_sites: Evidence,
     /// Recipient domains that were refused, at any of its sites.
@@ -184,17 +188,17 @@ enum Wake {
     Lane(usize),
     Queue(usize),
     Gates,
-    /// Attempts to connect have had their time.
+    /// Connection attempts are overdue.
     Attempts,
 }
 
-/// Work for the engine, outside the schedule.
+/// Work for the engine, outside of the schedule.
 #[derive(Debug)]
 pub(crate) enum Action {
     Resolve {
         lane: usize,
         key: LaneKey,
-        /// Whose mail waits for it first.
+        /// The server whose mail waits for it first.
         server: ServerId,
     },
     Open {
@@ -204,14 +208,20 @@ pub(crate) enum Action {
     Wake {
         path: usize,
     },
-    /// An attempt to connect is broken off: others need its room.
+    /// Aborts an attempt to connect: others need its room.
     GiveWay {
         attempt: u64,
     },
 }
 
 impl Schedule {
-    pub(crate) fn new(pauses: Vec<Duration>, helo: String, plan: WarmUpPlan, connections_max: u32) -> Self {
+    pub(crate) fn new(
+        pauses: Vec<Duration>,
+        helo: String,
+        plan: WarmUpPlan,
+        connections_max: u32,
+        messages_max: usize,
+    ) -> Self {
         Self {
             pauses,
             timeline: Timeline::default(),
@@ -238,6 +248,7 @@ impl Schedule {
             connections_max,
             connection_shares: ConnectionShares::new(connections_max),
             lookups: Lookups::default(),
+            room: Room::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
             paused: BTreeMap::new(),
@@ -245,9 +256,9 @@ impl Schedule {
         }
     }
 
-    /// Takes over the set-up as the store has it now.
+    /// Applies the setup from the store.
     pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
-        // Read every other second, and changed rarely: what follows touches every lane.
+        // Read every other second, but rarely changed: the following code touches every lane.
         let is_warming = setup.sources.iter().any(|source| source.warmup_started_at.is_some());
         let mut without_counts = setup.clone();
         for source in &mut without_counts.sources {
@@ -286,7 +297,7 @@ impl Schedule {
         self.readmit_all(now);
     }
 
-    /// One more message to be sent: now, or when it is due.
+    /// Adds a message to be sent: now, or when it is due.
     pub(crate) fn add(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
         if entry.due_at > now {
             let lane = self.lane_of(domain, require_tls, &entry);
@@ -296,7 +307,7 @@ impl Schedule {
         }
     }
 
-    /// One that was accepted a moment ago, whatever the clock says of that moment now.
+    /// Adds a message that was just accepted, whatever the clock says now.
     pub(crate) fn add_due(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
         let lane = self.lane_of(domain, require_tls, &entry);
         self.enqueue(lane, entry, now);
@@ -310,14 +321,14 @@ impl Schedule {
         if let Some(pool) = self.overflow_of(lane) {
             lane = self.lane(LaneKey { pool, ..key });
         }
-        self.lanes[lane].entries += 1;
+        self.count_in(lane, entry.server_id);
         lane
     }
 
-    /// Gives back one that a connection took and did not try: it comes first in its lane.
+    /// Returns a message that a connection took but did not try: it comes first in its lane.
     pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
         let lane = self.lane(key);
-        self.lanes[lane].entries += 1;
+        self.count_in(lane, entry.server_id);
         match self.lanes[lane].route {
             LaneRoute::Known { queue, .. } => {
                 self.queues[queue].waiting.push_front(lane, entry);
@@ -327,7 +338,7 @@ impl Schedule {
         }
     }
 
-    /// Does what time brings: entries become due, gates end, paces allow the next one.
+    /// Advances the time: entries become due, gates end, paces allow the next message.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         while let Some((lane, entry)) = self.timeline.pop_due(now) {
             self.enqueue(lane, entry, now);
@@ -341,7 +352,9 @@ impl Schedule {
                 Wake::Server(server) => self.readmit_server(server, now),
                 Wake::Lane(lane) => self.wake_lane(lane, now),
                 Wake::Queue(queue) => {
-                    if let Some(state) = self.queues.get_mut(queue) {
+                    // One that an earlier wake-up replaced is ignored: it would set another, and their number would grow.
+                    if let Some(state) = self.queues.get_mut(queue).filter(|state| state.wake_at == Some(at))
+                    {
                         state.wake_at = None;
                         self.pump(queue, now);
                     }
@@ -367,24 +380,24 @@ impl Schedule {
         std::mem::take(&mut self.actions)
     }
 
-    /// Messages whose time ran out while they waited.
+    /// Messages that expired while waiting.
     pub(crate) fn take_expired(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.expired)
     }
 
-    /// Keeps everything back until this cause is gone.
+    /// Stops all sending until this cause is gone.
     pub(crate) fn pause(&mut self, cause: PauseCause, reason: String) {
         self.paused.insert(cause, reason);
     }
 
-    /// Lets everything go again, unless there is another cause to wait.
+    /// Resumes sending, unless there is another cause.
     pub(crate) fn resume(&mut self, cause: PauseCause, now: Timestamp) {
         if self.paused.remove(&cause).is_some() && self.paused.is_empty() {
             self.readmit_all(now);
         }
     }
 
-    /// No new work for anybody; returns what waited here, to be given back.
+    /// Starts no new work; returns the waiting entries, to be released.
     pub(crate) fn stop(&mut self) -> Vec<Entry> {
         self.is_stopping = true;
         self.actions.clear();
@@ -401,10 +414,13 @@ impl Schedule {
         entries
     }
 
-    /// Forgets lanes, queues and paths that nothing uses any more.
+    /// Drops unused lanes, queues and paths.
     pub(crate) fn sweep(&mut self, now: Timestamp) {
         self.sweep_shares();
-        let is_done = |lane: &Lane| lane.entries == 0 && lane.is_stale(now);
+        // The DNS client remembers the answers.
+        let are_too_many = self.lanes.len() > self.room.idle_lanes_max();
+        let is_done =
+            |lane: &Lane| lane.entries == 0 && (lane.is_stale(now) || are_too_many && lane.is_forgettable());
         let (lanes, troubled) = (&mut self.lanes, &mut self.troubled_lanes);
         self.lane_ids.retain(|_, id| {
             let done = is_done(&lanes[*id]);
@@ -436,7 +452,7 @@ impl Schedule {
                 self.remove_path(path, &queue.route.base_site);
             }
         }
-        // Small sites are providers of their own, so there are as many as sites.
+        // Small sites are their own providers, so there are as many as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
         self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_standing());
@@ -452,7 +468,7 @@ impl Schedule {
         }
     }
 
-    /// Once is enough, however many messages wait.
+    /// One wake-up is enough, however many messages wait.
     fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
         let state = &mut self.queues[queue];
         if state.wake_at.is_none_or(|known| at < known) {
@@ -461,7 +477,7 @@ impl Schedule {
         }
     }
 
-    /// Remembers who waits for a connection to become free.
+    /// Records that a queue waits for a free connection.
     fn line_up_for_connection(&mut self, queue: usize, now: Timestamp) {
         let mut is_new_in_general = false;
         for path in self.queues[queue].paths.clone() {
@@ -473,7 +489,7 @@ impl Schedule {
         if !is_new_in_general {
             return;
         }
-        // One that has no work is told to look again, and leaves.
+        // A connection without work is told to look again, and ends.
         let provider = Arc::clone(&self.queues[queue].route.provider);
         let is_node_full = self.connections >= self.connections_max;
         let idle = self.paths.iter().find(|(_, path)| {
@@ -491,7 +507,7 @@ impl Schedule {
         self.wakes.push(Reverse((at, wake)));
     }
 
-    /// Looks at a server by this time, if it is parked.
+    /// Examines a server by this time, if it is parked.
     fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
         if let Some(server_gate) = self.servers.get_mut(&server)
             && server_gate.wake_at.is_none_or(|known| at < known)
@@ -508,7 +524,7 @@ impl Schedule {
             block.ends(now);
         }
         let queues: Vec<usize> = if server_gate.has_rate() {
-            // One message goes through, so one queue has its turn; it parks the server again, which brings the next one.
+            // One message passes, so one queue gets its turn; it parks the server again, which brings the next turn.
             let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
             let next = after.or_else(|| server_gate.parked_in.first().copied());
             server_gate.last_readmitted = next.unwrap_or(0);
@@ -529,7 +545,7 @@ impl Schedule {
             && server_gate.wake_at.is_none()
             && !server_gate.parked_in.is_empty()
         {
-            // Whoever had the turn may not use it; the others are looked at soon.
+            // The queue with the turn may not use it; the others are examined soon.
             let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
             let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
             server_gate.wake_at = Some(at);
@@ -537,7 +553,7 @@ impl Schedule {
         }
     }
 
-    /// After a change that may open any admission.
+    /// Called after a change that may open any admission.
     fn readmit_all(&mut self, now: Timestamp) {
         for server in self.servers.keys().copied().collect::<Vec<_>>() {
             self.readmit_server(server, now);
@@ -550,7 +566,7 @@ impl Schedule {
         }
     }
 
-    /// Moves what waits for addresses that have done their day's work to the pool that takes it now.
+    /// Moves entries that wait for addresses with a used-up daily quota to the pool that takes over.
     fn overflow(&mut self, now: Timestamp) {
         for id in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
             self.overflow_queue(id, now);
@@ -562,19 +578,19 @@ impl Schedule {
             self.let_go_if_unhealthy(path, now);
         }
         let queue = &self.queues[id];
-        // A pool that lost its last address sends nothing, either.
+        // A pool that lost its last address does not send either.
         let is_empty = self.sources.of_pool(queue.pool).next().is_none();
         let overflow = self.sources.overflow_of(queue.pool, &queue.route.rules.group);
         if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_empty) {
             return;
         }
         for (lane, entry) in self.queues[id].waiting.drain() {
-            self.lanes[lane].entries -= 1;
+            self.count_out(lane, entry.server_id);
             let key = self.lanes[lane].key.clone();
             match overflow {
                 Some(pool) => {
                     let lane = self.lane(LaneKey { pool, ..key });
-                    self.lanes[lane].entries += 1;
+                    self.count_in(lane, entry.server_id);
                     self.enqueue(lane, entry, now);
                 }
                 None => self.add_due(key.domain, key.require_tls, entry, now),
@@ -582,7 +598,7 @@ impl Schedule {
         }
     }
 
-    /// The pool that takes the messages of a lane whose own pool has done its day's work for their receivers.
+    /// The pool that takes over the messages of a lane whose own pool has used up its daily quota for their receivers.
     fn overflow_of(&self, lane: usize) -> Option<PoolId> {
         let lane = &self.lanes[lane];
         let queue = &self.queues[lane.queue()?];

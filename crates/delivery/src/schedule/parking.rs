@@ -1,17 +1,17 @@
-//! Connections that only wait for the reply to a message they have sent. Breaking them off could make a duplicate, and hosts may
-//! take minutes. So they do not count among the node's connections, as far as there is room for them on the side; they
-//! still count for the limits of their site and provider.
+//! Connections that only wait for the reply to a message they have sent. Aborting them could cause a duplicate, and
+//! hosts may take minutes. So up to a limit they are parked: they do not count among the node's connections, but still
+//! count for the limits of their site and provider.
 
 use postroad_model::Timestamp;
 
 use super::Schedule;
 use super::connection_shares::Line;
 
-/// Room on the side, as a share of the node's connections.
+/// Limit of parked connections, as a share of the node's connections.
 pub(crate) const PARKED_SHARE: u32 = 2;
 
 impl Schedule {
-    /// A reply takes long: others get the room of its connection. Whether there was room on the side.
+    /// A reply takes long: parks the connection, so that others get its room. Returns whether the limit allowed it.
     pub(crate) fn park(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.parked >= self.connections_max.div_ceil(PARKED_SHARE) {
             return false;
@@ -25,7 +25,7 @@ impl Schedule {
         true
     }
 
-    /// The reply is there, or its time is over. There may be one connection too many until the next one asks for work.
+    /// The reply arrived, or its timeout passed. There may be one connection too many until the next one asks for work.
     pub(crate) fn unpark(&mut self) {
         self.parked -= 1;
         self.connections += 1;

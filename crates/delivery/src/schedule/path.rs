@@ -1,4 +1,4 @@
-//! A path: one source address to one site. It owns connections, their limits and the back-off when nothing answers.
+//! A path: one source address to one site. It has connections, their limits, and the back-off when nothing answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::attempts::Attempt;
 use super::site_queue::SiteQueue;
+use super::waited::SeenBlock;
 
 /// A growing pause after connections that failed.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct BackOff {
     pub(super) reason: String,
 }
 
-/// However long the retry schedule's steps are: a host that comes back is found within this.
+/// Upper limit, whatever the retry schedule: a host that returns is found within this time.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
 impl BackOff {
@@ -29,7 +30,7 @@ impl BackOff {
         self.reason = reason;
     }
 
-    /// A pause that counts no failure.
+    /// A pause that does not count as a failure.
     pub(super) fn pause(&mut self, now: Timestamp, pause: Duration, reason: String) {
         if self.blocked_until(now).is_none() {
             self.until = Some(now.plus(pause));
@@ -50,44 +51,46 @@ impl BackOff {
     }
 }
 
-/// A path whose connections have messages and asked for no other for this long does not count, nor does one that has waited this
-/// long for its first connection.
+/// A path counts as stuck after this time: its connections are busy and asked for no further message, or it has been
+/// waiting for its first connection.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) source: SourceId,
     pub(super) queue: usize,
-    /// Index of the count of connections that it shares with the same site under other TLS demands.
+    /// Index of the connection count that it shares with the same site under other TLS requirements.
     pub(super) link: usize,
     pub(super) site: Arc<str>,
     pub(super) scopes: Vec<GateScope>,
-    /// Connection tasks alive; of these, waiting for work; of these, told that there is some.
+    /// Running connection tasks; of these, waiting for work; of these, woken for work.
     pub(super) connections: u32,
     pub(super) idle: u32,
     pub(super) notified: u32,
-    /// Connection tasks ordered that have not asked for work yet.
+    /// Ordered connection tasks that have not asked for work yet.
     pub(super) starting: u32,
-    /// Of its connection tasks.
+    /// Attempts of its connection tasks.
     pub(super) attempts: Vec<Attempt>,
     /// The server whose message its connections carried last.
     pub(super) held_by: Option<ServerId>,
     /// Slow start: how many connections success has earned so far.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,
-    /// Messages taken over the source's weight: paths of one pool keep in step.
+    /// Messages taken divided by the source's weight: paths of one pool keep in step.
     pub(super) progress: f64,
     /// When a message was last taken.
     pub(super) taken_at: Option<Timestamp>,
     /// When one of its connections last asked for a message.
     pub(super) asked_at: Option<Timestamp>,
-    /// Since when it has no connection because there is no room for one.
+    /// Since when it has had no connection for lack of room.
     pub(super) lacks_room_since: Option<Timestamp>,
     /// Retries that keep this path's address. They have had their turn in the queue and count for their servers' rates.
     pub(super) kept: SiteQueue,
+    /// What kept these back.
+    pub(super) last_block: Option<SeenBlock>,
     /// The last message taken was one of these.
     pub(super) took_kept: bool,
-    /// The source is gone from its pool.
+    /// The source was removed from its pool.
     pub(super) retired: bool,
 }
 
@@ -97,13 +100,13 @@ impl Path {
         self.notified + self.starting
     }
 
-    /// Likewise those that come for what waits in the queue, not for retries that keep this path.
+    /// Of these, the tasks that come for the queue, not for retries that keep this path.
     pub(super) fn coming_for_others(&self) -> u32 {
         self.coming().saturating_sub(self.kept.waiting() as u32)
     }
 
-    /// When it counts as stuck, so that the others of the pool do not wait for it: its connections have asked for no message, or
-    /// it has got none and its address took nothing elsewhere at the provider, the last time at `taken_at`.
+    /// When it counts as stuck, so that the others of the pool do not wait for it: its connections have asked for no
+    /// message, or it got none and its address took nothing elsewhere at the provider since `taken_at`.
     pub(super) fn stuck_at(&self, taken_at: Option<Timestamp>) -> Option<Timestamp> {
         let asked_at = self.asked_at.filter(|_| self.is_busy());
         let since = asked_at
@@ -116,7 +119,7 @@ impl Path {
         self.is_busy() && self.asked_at.is_some_and(|at| now.since(at) > duration)
     }
 
-    /// Connections that were ordered a moment ago have no message yet.
+    /// Connections ordered a moment ago have no message yet.
     fn is_busy(&self) -> bool {
         self.connections > self.idle + self.starting
     }

@@ -1,4 +1,4 @@
-//! Pull by credit: a message leaves the queue only when a connection asks for it and everything allows it.
+//! Pull by credit: a message leaves the queue only when a connection asks for it and all limits allow it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::waited::SeenBlock;
 use super::{Action, CountedSource, Health, Schedule, Source, Wake};
 use crate::route::Route;
 
-/// A connection with nothing to do for longer than this is closed rather than kept.
+/// A connection that would be idle for longer is closed.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Kind of connection that asks for work.
@@ -38,14 +38,14 @@ pub(crate) enum Next {
     Job(Box<Job>),
     /// Nothing now; wait to be woken.
     Wait,
-    /// Say goodbye.
+    /// End the connection.
     Close,
 }
 
-/// A message in the hands of a connection.
+/// A message given to a connection.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Lanes come and go while a message is on the wire, so it is named by its key.
+    /// Lanes may be dropped and created while a message is being sent, so it is identified by its key.
     pub(crate) lane: LaneKey,
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
@@ -54,12 +54,12 @@ pub(crate) struct Job {
     pub(crate) is_site_silent: bool,
     /// Its site has answered lately.
     pub(crate) is_site_answering: bool,
-    /// How long it waited for this, and why, if that is worth a line.
+    /// How long it waited, and why, if that is worth a line.
     pub(crate) waited: Option<Box<str>>,
 }
 
 impl Job {
-    /// Key for counting in warm-ups. Simulated mail does not count.
+    /// Key for counting in warm-ups; `None` for simulated mail.
     pub(crate) fn counted_source(&self) -> Option<CountedSource> {
         let counted = || CountedSource { id: self.source.id, provider: Arc::clone(&self.route.rules.group) };
         (!self.route.is_exempt).then(counted)
@@ -67,7 +67,7 @@ impl Job {
 }
 
 impl Schedule {
-    /// Orders as many connections to ask for work as there is work and credit for.
+    /// Orders as many connections to ask for work as work and credit allow.
     pub(super) fn pump(&mut self, queue_id: usize, now: Timestamp) {
         if self.is_stopping {
             return;
@@ -121,7 +121,7 @@ impl Schedule {
         }
     }
 
-    /// Has an idle connection of this path, or a new one, ask for work.
+    /// Makes an idle connection of this path, or a new one, ask for work.
     pub(super) fn order(&mut self, path_id: usize, now: Timestamp) {
         let path = &mut self.paths[path_id];
         self.shares.change_coming(path.source, 1);
@@ -145,7 +145,7 @@ impl Schedule {
         self.actions.push(Action::Open { path: path_id, attempt });
     }
 
-    /// A connection of this path asks what to do.
+    /// A connection of this path asks for work.
     pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
         self.note_asking(path_id, asking, now);
         if self.is_stopping || self.is_superfluous(path_id) || self.connections > self.connections_max {
@@ -173,7 +173,7 @@ impl Schedule {
         let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
         let queue = self.paths[path_id].queue;
         if self.queues[queue].paths.len() > 1 {
-            // Paths that were ahead of this one may go on.
+            // Paths that were ahead of this one may continue.
             self.pump(queue, now);
         }
         Next::Job(Box::new(job))
@@ -195,7 +195,7 @@ impl Schedule {
         self.shares.change_coming(path.source, change);
     }
 
-    /// Where others wait for a connection, nobody keeps one without work.
+    /// While others wait for a connection, no idle one is kept.
     fn wait(&mut self, path_id: usize) -> Next {
         if self.is_wanted_elsewhere(path_id) {
             return Next::Close;
@@ -208,22 +208,23 @@ impl Schedule {
         let queue_id = self.paths[path_id].queue;
         let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
-            // In turns, so that many retries of one server do not hold up what others send.
+            // In turns, so that many retries of one server do not delay others.
             let is_kept_first = !self.paths[path_id].took_kept || self.is_ahead(path_id, now);
             let popped = if is_kept_first {
                 self.pop_kept(path_id).or_else(|| self.pop_waiting(path_id, now))
             } else {
                 let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_kept(path_id));
-                // Also what was just given back.
+                // Includes entries that were just returned.
                 popped.or_else(|| self.pop_waiting(path_id, now))
             };
             let (lane, entry) = popped?;
-            self.lanes[lane].entries -= 1;
+            self.count_out(lane, entry.server_id);
             if entry.is_expired(now) {
                 self.expired.push(entry);
                 continue;
             }
-            let waited = self.describe_wait(queue_id, lane, &entry, now);
+            let keeper = self.paths[path_id].took_kept.then_some(path_id);
+            let waited = self.describe_wait(queue_id, keeper, lane, &entry, now);
             self.pass(path_id, &entry, now);
             return Some(Job {
                 lane: self.lanes[lane].key.clone(),
@@ -237,7 +238,7 @@ impl Schedule {
         }
     }
 
-    /// Next entry in turn that is not kept for another path's address. Hands kept ones over to their path.
+    /// The next entry in turn that is not kept for another path's address. Hands kept ones to their path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_handed_over = false;
@@ -276,8 +277,8 @@ impl Schedule {
         popped
     }
 
-    /// One message of this server and lane leaves the queue, perhaps to wait for the address that it keeps: it counts for
-    /// their rates from now on.
+    /// One message of this server and lane leaves the queue, perhaps to wait for its address: it counts for their rates
+    /// from now on.
     fn pass_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
         self.gates.pass(&self.lanes[lane].scopes, now);
         if let Some(server_gate) = self.servers.get_mut(&server) {
@@ -292,7 +293,7 @@ impl Schedule {
         self.lanes[lane].trouble.take(server, now);
     }
 
-    /// One message leaves by this path.
+    /// One message leaves on this path.
     fn pass(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
         self.share_out(path_id, now);
         let source = self.paths[path_id].source;
@@ -323,7 +324,7 @@ impl Schedule {
     }
 }
 
-/// Lets servers and lanes through, or remembers whom to bring back when.
+/// Admits servers and lanes, or records when to readmit them.
 struct SendAdmission<'a> {
     servers: &'a mut HashMap<ServerId, ServerGate>,
     accounts: &'a mut AccountPaces,

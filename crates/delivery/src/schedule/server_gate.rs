@@ -1,4 +1,4 @@
-//! Gate of one sending server: suspended or not, and the paces of its own send rate and its account's.
+//! Gate of one sending server: its suspension, and the paces of its own send rate and its account's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct ServerGate {
     rate: Option<(SendRate, u32, Bucket)>,
     /// Its account, if that has a send rate.
     pub(super) paced_account: Option<AccountId>,
-    /// Site queues that took it out of their ring.
+    /// Site queues that removed it from their ring.
     pub(super) parked_in: BTreeSet<usize>,
     /// The one that had the last turn.
     pub(super) last_readmitted: usize,
@@ -44,7 +44,7 @@ impl ServerGate {
         }
     }
 
-    /// Every node gets its share of a rate that they have together.
+    /// Every node gets its share of a common rate.
     pub(super) fn set_rate(&mut self, rate: Option<SendRate>, nodes: u32) {
         let unchanged =
             self.rate.as_ref().map(|(rate, nodes, _)| (*rate, *nodes)) == rate.map(|r| (r, nodes));
@@ -54,7 +54,7 @@ impl ServerGate {
         self.rate = rate.map(|rate| (rate, nodes, Bucket::of_rate(rate, nodes)));
     }
 
-    /// One message at a time goes through.
+    /// Messages pass one at a time.
     pub(super) fn has_rate(&self) -> bool {
         self.rate.is_some() || self.paced_account.is_some()
     }

@@ -1,7 +1,7 @@
 //! Shares: over all sites together, the addresses of a pool take messages in proportion to their weights.
 //!
-//! Each message is shared out among the addresses that could take it; the one that takes it pays for it whole (smooth
-//! weighted round robin). An address that is blocked at a site takes no part there, so it owes and is owed nothing for it.
+//! Each message is credited to all addresses that could take it, in proportion to their weights; the one that takes it
+//! is charged a whole message (smooth weighted round robin). An address that is blocked at a site takes no part there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use postroad_model::{SourceId, Timestamp};
 
 use super::Schedule;
 
-/// An address that could not keep up is not owed more messages than this, and catches up soon.
+/// Most messages that an address can be owed; it catches up soon.
 const OWED_MAX: f64 = 32.0;
-/// Messages that an address may be owed before the others wait for it at sites where it has had less than they.
+/// Messages that an address may be owed before the others wait for it at sites where it had fewer than they.
 const OWED_SLACK: f64 = 4.0;
-/// Lead that an address may have over another at one site, in messages over weight, if the other is owed nothing.
+/// Lead that an address may have over another at one site, in messages divided by weight, if the other is owed nothing.
 const SITE_SLACK: f64 = 4.0;
 
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// Messages that an address should have had more than it had; negative if it had too many.
+    /// Messages that an address had too few; negative if it had too many.
     owed: HashMap<SourceId, f64>,
     /// Connection tasks that will ask for work in a moment.
     coming: HashMap<SourceId, i64>,
@@ -42,7 +42,7 @@ impl Shares {
         self.owed.get(&source).copied().unwrap_or(0.0)
     }
 
-    /// Likewise, with what it takes in a moment counted as taken.
+    /// The same, counting the messages that it takes in a moment.
     fn owed_soon(&self, source: SourceId) -> f64 {
         self.owed(source) - self.coming.get(&source).copied().unwrap_or(0) as f64
     }
@@ -53,15 +53,15 @@ impl Shares {
 }
 
 impl Schedule {
-    /// Whether this path should be ordered to come rather than the other one, where both could take a message.
+    /// Whether this path should be ordered before the other one, if both could take a message.
     pub(super) fn comes_before(&self, path_id: usize, other: usize) -> bool {
         let (path, other) = (&self.paths[path_id], &self.paths[other]);
         let owed = self.shares.owed_soon(path.source) - self.shares.owed_soon(other.source);
-        // Whoever is owed more; for what is less than a message, whoever had less at this site.
+        // The one that is owed more; within less than a message, the one that had fewer at this site.
         if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
     }
 
-    /// Another path of the pool has more right to the next message, and can take it.
+    /// Whether another path of the pool has more right to the next message, and can take it.
     pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
         let paths = self.queues[self.paths[path_id].queue].paths.clone();
         if paths.len() < 2 {
@@ -82,7 +82,7 @@ impl Schedule {
         });
         let Some(before) = before else { return false };
         if let Some(at) = self.stuck_at(before) {
-            // Should it hang or get no connection, the others go on then.
+            // If it hangs or gets no connection, the others continue then.
             self.wake_queue_at(at.plus(Duration::from_millis(1)), self.paths[before].queue);
         }
         true
@@ -95,7 +95,7 @@ impl Schedule {
         path.stuck_at(taken_at)
     }
 
-    /// A message leaves by this path: shares it out among those that could have taken it.
+    /// A message leaves on this path: credits all that could have taken it.
     pub(super) fn share_out(&mut self, path_id: usize, now: Timestamp) {
         let taker = self.paths[path_id].source;
         let weight = self.weight(taker);
@@ -119,7 +119,7 @@ impl Schedule {
         self.sources.find(source).map_or(1.0, |source| source.weight)
     }
 
-    /// Removes addresses that are gone; new ones start at zero.
+    /// Removes addresses that no longer exist; new ones start at zero.
     pub(super) fn sweep_shares(&mut self) {
         let mut coming = HashMap::new();
         for (_, path) in &self.paths {

@@ -1,13 +1,13 @@
-//! Messages that wait for one site and pool. Servers take turns (deficit round robin), and inside a server its lanes do:
-//! a password reset never waits behind another sender's hundred thousand.
+//! Messages waiting for one site and pool. Servers take turns (deficit round robin), and so do the lanes of a server: a
+//! password reset never waits behind another sender's hundred thousand.
 
 use std::collections::{HashMap, VecDeque};
 
-use postroad_model::{ServerId, Timestamp};
+use postroad_model::{MessageId, ServerId, Timestamp};
 
 use super::entry::Entry;
 
-/// A message costs one turn, and a large one more, up to this.
+/// A message costs one turn; a large one more, up to this.
 const COST_MAX: i64 = 8;
 const BYTES_PER_TURN: u64 = 256 << 10;
 
@@ -18,7 +18,7 @@ pub(crate) fn cost(bytes: u64) -> i64 {
 
 #[derive(Debug, Default)]
 pub(super) struct SiteQueue {
-    /// Servers with something to send that nothing keeps back; the next one first.
+    /// Servers with messages to send that are not blocked; the next one first.
     ring: VecDeque<ServerId>,
     servers: HashMap<ServerId, Turn>,
     waiting: usize,
@@ -27,7 +27,7 @@ pub(super) struct SiteQueue {
 #[derive(Debug, Default)]
 struct Turn {
     in_ring: bool,
-    /// The admission keeps it out until `readmit_server`.
+    /// The admission blocks it until `readmit_server`.
     is_parked: bool,
     /// Turns owed for large messages: negative while it pays them back.
     deficit: i64,
@@ -44,9 +44,9 @@ struct LaneQueue {
 
 /// Whether a server or a lane may send now.
 pub(super) trait Admission {
-    /// On `false` the server is taken out of the ring, and the admission brings it back with `readmit_server`.
+    /// On `false` the server is removed from the ring, and the admission returns it with `readmit_server`.
     fn admits_server(&mut self, server: ServerId) -> bool;
-    /// Likewise, with `readmit_lane`.
+    /// The same for a lane, with `readmit_lane`.
     fn admits_lane(&mut self, lane: usize, server: ServerId) -> bool;
 }
 
@@ -64,6 +64,12 @@ impl SiteQueue {
         lanes.filter_map(|lane| lane.entries.front()).map(|entry| entry.due_at).min()
     }
 
+    /// Whether this message waits here. Looks at all messages of its server.
+    pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
+        let lanes = self.servers.get(&server).into_iter().flat_map(|turn| turn.lanes.values());
+        lanes.flat_map(|lane| &lane.entries).any(|entry| entry.message_id == message)
+    }
+
     /// The server whose turn is next.
     pub(super) fn next_server(&self) -> Option<ServerId> {
         self.ring.front().copied()
@@ -74,13 +80,13 @@ impl SiteQueue {
         !self.ring.is_empty()
     }
 
-    /// Behind the others of its lane; one whose long wait was recorded keeps its place before those that came later.
+    /// After the others of its lane; an entry whose long wait was recorded stays before later ones.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
         let has_waited = entry.tell_at.is_some();
         self.put(lane, entry, if has_waited { put_in_order } else { VecDeque::push_back });
     }
 
-    /// For one that was taken and could not be tried.
+    /// For an entry that was taken and could not be tried.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, VecDeque::push_front);
     }
@@ -125,7 +131,7 @@ impl SiteQueue {
                 continue;
             }
             let Some((lane, entry)) = turn.pop(server, admission) else {
-                // All its lanes are kept back; the first one readmitted brings it back.
+                // All its lanes are blocked; the first readmitted lane returns it.
                 turn.in_ring = false;
                 self.ring.pop_front();
                 continue;
@@ -142,7 +148,7 @@ impl SiteQueue {
         None
     }
 
-    /// Makes a server pay for what turned out to be large.
+    /// Charges a server for a message that turned out to be large.
     pub(super) fn charge(&mut self, server: ServerId, turns: i64) {
         if let Some(turn) = self.servers.get_mut(&server) {
             turn.deficit = (turn.deficit - turns).max(-COST_MAX);
@@ -167,7 +173,7 @@ impl SiteQueue {
         self.line_up(server);
     }
 
-    /// Takes out everything of a lane, in the order of its servers' queues.
+    /// Removes all entries of a lane, in the order of its servers' queues.
     pub(super) fn remove_lane(&mut self, lane: usize) -> Vec<Entry> {
         let mut removed = Vec::new();
         for turn in self.servers.values_mut() {
@@ -182,7 +188,7 @@ impl SiteQueue {
         removed
     }
 
-    /// Takes out those at the head of their lanes that are meant, at most so many, with their lanes.
+    /// Removes matching entries at the head of their lanes, at most `limit`, with their lanes.
     pub(super) fn take_if(
         &mut self,
         limit: usize,
@@ -218,7 +224,7 @@ impl SiteQueue {
         }
     }
 
-    /// Takes out everything, with its lane.
+    /// Removes all entries, with their lanes.
     pub(super) fn drain(&mut self) -> Vec<(usize, Entry)> {
         self.ring.clear();
         self.waiting = 0;
@@ -227,7 +233,7 @@ impl SiteQueue {
     }
 }
 
-/// Those that have waited for long stand before the others, by their age.
+/// Moves entries that have waited for long before the others, by age.
 fn put_in_order(entries: &mut VecDeque<Entry>, entry: Entry) {
     let is_before = |other: &Entry| other.tell_at.is_some() && other.message_id < entry.message_id;
     let at = entries.partition_point(is_before);
@@ -292,6 +298,7 @@ mod tests {
             source: None,
             greylisted_at: None,
             tell_at: None,
+            was_hurried: false,
             begun: false,
             work: None,
         }

@@ -1,4 +1,4 @@
-//! Pools of source addresses, and which pool a server's messages leave from.
+//! Pools of source addresses, and the pool that a server's messages use.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,23 +9,23 @@ use postroad_store::DeliverySetup;
 
 use super::warm_up::WarmUpPlan;
 
-/// Used where no pool is set up: the machine chooses the address.
+/// Used if no pool is set up: the operating system chooses the address.
 pub(crate) const DEFAULT_POOL: PoolId = PoolId(0);
 const DEFAULT_SOURCE: SourceId = SourceId(0);
-/// Stands for the address that the machine chooses.
+/// Placeholder for the address that the operating system chooses.
 pub(super) const ANY_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
-/// One address that mail leaves from.
+/// One source address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
     pub(crate) id: SourceId,
-    /// `None`: whatever the machine chooses.
+    /// `None`: the operating system chooses.
     pub(crate) address: Option<IpAddr>,
     pub(crate) helo: String,
     pub(crate) weight: f64,
-    /// The name of its pool; `None` for the machine's choice.
+    /// The name of its pool; `None` if the operating system chooses the address.
     pub(crate) pool: Option<Arc<str>>,
-    /// Messages that it may send today to each group of receivers; `None` without a limit.
+    /// Messages that it may send today to each receiver group; `None` for no limit.
     pub(super) quota: Option<u32>,
     /// Why its warm-up is paused.
     pub(super) paused_reason: Option<String>,
@@ -42,14 +42,14 @@ impl Source {
     }
 }
 
-/// Key by which warm-up counts a message: source address and group of receivers.
+/// Key by which warm-up counts a message: source address and receiver group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedSource {
     pub(crate) id: SourceId,
     pub(crate) provider: Arc<str>,
 }
 
-/// Messages by address and group of receivers.
+/// Messages by address and receiver group.
 type Counts = HashMap<SourceId, HashMap<Arc<str>, i64>>;
 
 #[derive(Debug)]
@@ -57,12 +57,12 @@ pub(super) struct Sources {
     default_helo: String,
     plan: WarmUpPlan,
     pools: HashMap<PoolId, Pool>,
-    /// Where messages go that a warming address may not take.
+    /// The pool for messages that a warming address may not take.
     shared: Option<PoolId>,
     by_id: HashMap<SourceId, Arc<Source>>,
     /// Sent today.
     sent: Counts,
-    /// Handed out and not settled yet, so not in the store's counts.
+    /// Given to connections and not settled yet, so not in the store's counts.
     in_flight: Counts,
 }
 
@@ -130,9 +130,9 @@ impl Sources {
         }
     }
 
-    /// The pool that a message leaves from: its own, the server's, the shared one, or the machine's default; and
-    /// the shared one while no address of that pool may send, or if `before`, the address of the last attempt, is there
-    /// because that pool is warming up and left the message to it.
+    /// The pool of a message: its own, the server's, the shared one, or the default. It is the shared one while no
+    /// address of that pool may send. It is also the shared one if `before`, the address of the last attempt, is there
+    /// because the message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
         of_message: Option<PoolId>,
@@ -159,7 +159,7 @@ impl Sources {
         self.is_exhausted(pool, provider).then_some(shared)
     }
 
-    /// Whether all addresses of a pool have done their day's work for these receivers.
+    /// Whether all addresses of a pool have used up today's quota for these receivers.
     pub(super) fn is_exhausted(&self, pool: PoolId, provider: &str) -> bool {
         let mut sources = self.of_pool(pool).peekable();
         sources.peek().is_some() && sources.all(|source| self.has_sent_quota(source, provider))
@@ -171,7 +171,7 @@ impl Sources {
         sources.peek().is_some() && sources.all(|source| source.quota == Some(0))
     }
 
-    /// Whether an address has done its day's work for these receivers.
+    /// Whether an address has used up today's quota for these receivers.
     pub(super) fn has_sent_quota(&self, source: &Source, provider: &str) -> bool {
         let count =
             |counts: &Counts| counts.get(&source.id).and_then(|of| of.get(provider)).copied().unwrap_or(0);
@@ -190,12 +190,12 @@ impl Sources {
         self.by_id.get(&id)
     }
 
-    /// A message is handed to this source.
+    /// A message is given to this source.
     pub(super) fn take(&mut self, source: &CountedSource) {
         *count(&mut self.in_flight, source) += 1;
     }
 
-    /// Its outcome is stored. What was not sent does not count.
+    /// Its outcome is stored. A message that was not sent does not count.
     pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
         *count(&mut self.in_flight, source) -= 1;
         if sent {

@@ -1,4 +1,4 @@
-//! The schedule under a simulated clock, with connection tasks that are just records: what they are told, they do.
+//! Tests of the schedule under a simulated clock, with connection tasks that are just records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -86,6 +86,7 @@ impl World {
                 "mx.here.example".to_owned(),
                 WarmUpPlan::new(vec![10, 20]),
                 100,
+                1_000_000,
             ),
             now: START,
             rng: StdRng::seed_from_u64(7),
@@ -303,6 +304,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         source: None,
         greylisted_at: None,
         tell_at: None,
+        was_hurried: false,
         begun: false,
         work: None,
     }
@@ -494,6 +496,12 @@ fn a_suspended_server_waits_and_comes_back() {
     assert_eq!(world.sent_of(1), 10);
 }
 
+/// Of a message of the first server.
+fn why_waiting(world: &mut World, message: i64, domain: &str) -> String {
+    let domain = DomainName::parse(domain).unwrap();
+    world.schedule.why_waiting(&domain, ServerId(1), MessageId(message), world.now)
+}
+
 #[test]
 fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
     let mut world = World::new();
@@ -502,7 +510,7 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
     (100..150).for_each(|id| world.add(1, id, "two.example"));
     world.run(Duration::from_secs(50));
     assert_eq!(world.sent.len(), 50);
-    let why = world.schedule.why_waiting(&DomainName::parse("one.example").unwrap(), ServerId(1), world.now);
+    let why = why_waiting(&mut world, 99, "one.example");
     assert!(why.contains("could not be reached (refused)"), "{why}");
     world.dead.clear();
     world.run(Duration::from_mins(10));
@@ -620,6 +628,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         address: format!("192.0.2.{id}").parse().unwrap(),
         helo: DomainName::parse(&format!("out{id}.here.example")).unwrap(),
         weight,
+        version: 1,
         warmup_started_at: None,
         warmup_paused_reason: None,
         warmup_paused_at: None,
@@ -814,6 +823,37 @@ fn configure_four(world: &mut World, servers: Vec<ServerDelivery>, gates: Vec<Ga
 }
 
 #[test]
+fn retries_that_wait_for_their_addresses_say_so() {
+    let mut world = World::new();
+    world.rules.messages_per_minute = Some(8.0);
+    configure_four(&mut world, vec![server(1, None)], Vec::new());
+    for id in 0..400 {
+        let entry = Entry { source: Some(SourceId(1)), attempts: 1, ..entry(1, id, world.now) };
+        world.schedule.add(DomainName::parse("one.example").unwrap(), false, entry, world.now);
+    }
+    let keeps = |world: &mut World| {
+        (0..400).find(|id| why_waiting(world, *id, "one.example").contains("which its last attempt"))
+    };
+    let mut kept = None;
+    for _ in 0..60 {
+        world.run(Duration::from_secs(1));
+        kept = kept.or_else(|| keeps(&mut world));
+        if kept.is_some() {
+            break;
+        }
+    }
+    let why = why_waiting(&mut world, kept.expect("one that keeps its address"), "one.example");
+    assert!(why.starts_with("It waits for 192.0.2."), "{why}");
+    let in_totals: usize = world.schedule.totals(world.now).paths.iter().map(|path| path.waiting).sum();
+    assert!(in_totals >= 400 - world.sent.len(), "{in_totals}");
+    world.run(Duration::from_mins(6));
+    let late = world.schedule.take_late(1_000, world.now);
+    let is_kept = |entry: &Entry| entry.source.is_some();
+    assert!(late.iter().any(|late| is_kept(&late.entry)), "{late:?}");
+    assert_eq!(late.len() + world.sent.len() + world.schedule.entries(), 400);
+}
+
+#[test]
 fn retries_that_keep_their_addresses_keep_to_their_servers_rate() {
     let mut world = World::new();
     let rate = SendRate { count: 1, per: RatePeriod::Second };
@@ -974,8 +1014,7 @@ fn without_a_shared_pool_what_is_beyond_the_warm_up_waits_and_says_for_whom() {
     (15..20).for_each(|id| world.add(1, id, "one.example"));
     world.run(Duration::from_mins(1));
     assert_eq!(world.sent.len(), 15);
-    let domain = DomainName::parse("a.google.example").unwrap();
-    let why = world.schedule.why_waiting(&domain, ServerId(1), world.now);
+    let why = why_waiting(&mut world, 14, "a.google.example");
     assert_eq!(why, "It waits because today's warm-up quota of 192.0.2.1 for google is used up.");
 }
 
@@ -1027,7 +1066,31 @@ fn whatever_happens_in_between_everything_goes_out_once() {
         assert_eq!(ids, (0..added).collect::<Vec<_>>(), "seed {seed}");
         assert!(world.most_connections <= 15 * (sources.len() + 1), "seed {seed}");
         assert_eq!(world.schedule.entries(), 0, "seed {seed}");
+        let in_lanes: usize = world.schedule.lanes.iter().map(|(_, lane)| lane.entries).sum();
+        assert_eq!(in_lanes, 0, "seed {seed}");
+        assert!(world.schedule.full_servers().is_empty(), "seed {seed}");
     }
+}
+
+#[test]
+fn domains_that_nothing_waits_for_are_forgotten_when_there_are_too_many() {
+    let mut world = World::new();
+    world.schedule.room = Room::new(1_000);
+    for message in 0..90 {
+        world.add(1, message, &format!("d{message}.example"));
+    }
+    world.run(Duration::from_mins(1));
+    world.schedule.sweep(world.now);
+    assert_eq!((world.sent.len(), world.schedule.lanes.len()), (90, 90));
+    for message in 90..300 {
+        world.add(1, message, &format!("d{message}.example"));
+    }
+    world.run(Duration::from_mins(1));
+    world.schedule.sweep(world.now);
+    assert_eq!((world.sent.len(), world.schedule.lanes.len()), (300, 0));
+    world.add(1, 300, "d7.example");
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 301);
 }
 
 #[test]

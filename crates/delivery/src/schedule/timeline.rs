@@ -16,7 +16,7 @@ pub(super) struct Timeline {
 struct Waiting {
     lane: usize,
     entry: Entry,
-    /// When it goes on: when it is due, or earlier.
+    /// When it moves on: when it is due, or earlier.
     at: Timestamp,
 }
 
@@ -41,8 +41,8 @@ impl Timeline {
         self.heap.len()
     }
 
-    /// Brings forward those for which `earlier` gives a moment before theirs. When they are due stays as it was: the store
-    /// knows them by it.
+    /// Moves entries for which `earlier` returns an earlier time to that time. Their due time is unchanged: the store
+    /// identifies them by it.
     pub(super) fn bring_forward(&mut self, earlier: impl Fn(usize, &Entry) -> Option<Timestamp>) {
         let mut all = std::mem::take(&mut self.heap).into_vec();
         for waiting in &mut all {
@@ -53,7 +53,7 @@ impl Timeline {
         self.heap = all.into();
     }
 
-    /// Takes out those that are due later than `moment`.
+    /// Removes entries that are due later than `moment`.
     pub(super) fn take_after(&mut self, moment: Timestamp) -> Vec<(usize, Entry)> {
         let (late, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.heap).into_iter().partition(|waiting| waiting.entry.due_at > moment);
@@ -67,7 +67,7 @@ impl Timeline {
 }
 
 impl Ord for Waiting {
-    /// Reversed: the heap gives the greatest first.
+    /// Reversed: the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |waiting: &Self| (waiting.at, waiting.entry.message_id);
         key(other).cmp(&key(self))

@@ -1,4 +1,4 @@
-//! The cause of a wait that is over, for the record of the attempt that ended it.
+//! The cause of a past wait, for the record of the attempt that ended it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Entry, Schedule};
 /// Shorter waits are not noted.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// A block that kept messages back, and when it was last seen.
+/// An obstacle that blocked messages, and when it was last seen.
 #[derive(Debug)]
 pub(super) struct SeenBlock {
     at: Timestamp,
@@ -22,17 +22,19 @@ impl SeenBlock {
         Self { at: now, why }
     }
 
-    /// It ends only now: whoever came meanwhile was kept back by it.
+    /// It ends now: it blocked messages that arrived meanwhile.
     pub(super) fn ends(&mut self, now: Timestamp) {
         self.at = now;
     }
 }
 
 impl Schedule {
-    /// One line about a wait of a second or more: how long, and the last block of its server, domain or site since it was due.
+    /// One line about a wait of a second or more: how long, and the last block of its server, domain or site since it was
+    /// due. `keeper` is the path whose address it kept.
     pub(super) fn describe_wait(
         &self,
         queue_id: usize,
+        keeper: Option<usize>,
         lane: usize,
         entry: &Entry,
         now: Timestamp,
@@ -43,7 +45,9 @@ impl Schedule {
         }
         let queue = &self.queues[queue_id];
         let of_server = self.servers.get(&entry.server_id).and_then(|gate| gate.last_block.as_ref());
-        let blocks = [of_server, self.lanes[lane].last_block.as_ref(), queue.last_block.as_ref()];
+        let of_keeper = keeper.and_then(|path| self.paths[path].last_block.as_ref());
+        // Of two that end together the last one counts.
+        let blocks = [of_keeper, queue.last_block.as_ref(), self.lanes[lane].last_block.as_ref(), of_server];
         let last = blocks.into_iter().flatten().filter(|block| block.at >= entry.due_at);
         let seconds = waited.as_millis() as f64 / 1_000.0;
         let line = match last.max_by_key(|block| block.at) {

@@ -1,5 +1,5 @@
-//! The warm-up of a new address: so many messages a day, a little more every day, and a stop when they are not
-//! welcome. What is beyond the day's quota goes out by the shared pool.
+//! Warm-up of a new address: a daily quota that grows every day, and a pause when receivers object. Messages beyond the
+//! quota use the shared pool.
 
 use postroad_model::Timestamp;
 use postroad_store::{Source, SourceCounts};
@@ -10,8 +10,8 @@ const BOUNCED_PERMILLE_MAX: u64 = 40;
 /// 0.08 %, in hundredths of a thousandth.
 const COMPLAINED_PER_100_000_MAX: u64 = 80;
 
-/// Messages on each day of the warm-up to each group of receivers; after the last one there is no limit. An address that one
-/// large provider knows is unknown to the others.
+/// Messages on each day of the warm-up to each receiver group; after the last day there is no limit. Each large
+/// provider must get to know the address by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmUpPlan(Vec<u32>);
 
@@ -20,7 +20,8 @@ impl WarmUpPlan {
         Self(days)
     }
 
-    /// Messages that the address may send today to each group of receivers. `None` without a limit: it does not warm up, or the plan is over.
+    /// Messages that the address may send today to each receiver group. `None` for no limit: it is not warming up, or
+    /// the plan is over.
     pub(crate) fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
         let day = source.warmup_day(now)?;
         if source.warmup_paused_reason.is_some() {
@@ -29,7 +30,7 @@ impl WarmUpPlan {
         self.0.get(day as usize).copied()
     }
 
-    /// After so many days an address is warm.
+    /// After this many days an address is warm.
     pub fn days(&self) -> u32 {
         self.0.len() as u32
     }
@@ -42,7 +43,7 @@ impl Default for WarmUpPlan {
     }
 }
 
-/// Why a warm-up has to pause after such counts; `None` if all is well.
+/// Why a warm-up must pause after these counts; `None` if all is well.
 pub(crate) fn pause_reason(counts: SourceCounts) -> Option<String> {
     let SourceCounts { sent, bounced, complained } = counts;
     let tried = sent + bounced;
@@ -72,6 +73,7 @@ mod tests {
             address: "192.0.2.1".parse().unwrap(),
             helo: DomainName::parse("out.example").unwrap(),
             weight: 1,
+            version: 1,
             warmup_started_at: Some(START),
             warmup_paused_reason: None,
             warmup_paused_at: None,

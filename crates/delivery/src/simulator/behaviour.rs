@@ -9,7 +9,7 @@ use super::visit::Visit;
 pub(super) enum Behaviour {
     /// Accepts or refuses, every time.
     Say(Reply),
-    /// So many times; then the recipient is accepted.
+    /// This many times; then the recipient is accepted.
     SayFirst { times: u32, reply: Reply },
     /// Never answers.
     Silent,
@@ -43,8 +43,7 @@ enum Effect {
     Silent,
 }
 
-/// In the words of real servers, so that classification has something to chew on. What comes after acceptance is not in
-/// this table: it is `Afterwards`.
+/// Replies in the words of real servers, to exercise classification. Actions after acceptance are in `Afterwards`.
 const RECIPIENTS: &[(&str, Effect)] = &[
     ("delivered", Effect::Accept),
     ("defer", Effect::RefuseFirst(2, 451, "4.7.1 Service unavailable, please try again later")),
@@ -97,8 +96,8 @@ impl From<&Effect> for Behaviour {
     }
 }
 
-/// `smtp-550-5.1.1`. Of the positive replies those that RCPT can have (RFC 5321 4.3.2). The enhanced code need not agree
-/// with the other: hosts that say `550 4.7.1` exist.
+/// `smtp-550-5.1.1`. Of positive replies, only those that RCPT can have (RFC 5321 4.3.2). The enhanced code need not
+/// match: hosts that reply `550 4.7.1` exist.
 fn parse_chosen(name: &str) -> Option<Reply> {
     let (code, enhanced) = name.strip_prefix("smtp-")?.split_once('-')?;
     let is_number = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());

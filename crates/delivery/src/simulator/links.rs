@@ -2,7 +2,7 @@
 
 use super::visit::Visit;
 
-/// Text that is searched; a message is not larger for honest reasons.
+/// Longest text that is searched; real messages are not longer.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Scheme, host and port in front of the mark.
 const BASE_BYTES_MAX: usize = 300;
@@ -20,7 +20,8 @@ pub(super) fn find_link(visit: Visit, message: &[u8]) -> Option<String> {
     [view.html_body, view.plain_body].into_iter().flatten().find_map(|text| find_in(&text, mark))
 }
 
-/// Goes by the mark, and looks back at most [`BASE_BYTES_MAX`] from it. Tokens hold no slash, so none is read twice.
+/// Searches for the mark, and looks back at most [`BASE_BYTES_MAX`] from it. Tokens contain no slash, so none is read
+/// twice.
 fn find_in(text: &str, mark: &str) -> Option<String> {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let bytes = text.as_bytes();

@@ -1,8 +1,8 @@
-//! Mails to a return path what a receiver would: about a second after the message was taken, by SMTP to our own bounce
-//! listener, so that all of what a real bounce goes through is gone through.
+//! Returns mail as a receiver would: about a second after the message was accepted, by SMTP to our own bounce listener,
+//! so that it passes everything a real bounce passes.
 //!
-//! On failure: what cannot be mailed is tried a few times more, then forgotten with a word in the log. So is what waits
-//! when the service stops; it was only a simulation.
+//! Mail that cannot be returned is tried a few more times, then dropped with a log line. So is mail that waits when the
+//! service stops; it was only a simulation.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,14 +26,14 @@ const CONNECTIONS_MAX: usize = 8;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 const WRITE_BYTES: usize = 16 << 10;
 
-/// Where mail that is to come back is handed in.
+/// Queue of mail to return.
 #[derive(Debug, Clone)]
 pub(super) struct MailBack {
     queue: mpsc::Sender<(Instant, OutgoingMessage)>,
 }
 
 impl MailBack {
-    /// Works until the queue is dropped. Before `to` names the bounce listener, nothing comes back.
+    /// Runs until the queue is dropped. Until `to` has the bounce listener, no mail is returned.
     pub(super) fn start(name: DomainName, to: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(work(waiting, name, to));
@@ -42,7 +42,7 @@ impl MailBack {
 
     pub(super) fn hand_in(&self, return_path: EmailAddress, text: String) {
         let message = match Body::parse(vec![text.into()]) {
-            // A bounce comes from nobody (RFC 5321 4.5.5).
+            // A bounce has the empty sender (RFC 5321 4.5.5).
             Ok(body) => {
                 OutgoingMessage { mail_from: None, rcpt_to: return_path, body, has_utf8_header: false }
             }
@@ -54,14 +54,14 @@ impl MailBack {
     }
 }
 
-/// All wait equally long, so the first that came is the first that is due.
+/// All wait equally long, so the first in is the first due.
 async fn work(
     mut waiting: mpsc::Receiver<(Instant, OutgoingMessage)>,
     name: DomainName,
     to: watch::Receiver<Option<SocketAddr>>,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // Dropped with this task, and every connection with it.
+    // Dropped with this task, which closes every connection.
     let mut mailing = JoinSet::new();
     while let Some((due, message)) = waiting.recv().await {
         sleep_until(due).await;
@@ -130,7 +130,7 @@ async fn exchange(to: SocketAddr, name: &DomainName, message: OutgoingMessage) -
     }
 }
 
-/// A listener on all addresses is reached on this machine's own.
+/// A listener on all addresses is reached on loopback.
 pub(super) fn reachable(listener: SocketAddr) -> SocketAddr {
     let ip = match listener.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,6 +1,6 @@
-//! The simulator: recipients that behave as their name says, so that people can see what their application does with a
-//! bounce without harming anybody. Delivery talks to it as to any other mail server, and what comes back later comes by
-//! SMTP to our own bounce listener.
+//! The simulator: recipients that behave as their name says, so that people can see how their application handles a
+//! bounce without harming anybody. Delivery treats it like any other mail server, and returned mail arrives by SMTP at
+//! our own bounce listener.
 
 mod behaviour;
 mod links;
@@ -55,7 +55,7 @@ impl SimulatorServer {
         Ok((Self { _server: server, bounce_listener, http_address }, address))
     }
 
-    /// From now on bounces and complaints are mailed there.
+    /// From now on bounces and complaints are sent there.
     pub(crate) fn mail_back_to(&self, bounce_listener: SocketAddr) {
         self.bounce_listener.send_replace(Some(bounce_listener));
     }
@@ -93,7 +93,7 @@ impl Policy for Simulator {
             Behaviour::Say(reply) => Answer::Say(reply),
             Behaviour::Silent => Answer::Silence,
             Behaviour::SayFirst { times, reply } => {
-                // The return path is the message's own, so it tells one message's attempts from another's.
+                // The return path is unique to the message, so it distinguishes the attempts of different messages.
                 let attempt = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
                 let mut repeats = self.repeats.lock();
                 let is_early = repeats.count(attempt) <= times;

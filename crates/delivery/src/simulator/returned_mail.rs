@@ -9,9 +9,9 @@ const ORIGINAL_BYTES_MAX: usize = 16 << 10;
 /// Everything that both are made of.
 pub(super) struct Original<'a> {
     pub(super) host: &'a str,
-    /// Whom it goes to.
+    /// Its recipient.
     pub(super) return_path: &'a EmailAddress,
-    /// Whom the original was for.
+    /// The recipient of the original.
     pub(super) recipient: &'a EmailAddress,
     pub(super) bytes: &'a [u8],
     pub(super) now: Timestamp,
@@ -52,7 +52,7 @@ impl Original<'_> {
         self.report("Abuse report", "feedback-report", words, ("message/feedback-report", &fields))
     }
 
-    /// RFC 6522: words for people, fields for machines, the original's headers.
+    /// RFC 6522: a text for people, fields for programs, the original's headers.
     fn report(&self, subject: &str, kind: &str, words: &str, (part, fields): (&str, &str)) -> String {
         let id = random_text(&mut rand::rng(), 24);
         let boundary = format!("report-{id}");
@@ -70,7 +70,7 @@ impl Original<'_> {
         )
     }
 
-    /// Whole lines of ASCII: what a customer sent raw may hold anything, and what comes back should be plain mail.
+    /// Whole lines of ASCII: a customer's raw message may contain anything, and returned mail should be plain.
     fn headers(&self) -> String {
         let cut = &self.bytes[..self.bytes.len().min(ORIGINAL_BYTES_MAX)];
         let text = String::from_utf8_lossy(cut);

@@ -1,4 +1,4 @@
-//! The two things that a simulated reader does.
+//! The two actions of a simulated reader.
 
 /// Link that a simulated reader opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

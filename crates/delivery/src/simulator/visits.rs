@@ -1,8 +1,8 @@
-//! Does what a reader would: fetches the pixel of a message, or follows its first link, some seconds after the message
-//! was taken, over our own HTTP listener, so that all of what a real visit goes through is gone through.
+//! Acts as a reader would: fetches the pixel of a message, or follows its first link, some seconds after the message
+//! was accepted. It uses our own HTTP listener, so that it passes everything a real visit passes.
 //!
-//! On failure: what cannot be fetched is forgotten with a word in the log; it was only a simulation. So it is where plain
-//! HTTP is not served.
+//! A fetch that fails is dropped with a log line; it was only a simulation. The same applies if plain HTTP is not
+//! served.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const SEARCHED_BYTES_MAX: usize = 64 << 20;
 const KIB: usize = 1 << 10;
 /// Messages searched at the same time, each on a thread for blocking work.
 const SEARCHES_MAX: usize = 2;
-/// Later than what is taken for a scanner's click.
+/// Late enough not to count as a scanner's click.
 const DELAY: Duration = Duration::from_secs(2);
 const WAITING_MAX: usize = 10_000;
 const CONNECTIONS_MAX: usize = 8;
@@ -41,7 +41,7 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// Works until the queue is dropped. Before `http_address` is known, nobody visits.
+    /// Runs until the queue is dropped. Until `http_address` is known, there are no visits.
     pub(super) fn start(http_address: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(work(waiting, http_address));
@@ -52,7 +52,7 @@ impl Visits {
         }
     }
 
-    /// Visits the message later. Returns at once: the message is searched on a thread for blocking work.
+    /// Visits the message later. Returns at once: the message is searched on a blocking thread.
     pub(super) fn hand_in(&self, visit: Visit, message: Bytes) {
         let size = u32::try_from(message.len().div_ceil(KIB)).unwrap_or(u32::MAX);
         let Ok(share) = Arc::clone(&self.searched_bytes).try_acquire_many_owned(size) else {
@@ -76,13 +76,13 @@ impl Visits {
     }
 }
 
-/// All wait equally long, so the first that came is the first that is due.
+/// All wait equally long, so the first in is the first due.
 async fn work(
     mut waiting: mpsc::Receiver<(Instant, String)>,
     http_address: watch::Receiver<Option<SocketAddr>>,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // Dropped with this task, and every connection with it.
+    // Dropped with this task, which closes every connection.
     let mut visiting = JoinSet::new();
     while let Some((due, url)) = waiting.recv().await {
         sleep_until(due).await;
@@ -102,7 +102,7 @@ async fn work(
     }
 }
 
-/// One request over one connection; only its status is looked at.
+/// One request over one connection; only its status is read.
 async fn fetch(http_address: SocketAddr, url: &str) -> io::Result<()> {
     let (_, rest) = url.split_once("://").ok_or_else(|| io::Error::other("no address"))?;
     let (host, path) = rest.split_once('/').ok_or_else(|| io::Error::other("no path"))?;

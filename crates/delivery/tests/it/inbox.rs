@@ -1,4 +1,4 @@
-//! The inbox catches what is sent, and those who wait for it hear of it.
+//! The inbox catches sent mail and notifies waiting callers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Each recipient of the simulator does what its name says.
+//! Each recipient of the simulator behaves as its name says.
 
 use std::time::Duration;
 

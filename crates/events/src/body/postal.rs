@@ -126,12 +126,12 @@ fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     })
 }
 
-/// The statuses are `OK`, `Missing` and `Invalid`; MX records are not asked for.
+/// The statuses are `OK`, `Missing` and `Invalid`; MX records are not checked.
 fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
     let name = data.get("domain").and_then(|domain| domain.get("name")).cloned().unwrap_or(Value::Null);
     let server = data.get("server").cloned().unwrap_or(Value::Null);
     let records = data.get("records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // Of several keys the one that is needed.
+    // If there are several keys, the required one.
     let record = |purpose: &str| {
         let mut of_purpose = records.iter().filter(|record| record["purpose"] == purpose);
         let first = of_purpose.clone().next();

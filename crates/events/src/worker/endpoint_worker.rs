@@ -22,7 +22,7 @@ use crate::retry::{Consequence, Disabling, Failed};
 
 /// Posts that are done but not stored; at this number no further ones are started.
 const UNSETTLED_MAX: usize = 64;
-/// A claim ends after two minutes, and those who wait behind others in the worker's queue have waited before.
+/// A claim ends after two minutes, and an event may already have waited in the worker's queue.
 const PLACE_PATIENCE: Duration = Duration::from_secs(45);
 /// A new endpoint that takes longer to answer makes way for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
-/// Between two looks for more while posts are under way, however much happens.
+/// Pause between two claims while posts are in progress, whatever happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
@@ -93,7 +93,7 @@ impl EndpointWorker {
         }
         while self.settling.join_next().await.is_some() {}
         if let Err(error) = shared.store.release_webhook_work(key.0, key.1, unused).await {
-            tracing::debug!(%error, webhook.id = key.1.0, "claims of a webhook end by themselves");
+            tracing::debug!(%error, webhook.id = key.1.0, "releasing claims of a webhook failed; they expire after two minutes");
         }
         match end {
             Ok(End::NothingDue) => {}
@@ -283,7 +283,7 @@ async fn tell(
                 && shared.permits.is_scarce(&permit)
                 && let Some(give_up) = give_up.take()
             {
-                // It may have its answer by now.
+                // It may already have its answer.
                 let _ = give_up.send(());
             }
         }

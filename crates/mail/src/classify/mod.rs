@@ -1,7 +1,7 @@
 //! Classification of SMTP refusals: bounce class, whether the message is given up, whether the address is dead, and
 //! whether to send more slowly to the destination.
 //!
-//! The knowledge is data, `rules/replies.toml`, each rule with the replies that prove it; here is only the machinery.
+//! The rules are data, `rules/replies.toml`, each with sample replies as proof; this module only evaluates them.
 
 mod code_number;
 mod pattern;
@@ -28,29 +28,29 @@ pub struct Verdict<'r> {
     pub class: BounceClass,
     /// The message is given up; otherwise it is tried again. Never with a 4xx reply.
     pub permanent: bool,
-    /// The address itself is dead: it goes on the suppression list. Only together with `permanent`.
+    /// The address itself is dead and will be suppressed. Only together with `permanent`.
     pub hard: bool,
-    /// As `hard`, if the reply answered RCPT: some words are too weak to kill an address unless it was that command
-    /// which they refused.
+    /// Like `hard`, if the reply answered RCPT: some texts prove that an address is dead only as the answer to that
+    /// command.
     pub hard_at_rcpt: bool,
-    /// The destination is to be sent to more slowly.
+    /// Send more slowly to the destination.
     pub throttle: bool,
-    /// What pacing makes of it; also for some refusals that do not slow the destination down.
+    /// Effect on pacing; also set for some refusals that do not slow the destination.
     pub signal: Option<Signal>,
-    /// Only a family of codes or a bare code decided: whoever has more to go by than the reply looks there too.
+    /// Only a family of codes or a bare code decided: a caller with more evidence than the reply should use that too.
     pub vague: bool,
-    /// The words mean what they say whatever command they answered: no filter hides behind them.
+    /// The text means the same whatever command it answered: it never hides a filter.
     pub sure: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,
 }
 
-/// Judges a refusal by the rules that are built in.
+/// Classifies a refusal by the built-in rules.
 pub fn classify(reply: &Reply) -> Verdict<'static> {
     built_in().judge(reply, None)
 }
 
-/// As `classify`, of a refusal that answered a command of this phase.
+/// Like `classify`, for a refusal that answered a command of this phase.
 pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
     built_in().judge(reply, Some(phase)).in_answer_to(phase, reply.enhanced())
 }

@@ -1,4 +1,4 @@
-//! Which command a refusal answered: the same words mean something else before the recipient was named, and after it
+//! The command that a refusal answered: the same text means something else before the recipient was named, and after it
 //! was accepted.
 
 use postroad_model::BounceClass;
@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use super::{EnhancedCode, Verdict};
 
-/// The parts of an SMTP session in which a refusal has a meaning of its own. Rules name them in `phases`.
+/// Parts of an SMTP session in which refusals have different meanings. Rules name them in `phases`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Phase {
-    /// No address had been named yet (banner, EHLO, STARTTLS, AUTH): it is about us.
+    /// No address had been named yet (banner, EHLO, STARTTLS, AUTH): the refusal is about us.
     #[serde(rename = "connect")]
     Greeting,
-    /// It is about the sender.
+    /// The refusal is about the sender.
     #[serde(rename = "mail")]
     MailFrom,
     #[serde(rename = "rcpt")]
@@ -37,16 +37,16 @@ impl Phase {
 }
 
 impl Verdict<'_> {
-    /// The verdict on a reply of which it is known what it answered. `self` is the verdict on its words alone.
+    /// The verdict on a reply when the answered command is known. `self` is the verdict on its text alone.
     #[must_use]
     pub fn in_answer_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
         let is_about_recipient =
             matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
         let is_doubtful = match phase {
-            // "Does not exist" is said of the sender there, or of our host.
+            // "Does not exist" here means the sender, or our host.
             Phase::Greeting | Phase::MailFrom => is_about_recipient,
             Phase::Recipient => false,
-            // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
+            // The recipient had been accepted: "user unknown" hides a filter, unless the code confirms it.
             Phase::Data => {
                 self.class == BounceClass::BadMailbox
                     && !self.sure

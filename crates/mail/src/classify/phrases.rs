@@ -1,7 +1,8 @@
-//! Finding all phrases of all rules in one pass over a reply's text.
+//! Finds all phrases of all rules in one pass over a reply's text.
 //!
-//! Phrases match whole words, so that `virus` is not found in `antivirusmail.example`; a `*` at the end lets the last
-//! word go on. Addresses in the text become a single `@`: a recipient called `spam.detected@…` proves nothing.
+//! Phrases match whole words, so that `virus` is not found in `antivirusmail.example`; a `*` at the end allows any
+//! ending of the last word. Addresses in the text become a single `@`: a recipient named `spam.detected@…` proves
+//! nothing.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ pub(super) struct PhraseList {
 #[derive(Debug)]
 struct Phrase {
     needle: String,
-    /// Whether the text may go on with a letter or digit after it.
+    /// Whether a letter or digit may follow it.
     is_open: bool,
 }
 
@@ -74,7 +75,8 @@ impl Found {
     }
 }
 
-/// Between two ASCII letters or digits is no edge. Others do not count: Chinese and Japanese have no spaces.
+/// A position between two ASCII letters or digits is not an edge. Others are ignored: Chinese and Japanese have no
+/// spaces.
 fn is_edge(text: &str, at: usize) -> bool {
     let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
@@ -100,7 +102,7 @@ fn normalise(text: &str) -> String {
     short.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Not all of RFC 5321's: `/`, `?` and `=` would eat the address of a help page.
+/// Not all characters of RFC 5321: `/`, `?` and `=` would include the URL of a help page.
 fn is_local(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }

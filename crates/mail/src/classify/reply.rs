@@ -1,14 +1,14 @@
-//! An SMTP refusal taken apart: basic code, enhanced code (RFC 3463), text. Lines are joined, and the codes that
-//! receivers repeat on each of them are taken out of the text.
+//! A parsed SMTP refusal: basic code, enhanced code (RFC 3463), text. Lines are joined, and codes repeated on each of
+//! them are removed from the text.
 
 use std::fmt;
 
 use super::code_number::parse_number;
 
-/// Longer replies are cut: nobody explains a refusal in more, and the text comes from a stranger.
+/// Longer replies are cut: no refusal needs more, and the text comes from a remote host.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// A reply that refuses: 4xx or 5xx.
+/// A refusing reply: 4xx or 5xx.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     code: u16,
@@ -44,7 +44,7 @@ impl Reply {
         let mut enhanced = None;
         let mut words: Vec<&str> = Vec::new();
         for line in text.lines() {
-            // Relays that quote a reply begin with its code once more.
+            // Relays that quote a reply repeat its code.
             let line = without_code(line, code).trim();
             match split_enhanced(line) {
                 Some((found, rest)) if enhanced.is_none_or(|first| first == found) => {
@@ -59,7 +59,8 @@ impl Reply {
         Ok(Self { code, enhanced, text: without_repeats(text, code, enhanced) })
     }
 
-    /// From what a log or a delivery report shows: `550 5.1.1 …`, several lines `550-…`, with or without `smtp;` before it.
+    /// Parses a reply as shown in a log or a delivery report: `550 5.1.1 …`, several lines `550-…`, with or without
+    /// `smtp;` before it.
     pub fn parse(shown: &str) -> Result<Self, ReplyProblem> {
         let shown = shown.trim_start();
         let shown = match shown.get(..5) {
@@ -79,7 +80,7 @@ impl Reply {
         self.enhanced
     }
 
-    /// The words without any code, on one line.
+    /// The text without any code, on one line.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -111,7 +112,7 @@ fn split_code(line: &str) -> Option<(u16, &str)> {
     Some((digits.parse().ok()?, rest.get(1..).unwrap_or_default()))
 }
 
-/// A line that does not begin with the code is one that somebody wrapped.
+/// A line that does not begin with the code is a wrapped line.
 fn without_code(line: &str, code: u16) -> &str {
     split_code(line).filter(|(found, _)| *found == code).map_or(line, |(_, rest)| rest)
 }
@@ -133,7 +134,7 @@ fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// Somebody who joined the lines before us left `550-5.7.26` in the middle of sentences.
+/// If lines were joined before, codes such as `550-5.7.26` remain in the middle of sentences.
 fn without_repeats(text: String, code: u16, enhanced: Option<EnhancedCode>) -> String {
     let Some(enhanced) = enhanced else { return text };
     ['-', ' '].into_iter().fold(text, |text, separator| {

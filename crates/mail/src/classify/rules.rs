@@ -1,4 +1,4 @@
-//! The rules in the form that judges: codes as patterns, phrases as numbers, consequences worked out.
+//! The rules in evaluated form: codes as patterns, phrases as numbers, consequences computed.
 
 use std::collections::HashSet;
 
@@ -63,7 +63,7 @@ impl RuleTable {
         Ok(Self { rules, phrases: phrases.build()?, means })
     }
 
-    /// Judges a reply by its codes and words, and by what it answered if that is known.
+    /// Classifies a reply by its codes and text, and by the answered command if that is known.
     pub fn judge(&self, reply: &Reply, phase: Option<Phase>) -> Verdict<'_> {
         let found = self.phrases.find_in(reply.text());
         let rule = self.rules.iter().find(|rule| rule.matches(reply, phase, &found));
@@ -74,7 +74,7 @@ impl RuleTable {
         &self.rules
     }
 
-    /// A class in half a sentence, for people.
+    /// A class as half a sentence, for people.
     pub fn meaning(&self, class: BounceClass) -> &str {
         self.means.iter().find(|(other, _)| *other == class).map_or("", |(_, means)| means)
     }
@@ -122,7 +122,7 @@ impl Rule {
         })
     }
 
-    /// Every kind of condition that the rule has must hold.
+    /// Every kind of condition of the rule must hold.
     fn matches(&self, reply: &Reply, phase: Option<Phase>, found: &Found) -> bool {
         let has = |phrase: &PhraseId| found.has(*phrase);
         let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
@@ -135,13 +135,13 @@ impl Rule {
             && !self.none.iter().any(has)
     }
 
-    /// The basic code has the last word on permanence: RFC 5321 section 4.2.1 lets no 4xx be final, and where an
-    /// enhanced code disagrees with it (`550 4.4.7`) it is the enhanced one that was made up.
+    /// The basic code decides on permanence: RFC 5321 section 4.2.1 lets no 4xx be final, and where an enhanced code
+    /// disagrees with it (`550 4.4.7`), the enhanced one is usually wrong.
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
         let can_be_hard = self.hard && permanent;
         let is_proven = self.proof.is_empty() || has_code(&self.proof, reply);
-        // A host that knows no such user may say 5.7.1 as well, but then its words must be clear.
+        // A host without such a user may also reply 5.7.1, but then its text must be clear.
         let is_policy = reply.enhanced().is_some_and(|code| code.subject == 7);
         Verdict {
             class: self.class,
@@ -169,7 +169,7 @@ impl Rule {
         &self.phases
     }
 
-    /// Replies that this rule, and none before it, takes, in each of its phases.
+    /// Replies that match this rule, and none before it, in each of its phases.
     pub fn samples(&self) -> &[String] {
         &self.samples
     }

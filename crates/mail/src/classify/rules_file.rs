@@ -1,4 +1,4 @@
-//! The shape of `rules/replies.toml`, and everything that can be wrong with it.
+//! The format of `rules/replies.toml`, and all possible errors in it.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) struct RuleEntry {
     /// One of these enhanced codes.
     #[serde(default)]
     pub(super) enhanced: Vec<String>,
-    /// In answer to one of these; never where it is not known what was answered.
+    /// In answer to one of these; never matches if the answered command is unknown.
     #[serde(default)]
     pub(super) phases: Vec<Phase>,
     /// One of these phrases.
@@ -56,21 +56,21 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
-    /// Unless what follows from the class says it.
+    /// Overrides the signal of the class.
     pub(super) signal: Option<Signal>,
     /// Hard only with one of these enhanced codes, or in answer to RCPT.
     #[serde(default)]
     pub(super) proof: Vec<String>,
     #[serde(default)]
     pub(super) vague: bool,
-    /// Meant so whatever command it answers.
+    /// Means the same whatever command it answers.
     #[serde(default)]
     pub(super) sure: bool,
     pub(super) samples: Vec<String>,
 }
 
 impl RuleEntry {
-    /// A rule that takes every reply with its codes.
+    /// A rule that matches every reply with these codes.
     pub(super) fn is_fallback_for(&self, codes: &str) -> bool {
         let phrases = [&self.any, &self.with, &self.all, &self.none];
         let is_bare =
@@ -88,7 +88,7 @@ pub enum RuleProblem {
     ClassMissing(BounceClass),
     #[error("two rules are called {0}")]
     NameTwice(String),
-    #[error("rule {rule}: `{code}` is no pattern of codes; use 550, 5xx, 5.1.1, x.7.x or 5.7.606-649")]
+    #[error("rule {rule}: `{code}` is not a pattern of codes; use 550, 5xx, 5.1.1, x.7.x or 5.7.606-649")]
     Code { rule: String, code: String },
     #[error(
         "rule {rule}: `{phrase}` would never be found; use lower case and single spaces, and `@` for an address"

@@ -1,32 +1,32 @@
-//! Consequences of a refusal beyond the one message: how to send from now on, and to whom.
+//! Effects of a refusal beyond the one message: how to send from now on, and to whom.
 
 use postroad_model::BounceClass;
 use serde::{Deserialize, Serialize};
 
 use super::Phase;
 
-/// Pacing takes each of these at its own scope. A refusal that says nothing about other messages has none.
+/// Pacing applies each of these at its own scope. A refusal that says nothing about other messages has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
-    /// Too many connections at once from this source address. Those that are open go on.
+    /// Too many concurrent connections from this source address. Open ones continue.
     TooManyConnections,
     /// This connection has carried enough messages; the next one goes over a new connection.
     ConnectionUsedUp,
     /// Too many messages in this time from this source address.
     TooFast,
-    /// The source address has a bad name there, or is blocked for a while.
+    /// The source address has a bad reputation there, or is blocked for a while.
     Reputation,
     /// The message looks like spam to the receiver. One such message says little about others.
     Content,
     /// A policy of this recipient or of its domain. It says nothing about the receiver's other domains.
     RecipientPolicy,
-    /// Come again later, because sender, recipient and source address were not seen together before.
+    /// Try again later, because this combination of sender, recipient and source address is new.
     Greylisted,
 }
 
 impl Signal {
-    /// Consequence of a class for pacing, unless a rule says otherwise.
+    /// Effect of a class on pacing, unless a rule overrides it.
     pub(super) fn of_class(class: BounceClass) -> Self {
         match class {
             BounceClass::RateLimited => Self::TooFast,
@@ -36,7 +36,7 @@ impl Signal {
         }
     }
 
-    /// Before RCPT neither a recipient nor a content is known: a policy there is about the source address.
+    /// Before RCPT neither recipient nor content are known: a policy there is about the source address.
     pub(super) fn in_answer_to(self, phase: Phase, class: BounceClass) -> Self {
         let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
         match (self, phase) {

@@ -1,10 +1,10 @@
-//! The relaxed body hash (RFC 6376 3.4.4), fed from the message where it lies.
+//! The relaxed body hash (RFC 6376 3.4.4), computed without copying the message.
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use memchr::memchr2;
 
-/// White space at the end of lines does not count, other runs of it count as one space, empty lines at the end do not
-/// count. One pass; what needs no change, which is nearly all of it, goes into the hash in long stretches.
+/// Ignores white space at line ends and empty lines at the end; other runs of white space count as one space. One pass;
+/// unchanged text, which is nearly all of it, is hashed in long pieces.
 pub(super) fn hash_relaxed(body: &[u8]) -> Digest {
     let body = without_blank_end(body);
     let mut hash = Context::new(&SHA256);
@@ -23,7 +23,7 @@ pub(super) fn hash_relaxed(body: &[u8]) -> Digest {
         hashed = at;
     }
     hash.update(&body[hashed..]);
-    // Every line has an end, also the last one of a body that lacks it; only a body without lines has none.
+    // Every line ends in CRLF, even the last one of a body without it; an empty body has no line.
     if !body.is_empty() {
         hash.update(b"\r\n");
     }
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 6376 3.4.4 read aloud, line by line, with copies.
+    /// RFC 6376 3.4.4 word for word, line by line, with copies.
     fn relaxed_by_the_book(body: &str) -> String {
         let mut lines: Vec<String> = Vec::new();
         for line in body.split("\r\n") {

@@ -9,8 +9,8 @@ use super::body::hash_relaxed;
 use super::header::push_relaxed;
 use crate::header_block::{Field, HeaderBlock};
 
-/// The headers that say something to a reader or decide how the body is shown (RFC 6376 5.4.1). Trace headers are not
-/// among them: relays change those.
+/// Headers that matter to a reader or determine how the body is shown (RFC 6376 5.4.1). Trace headers are excluded:
+/// relays change them.
 const SIGNED: [&str; 19] = [
     "From",
     "Sender",
@@ -33,9 +33,9 @@ const SIGNED: [&str; 19] = [
     "CFBL-Feedback-ID",
 ];
 
-/// Signed once more than they stand there, so that nobody can add one (RFC 6376 8.15): a second `From` or `Subject`
-/// is what a mail client may show, a second `Content-Type` another body, a second `List-Unsubscribe` another's link,
-/// a second `CFBL-Address` another's mailbox.
+/// Signed once more than present, so that nobody can add one (RFC 6376 8.15). A mail client might show a second `From`
+/// or `Subject`; a second `Content-Type` could show another body, a second `List-Unsubscribe` another link, a second
+/// `CFBL-Address` another mailbox.
 const OVERSIGNED: [&str; 14] = [
     "From",
     "Sender",
@@ -53,13 +53,13 @@ const OVERSIGNED: [&str; 14] = [
     "CFBL-Feedback-ID",
 ];
 
-/// A message reduced to what signatures cover: the hash of its body and its signed headers.
+/// The parts of a message that signatures cover: the hash of its body and its signed headers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Canonical {
     pub(super) body_hash_base64: String,
     /// Each with its line ending, in the order of `names`.
     pub(super) headers: Vec<u8>,
-    /// One for every instance that is signed.
+    /// One for every signed instance.
     pub(super) names: Vec<&'static str>,
 }
 
@@ -69,7 +69,7 @@ impl Canonical {
         Self::of_parts(b"", message)
     }
 
-    /// The same with header fields on top that are not in the message's own bytes.
+    /// The same with additional header fields on top.
     pub fn of_parts(added: &[u8], message: &[u8]) -> Self {
         let mut block = HeaderBlock::new(message);
         let mut found: [Vec<Field<'_>>; SIGNED.len()] = Default::default();
@@ -97,7 +97,7 @@ impl Canonical {
 }
 
 impl fmt::Debug for Canonical {
-    /// Without the headers, which name people.
+    /// Without the headers, which contain personal data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Canonical")
             .field("body_hash", &self.body_hash_base64)

@@ -1,8 +1,8 @@
-//! Signing stored messages so that receivers can tell who answers for them (RFC 6376; Ed25519 by RFC 8463).
+//! DKIM signatures (RFC 6376; Ed25519 by RFC 8463).
 //!
-//! Always relaxed/relaxed, no `l=` (a signed beginning lets anybody append), no `x=` (a message may wait for two days
-//! and must leave with the same bytes). The bytes of a signature depend on message, key and `t=` alone, so every
-//! attempt sends the same message.
+//! Always relaxed/relaxed; no `l=` (anybody could append to the signed part), no `x=` (a message may wait for two days
+//! and must keep the same bytes). A signature depends only on message, key and `t=`, so every attempt sends the same
+//! bytes.
 
 mod body;
 mod canonical;

@@ -1,5 +1,5 @@
-//! RSA keys of 1024 to 2047 bits, which aws-lc-rs does not sign with. Other mail servers made such keys (Postal's have 1024
-//! bits), and a domain that moves here keeps its key until it is rotated.
+//! RSA keys of 1024 to 2047 bits, which aws-lc-rs does not support. Other mail servers created such keys (Postal's have
+//! 1024 bits), and a domain that moves here keeps its key until it is rotated.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rsa::pkcs1::DecodeRsaPrivateKey as _;
@@ -8,9 +8,9 @@ use rsa::rand_core::OsRng;
 use rsa::traits::PublicKeyParts as _;
 use rsa::{Pkcs1v15Sign, RsaPrivateKey};
 
-/// RFC 8301 3.2: receivers refuse less.
+/// RFC 8301 3.2: receivers refuse shorter keys.
 const BITS_MIN: usize = 1024;
-/// DigestInfo of a SHA-256 hash, as far as the hash itself (RFC 8017 9.2).
+/// DigestInfo of a SHA-256 hash, up to the hash itself (RFC 8017 9.2).
 const SHA256_PREFIX: [u8; 19] = [
     0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00,
     0x04, 0x20,
@@ -19,7 +19,7 @@ const SHA256_PREFIX: [u8; 19] = [
 pub(crate) struct ShortRsaKey(RsaPrivateKey);
 
 impl ShortRsaKey {
-    /// `None` for a shorter key, or none.
+    /// `None` for a shorter key, or an invalid one.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Option<Self> {
         Self::checked(RsaPrivateKey::from_pkcs8_der(der).ok()?)
     }

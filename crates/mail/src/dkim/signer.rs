@@ -1,4 +1,4 @@
-//! One key at work: from what is signed to the finished header.
+//! Signs with one key and formats the header.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::header::push_relaxed;
 use super::short_rsa::ShortRsaKey;
 
 const FIELD_NAME: &str = "DKIM-Signature";
-/// Lines of a signature stay within this where its words allow.
+/// Lines of a signature stay within this length if possible.
 const COLUMNS: usize = 76;
 
 /// Signs for one domain with one key. Cheap to share, safe on any number of threads.
@@ -53,7 +53,7 @@ impl Signer {
         Self::new(selector, domain, key)
     }
 
-    /// Not every receiver knows these (RFC 8463): only ever beside an RSA signature.
+    /// Not every receiver supports these (RFC 8463): used only in addition to an RSA signature.
     pub fn ed25519(selector: &str, domain: DomainName, pkcs8_der: &[u8]) -> Result<Self, SignerError> {
         let pair = Ed25519KeyPair::from_pkcs8(pkcs8_der).map_err(|_| SignerError::Ed25519Key)?;
         Self::new(selector, domain, Key::Ed25519(pair))
@@ -81,8 +81,8 @@ impl Signer {
         &self.domain
     }
 
-    /// The complete header field with its line ending, to stand before the message. `at` is part of the bytes: callers
-    /// pass the same moment for every attempt. An RSA key takes about half a millisecond.
+    /// The complete header field with its line ending, to put before the message. `at` is part of the bytes: callers
+    /// pass the same time for every attempt. An RSA key takes about half a millisecond.
     pub fn sign(&self, canonical: &Canonical, at: Timestamp) -> String {
         let mut lines = FoldedLines::new(format!("{FIELD_NAME}: v=1;"));
         lines.word(&format!(" a={};", self.algorithm()));
@@ -98,7 +98,7 @@ impl Signer {
         lines.word(&format!(" bh={};", canonical.body_hash_base64));
         lines.word(" b=");
 
-        // RFC 6376 3.7: the signature covers its own header as far as it stands now, without a line ending.
+        // RFC 6376 3.7: the signature covers its own header up to here, without a line ending.
         let mut input = canonical.headers.clone();
         let unsigned = &lines.text[FIELD_NAME.len() + 1..];
         push_relaxed(FIELD_NAME.as_bytes(), unsigned.as_bytes(), &mut input);
@@ -117,13 +117,13 @@ impl Signer {
         match &*self.key {
             Key::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                // This padding takes no random bytes; the interface asks for a source all the same.
+                // This padding uses no random bytes, but the interface requires a source.
                 pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input, &mut signature)
                     .expect("a checked key signs, and the buffer has the length of its modulus");
                 signature
             }
             Key::ShortRsa(key) => key.sign(input),
-            // RFC 8463 3: the hash is what is signed.
+            // RFC 8463 3: the hash is signed.
             Key::Ed25519(pair) => pair.sign(digest(&SHA256, input).as_ref()).as_ref().to_vec(),
         }
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Text that goes on in a new line, behind a tab, where a word would cross the last column.
+/// Text folded into lines that begin with a tab, before a word would cross the last column.
 struct FoldedLines {
     text: String,
     column: usize,
@@ -150,7 +150,7 @@ impl FoldedLines {
         Self { column: start.len(), text: start }
     }
 
-    /// A leading space gives way to the fold.
+    /// A fold replaces a leading space.
     fn word(&mut self, word: &str) {
         if self.column + word.len() > COLUMNS {
             self.fold();
@@ -160,7 +160,7 @@ impl FoldedLines {
         }
     }
 
-    /// White space may stand anywhere in it (RFC 6376 3.5).
+    /// White space is allowed anywhere in it (RFC 6376 3.5).
     fn base64(&mut self, mut digits: &str) {
         while !digits.is_empty() {
             if self.column >= COLUMNS {

@@ -1,11 +1,11 @@
-//! How many bytes the reports of one message may unpack to, together.
+//! Limit on the total size to which the reports of one message may unpack.
 
 use super::ReportProblem;
 
-/// The largest receivers' reports on the largest senders have a few megabytes.
+/// Reports of the largest receivers on the largest senders have a few megabytes.
 pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that may still be unpacked. What is left afterwards tells what a reading has cost.
+/// Bytes that may still be unpacked. The remainder shows how much was used.
 #[derive(Debug)]
 pub struct UnpackBudget {
     bytes_left: usize,

@@ -1,5 +1,5 @@
-//! DMARC aggregate reports (RFC 7489, appendix C), read as a stream. Elements are found by name and place; unknown ones,
-//! which receivers add, are passed over. Entities of a document type are never expanded.
+//! DMARC aggregate reports (RFC 7489, appendix C), parsed as a stream. Elements are found by name and position; unknown
+//! ones, which receivers add, are skipped. Entities of a document type are never expanded.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,15 +17,15 @@ use super::{
 };
 
 const DEPTH_MAX: usize = 16;
-/// One tag, text or comment; the reader keeps it in memory whole.
+/// One tag, text or comment; the parser keeps it in memory as a whole.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 100_000;
-/// Domains of `From` counted one by one; further ones are counted with those that the report does not name.
+/// Domains of `From` counted individually; further ones are counted with those that the report does not name.
 const SENDERS_MAX: usize = 50;
-/// Sources counted one by one; the totals count all.
+/// Sources counted individually; the totals include all.
 const SOURCES_COUNTED_MAX: usize = 10_000;
 
-/// Elements that are read; their place tells what they mean.
+/// Elements that are read; their position determines their meaning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tag {
     Feedback,
@@ -120,7 +120,7 @@ struct Counts {
     failed: u64,
 }
 
-/// `None` if the document is something else.
+/// `None` if the document is not such a report.
 pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSummary>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the XML breaks off or is wrong");
     let mut reader = Reader::from_reader(text);
@@ -150,7 +150,7 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
             Event::Text(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
             Event::CData(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
             Event::GeneralRef(entity) if value.len() < NAME_BYTES_MAX => {
-                // The five of XML itself and numbers; whatever the document defines stands for nothing.
+                // The five entities of XML itself and numbers; entities defined by the document are ignored.
                 match entity.resolve_char_ref().map_err(|_| damaged)? {
                     Some(character) => value.push(character),
                     None => value.push_str(resolve_xml_entity(&entity).unwrap_or_default()),
@@ -171,7 +171,7 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSumm
 }
 
 impl Builder {
-    /// One element at its end.
+    /// Handles the end of an element.
     fn take(&mut self, path: &[Tag], value: &str) -> Result<(), ReportProblem> {
         use Tag::{
             Begin, Count, DateRange, Disposition, Dkim, Domain, End, HeaderFrom, Identifiers, OrgName, P,

@@ -1,8 +1,8 @@
-//! Reports that receivers mail about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
+//! Reports that receivers send about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
 //!
-//! They come from strangers, packed. A report is unpacked as a stream and read while it is unpacked; every byte is charged
-//! to an [`UnpackBudget`] first, one for all attachments of a message. A bomb is told apart from a damaged report,
-//! because the first is an attack and the second a nuisance.
+//! They come compressed from outside. A report is unpacked and parsed as a stream; every byte is first charged to an
+//! [`UnpackBudget`], one for all attachments of a message. A decompression bomb is distinguished from a damaged report,
+//! because the first is an attack.
 
 mod budget;
 mod dmarc;
@@ -22,7 +22,7 @@ use unpack::Unpacking;
 
 pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
-/// Attachments looked at; reports have one.
+/// Attachments examined; reports have one.
 const ATTACHMENTS_MAX: usize = 16;
 /// Sources kept of each domain, those with the most failures.
 const SOURCES_MAX: usize = 200;
@@ -35,13 +35,13 @@ pub enum DomainReport {
     Tls(TlsSummary),
 }
 
-/// What one receiver saw of the mail under a domain's policy in a day or so.
+/// One receiver's report on the mail under a domain's policy, usually for a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmarcSummary {
     pub organisation: String,
     /// Given by the receiver; the same report may come twice.
     pub report_id: String,
-    /// The domain whose policy counted: that of the senders, or one above it.
+    /// The domain whose policy applied: that of the senders, or one above it.
     pub domain: String,
     pub begin: Timestamp,
     pub end: Timestamp,
@@ -74,7 +74,7 @@ pub struct DmarcSource {
     pub failed: u64,
 }
 
-/// What one sender met when it delivered to a domain over TLS.
+/// One sender's report on its TLS sessions to a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSummary {
     pub organisation: String,
@@ -106,7 +106,7 @@ pub enum ReportProblem {
 }
 
 impl DmarcSender {
-    /// Counts the mail of another domain with this one's.
+    /// Adds the mail of another domain to this one's.
     pub fn add(&mut self, other: Self) {
         let add = |total: &mut u64, count: u64| *total = total.saturating_add(count);
         add(&mut self.messages, other.messages);
@@ -126,10 +126,10 @@ impl DmarcSender {
     }
 }
 
-/// The report that a message carries; `None` if it carries none. All attachments share the budget.
+/// The report in a message; `None` if there is none. All attachments share the budget.
 pub fn read(message: &[u8], budget: &mut UnpackBudget) -> Result<Option<DomainReport>, ReportProblem> {
     for leaf in leaves(message).iter().take(ATTACHMENTS_MAX) {
-        // The words for people; they may quote anything.
+        // The text for people, which may quote anything.
         if matches!(leaf.essence().as_str(), "text/plain" | "text/html" | "message/rfc822") {
             continue;
         }
@@ -140,7 +140,7 @@ pub fn read(message: &[u8], budget: &mut UnpackBudget) -> Result<Option<DomainRe
     Ok(None)
 }
 
-/// Reads a file: XML or JSON, plain, gzipped or zipped, whatever its name says.
+/// Parses a file: XML or JSON, plain, gzipped or zipped, whatever its name is.
 pub fn read_attachment(
     bytes: &[u8],
     budget: &mut UnpackBudget,
@@ -155,12 +155,12 @@ pub fn read_attachment(
     }
 }
 
-/// The most that the reports in a message of this size may unpack to: what to set aside before it is read.
+/// The largest size to which the reports in a message of this size may unpack: to be reserved before reading.
 pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
     unpack::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }
 
-/// Our own limits travel through the readers as I/O errors; everything else is broken data.
+/// Our own limits are passed through the readers as I/O errors; everything else is damaged data.
 fn unpacking_failed(error: &io::Error) -> ReportProblem {
     problem_in(error).unwrap_or(ReportProblem::Damaged("the compressed data is broken"))
 }

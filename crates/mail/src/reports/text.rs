@@ -1,6 +1,6 @@
-//! Bounded stream of a report's text: unpacked in small pieces, decoded as UTF-8, charged to the budget before it is used.
+//! Bounded stream of a report's text: unpacked in small pieces, decoded as UTF-8, charged to the budget before use.
 //!
-//! On failure it returns an [`io::Error`] that carries the [`ReportProblem`]; [`problem_in`] takes it out again.
+//! On failure it returns an [`io::Error`] that carries the [`ReportProblem`]; [`problem_in`] extracts it.
 
 use std::io::{self, BufRead, Read};
 
@@ -9,15 +9,15 @@ use encoding_rs::{Decoder, UTF_8};
 use super::{ReportProblem, UnpackBudget};
 
 const RAW_BYTES: usize = 8 << 10;
-/// A replaced byte becomes three; the decoder wants a little more room than that.
+/// A replaced byte becomes three; the decoder needs a little more room than that.
 const TEXT_BYTES: usize = 3 * RAW_BYTES + 16;
 
 pub(super) struct ReportText<'a, R> {
     source: R,
     budget: &'a mut UnpackBudget,
-    /// Bytes that this file may have, whatever the budget has left.
+    /// Limit of this file, whatever is left of the budget.
     file_bytes_left: usize,
-    /// Which problem it is when the file has more.
+    /// The problem to report if the file is larger.
     beyond_file: ReportProblem,
     /// Bytes until the next call of `start_piece`.
     piece_bytes_left: usize,
@@ -52,7 +52,7 @@ impl<'a, R: Read> ReportText<'a, R> {
         }
     }
 
-    /// Allows the reader this many bytes until the next call: what it keeps of one piece in memory is bounded by it.
+    /// Allows the parser this many bytes until the next call, which limits the size of one piece in memory.
     pub(super) fn start_piece(&mut self, bytes_max: usize) {
         self.piece_bytes_left = bytes_max;
     }

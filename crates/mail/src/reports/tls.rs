@@ -11,11 +11,11 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::text::ReportText;
 use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
-/// A report sums up a day of one receiver: kilobytes.
+/// A report sums up one day of one receiver: kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
 /// A report has one policy for each domain; a receiver of ours has few.
 const POLICIES_MAX: usize = 100;
-/// RFC 8460 4.3 knows about twenty result types.
+/// RFC 8460 4.3 defines about twenty result types.
 const FAILURE_TYPES_MAX: usize = 50;
 
 #[derive(Deserialize)]
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for FailureTypes {
     }
 }
 
-/// `None` if the document is something else.
+/// `None` if the document is not such a report.
 pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummary>, ReportProblem> {
     let mut json = String::new();
     text.take(JSON_BYTES_MAX as u64 + 1)
@@ -136,12 +136,12 @@ pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummar
     if json.len() > JSON_BYTES_MAX {
         return Err(ReportProblem::TooLarge);
     }
-    // Other JSON is mailed too; what calls itself a report with policies and is none is damaged.
+    // Other JSON may arrive too; a document that looks like a report with policies but is invalid is damaged.
     if !json.contains("\"policies\"") || !json.contains("\"report-id\"") {
         return Ok(None);
     }
     let report: Report =
-        serde_json::from_str(&json).map_err(|_| ReportProblem::Damaged("the JSON is no TLS report"))?;
+        serde_json::from_str(&json).map_err(|_| ReportProblem::Damaged("the JSON is not a TLS report"))?;
     let time = |text: &str| {
         Timestamp::parse_rfc3339(text).ok_or(ReportProblem::Damaged("a time of the report is none"))
     };

@@ -1,4 +1,4 @@
-//! Opening an attachment of a report: which bytes are packed how. Nothing is unpacked here; the caller reads the stream
+//! Opens an attachment of a report: detects its compression. Nothing is unpacked here; the caller reads the stream
 //! within its budget.
 
 use std::io::Read;
@@ -8,9 +8,9 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use super::ReportProblem;
 use super::zip::{self, Packing};
 
-/// Unpacked bytes per packed byte that are believed. Rows of a report repeat themselves, but real ones stay below 60.
+/// Most unpacked bytes per packed byte. Rows of a report are repetitive, but real ones stay below 60.
 const RATIO_MAX: usize = 100;
-/// Up to here the ratio does not matter: a tiny file of spaces harms nobody.
+/// Below this size the ratio does not matter: a tiny file of spaces is harmless.
 const RATIO_FREE_BYTES: usize = 256 << 10;
 
 /// The content of an attachment, unpacked while it is read.
@@ -47,7 +47,7 @@ impl Read for Unpacking<'_> {
     }
 }
 
-/// The most that this many packed bytes may unpack to.
+/// The largest size to which this many packed bytes may unpack.
 pub(super) fn unpacked_bytes_max(packed_bytes: usize) -> usize {
     packed_bytes.saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES)
 }

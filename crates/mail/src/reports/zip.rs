@@ -1,14 +1,14 @@
-//! The one file that a zipped report holds. Own code, because a report needs eighty lines of the format, and what is
-//! not there (encryption, other methods, ZIP64, links) cannot be attacked.
+//! The file in a zipped report. Our own code, because a report needs eighty lines of the format, and features that do
+//! not exist (encryption, other methods, ZIP64, links) cannot be attacked.
 
 use super::ReportProblem;
 
 const END_BYTES: usize = 22;
 const ENTRY_BYTES: usize = 46;
 const LOCAL_BYTES: usize = 30;
-/// The end record stands at the end, before a comment of this length at most.
+/// The end record is at the end, before a comment of at most this length.
 const COMMENT_BYTES_MAX: usize = 0xffff;
-/// Entries looked at; archives with more are no reports.
+/// Entries examined; archives with more are not reports.
 const ENTRIES_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub(super) struct PackedFile<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// The first file that is called like a report. The sizes are the directory's: files written as a stream have none in
-/// front of them.
+/// The first file named like a report. The sizes come from the directory: files written as a stream have none in their
+/// own header.
 pub(super) fn find_report(bytes: &[u8]) -> Result<Option<PackedFile<'_>>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the zip archive has no proper directory");
     let end = find_end(bytes).ok_or(damaged)?;

@@ -1,6 +1,6 @@
-//! Addresses in running text. Looser than RFC 5321: whatever a mail system printed is to be found again.
+//! Finds addresses in running text. Looser than RFC 5321: it must find whatever a mail system printed.
 
-/// RFC 5321 4.5.3.1: 64 for the local part, 255 for the domain. Longer words are no addresses.
+/// RFC 5321 4.5.3.1: 64 for the local part, 255 for the domain. Longer words are not addresses.
 const ADDRESS_BYTES_MAX: usize = 320;
 
 /// All addresses in a text, in order.
@@ -24,8 +24,8 @@ pub(super) fn find_all(text: &str) -> impl Iterator<Item = &str> {
 /// Labels that some systems write before the address, in lower case.
 const LABELS: [&str; 4] = ["failed recipient", "failed address", "recipient address", "recipient"];
 
-/// The address that a line begins with, and what follows it. Marks of lists and quotes before it do not count, nor
-/// labels, nor a reply code, which old Sendmail puts there.
+/// The address at the beginning of a line, and the rest. Skips list and quote marks, labels, and a reply code, which
+/// old Sendmail puts there.
 pub(super) fn split_leading(line: &str) -> Option<(&str, &str)> {
     let line = skip_label(skip_marks(line));
     let line = skip_marks(skip_codes(line));
@@ -68,7 +68,7 @@ pub(super) fn is_address(text: &str) -> bool {
         && domain.starts_with(char::is_alphanumeric)
 }
 
-/// Whether it is one of the names under which mail systems write.
+/// Whether it is an address under which mail systems write.
 pub(super) fn is_daemon(address: &str) -> bool {
     let local = address.split('@').next().unwrap_or(address).to_ascii_lowercase();
     let local: String = local.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -81,7 +81,7 @@ pub(super) fn is_daemon(address: &str) -> bool {
         "maildeliverysystem",
         "maildeliverysubsystem",
     ];
-    // Exchange has a long number behind it.
+    // Exchange appends a long number.
     names.contains(&local.as_str()) || local.starts_with("microsoftexchange")
 }
 
@@ -89,7 +89,7 @@ fn char_len(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// RFC 5322 `atext` and the dot, without what stands around addresses more often than in them.
+/// RFC 5322 `atext` and the dot, without characters that more often surround addresses.
 fn is_local(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_{}~.".contains(c) || (!c.is_ascii() && c.is_alphanumeric())
 }

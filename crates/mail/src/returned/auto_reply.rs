@@ -1,9 +1,9 @@
-//! Answers that nobody wrote: out of office, vacation, "we have received your message" (RFC 3834).
+//! Automatic replies: out of office, vacation, "we have received your message" (RFC 3834).
 
 use super::parts::Parts;
 use super::{ReturnedKind, ReturnedRecipient};
 
-/// At the beginning of subjects, or of what follows the first colon or bracket; in lower case.
+/// Beginnings of subjects, or of the text after the first colon or bracket; in lower case.
 const SUBJECTS: &[&str] = &[
     "auto:",
     "auto-reply",
@@ -79,7 +79,7 @@ const SUBJECTS: &[&str] = &[
     "부재중",
 ];
 
-/// Headers that nothing but automatic answers carry.
+/// Headers that only automatic replies have.
 const HEADERS: [&str; 7] = [
     "x-autoreply",
     "x-autorespond",

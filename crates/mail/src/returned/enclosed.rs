@@ -1,11 +1,11 @@
-//! Reports that came back inside another notice.
+//! Reports enclosed in another notice.
 
 use super::parts::Parts;
 use super::quoted::find_reply;
 use super::{notice, sections};
 
-/// Gateways pass on a report inside a notice of their own. It is read in place of one that says nothing itself:
-/// what it refuses, or whom, would be about the report, which is then only the message that came back.
+/// A report that a gateway enclosed in its own notice. It is used if the notice itself gives no reason or recipient:
+/// then the enclosed report is the actual bounce, not the returned message.
 pub(super) fn enclosed_report(parts: &Parts) -> Option<Parts> {
     let says_nothing = parts.status.is_none()
         && parts.feedback.is_none()

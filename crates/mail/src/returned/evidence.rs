@@ -1,5 +1,5 @@
-//! Everything that is said about one recipient, weighed: the reply in the status fields first, then what the notice
-//! says of the recipient, then the notice as a whole.
+//! Weighs everything that a notice says about one recipient: first the reply in the status fields, then the text about
+//! the recipient, then the notice as a whole.
 
 use postroad_model::BounceClass;
 
@@ -9,7 +9,7 @@ use super::phase::find_phase;
 use super::quoted::{Quoted, find_enhanced, find_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
-/// Phrases of mail systems that gave up because the time was up.
+/// Phrases of mail systems that gave up after their retry time.
 const EXPIRED: [&str; 4] =
     ["retry timeout exceeded", "will be deleted from queue", "in the queue too long", "message expired"];
 
@@ -23,28 +23,28 @@ pub(super) struct Evidence<'a> {
     pub(super) diagnostic: &'a str,
     /// The diagnostic is the exit status of a program on the reporting host (`X-Unix; 77`).
     pub(super) is_local_program: bool,
-    /// What the reporting host makes of it.
+    /// The reporting host's own classification.
     pub(super) category: Option<BounceClass>,
     /// The notice's text about this recipient.
     pub(super) section: &'a str,
     /// The notice as a whole.
     pub(super) notice: &'a str,
-    /// The notice speaks of nobody else.
+    /// The notice is about nobody else.
     pub(super) is_alone: bool,
 }
 
-/// Facts about a refusal besides its words.
+/// Facts about a refusal in addition to its text.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// It was tried until the time was up.
+    /// It was retried until the retry time was over.
     is_expired: bool,
-    /// The best enhanced code there is, be it the Status field.
+    /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
-    /// As above, but not what was found in words for people: those prove nothing about a recipient.
+    /// The same, but not from text for people, which proves nothing about a recipient.
     coded: Option<EnhancedCode>,
 }
 
-/// A text with the reply that was made of it, and what `classify` says.
+/// A text with the reply parsed from it, and its classification.
 struct Judged {
     reply: Reply,
     verdict: Verdict<'static>,
@@ -79,7 +79,7 @@ impl Evidence<'_> {
         let facts = Facts { enhanced, coded, is_expired: self.is_expired(&section, &notice) };
         let (class, hard) = weigh(kind, &judged, code, facts, phase);
         let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
-        // A program knows mailboxes and messages; what it says of permissions is about its own.
+        // A local program knows mailboxes and messages; its permission errors are about itself.
         let class =
             if self.is_local_program && class == BounceClass::Policy { BounceClass::Other } else { class };
         let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, &notice];
@@ -95,12 +95,12 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether what the notice says of others, or of all, is said of this recipient too.
+    /// Whether statements about others, or about all, apply to this recipient too.
     fn is_general(&self) -> bool {
         self.is_alone || self.section.trim().is_empty()
     }
 
-    /// Whether it was given up because the time was up, whatever the last attempt met.
+    /// Whether it was given up after the retry time, whatever the last attempt met.
     fn is_expired(&self, section: &str, notice: &str) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
         let words = [self.diagnostic, section, notice].map(str::to_lowercase);
@@ -117,7 +117,7 @@ impl Evidence<'_> {
             .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
     }
 
-    /// The first text that says something clear; else the first that says anything; else nothing but the codes.
+    /// The first text with a clear statement; else the first with any statement; else only the codes.
     fn first_clear(&self, code: Option<u16>, phase: Option<Phase>, texts: &[String], notice: &str) -> Judged {
         let mut best: Option<Judged> = None;
         let says_nothing =
@@ -131,7 +131,7 @@ impl Evidence<'_> {
                 best = Some(judged);
             }
         }
-        // A whole notice is full of words that mean nothing: it is the last resort, and only for what is clear.
+        // A whole notice is full of irrelevant words: it is the last resort, and only for clear statements.
         if says_nothing(&best) {
             let judged = self.classify(code, phase, notice);
             if !judged.verdict.vague {
@@ -142,13 +142,13 @@ impl Evidence<'_> {
     }
 
     fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> Judged {
-        // A status that says nothing (`4.0.0`) does not say either that a final failure is temporary.
+        // An uninformative status (`4.0.0`) does not prove that a final failure is temporary.
         let telling = self.status.filter(|status| (status.subject, status.detail) != (0, 0));
         let is_permanent = telling.map_or(self.is_final, |status| status.class == 5);
         let code = code.unwrap_or(if is_permanent { 550 } else { 450 });
         let make = |text: &str| Reply::new(code, text).expect("a quoted code is from 400 to 599");
         let mut reply = make(text);
-        // What the remote host said itself comes before what the reporting one made of it.
+        // The remote host's own reply takes precedence over the reporting host's interpretation.
         if let (None, Some(status)) = (reply.enhanced(), self.status) {
             reply = make(&format!("{status} {text}"));
         }
@@ -156,7 +156,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What the words do not know: which command was refused, and that codes can contradict them.
+/// Applies facts that the text lacks: the refused command, and codes that contradict it.
 fn weigh(
     kind: ReturnedKind,
     judged: &Judged,
@@ -166,25 +166,25 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    // Exim says of its own that it knows no route: it is the domain that has none. A remote host means the user.
+    // If Exim itself reports no route, the domain has none. A remote host means the user.
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
     let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
-    // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
+    // 5.7.1 is a rule of the receiver; a host without the user would say so.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    // Of a host that only asked for patience until there was none left, the last word is no reason.
+    // If a host only asked to try later until the time was over, its last reply is not the reason.
     let says_nothing = verdict.vague && verdict.class == BounceClass::Other;
     let asks_patience = says_nothing || verdict.signal == Some(Signal::Greylisted);
     if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
         return (BounceClass::Timeout, false);
     }
-    // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
-    // it is read as after DATA: a filter that lies is not believed.
+    // A remote host's "unknown user" makes an address dead if it refused the recipient, or if its code says so.
+    // Otherwise it is treated as after DATA, where filters hide behind it.
     let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
@@ -202,8 +202,8 @@ fn is_unroutable(words: &str) -> bool {
     ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
 }
 
-/// Whether a reply begins with the recipient as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
-/// begin their answers to RCPT. What they say after DATA names the command, the client or nobody.
+/// Whether a reply begins with the recipient, as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
+/// begin their answers to RCPT. After DATA they name the command, the client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
     let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
@@ -213,8 +213,8 @@ fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     })
 }
 
-/// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no
-/// such user. Some receivers are set up so; a sender who has given up heard it for days.
+/// Whether a refusal of the recipient is temporary only by its code, while code and text both say that there is no such
+/// user. Some receivers are configured so; a sender that has given up got this reply for days.
 fn is_unknown_for_long(reply: &Reply) -> bool {
     let is_unknown = |words: &Reply| {
         let verdict = classify(words);
@@ -225,10 +225,10 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
         && Reply::new(550, reply.text()).is_ok_and(|words| is_unknown(&words))
 }
 
-/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess, and what
-/// it offers (`250-STARTTLS`) refuses nothing.
+/// Only the refusals of a session transcript: the reporting host's own remarks are guesses, and extensions such as
+/// `250-STARTTLS` refuse nothing.
 fn refusals_only<'a>(section: &'a str) -> String {
-    // The second is how Postfix tells its postmaster, the third MDaemon's, with the time before it.
+    // The second is Postfix's report to its postmaster, the third MDaemon's, with the time before it.
     let answer = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
     let timed = |line: &'a str| line.split_once(" <-- ").map(|(_, answer)| answer);
     let refusals =

@@ -3,7 +3,7 @@
 use super::parts::Parts;
 use super::{RECIPIENTS_MAX, ReturnedKind, ReturnedRecipient, address};
 
-/// Types of reports in which nobody complains: failed authentication (RFC 6591), and the opposite of a complaint.
+/// Types of reports that are not complaints: failed authentication (RFC 6591), and the opposite of a complaint.
 const NO_COMPLAINTS: [&str; 3] = ["auth-failure", "not-spam", "dmarc"];
 
 /// In subjects of complaints without a report; in lower case.
@@ -41,7 +41,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     Some(named.into_iter().map(|recipient| about(Some(recipient))).collect())
 }
 
-/// The fields stand in the text when the parts are broken.
+/// The fields are in the text if the MIME parts are broken.
 fn report_in_words(parts: &Parts) -> Option<&str> {
     let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
     let is_report = parts.status.is_none() && parts.notice.lines().any(is_type);

@@ -1,5 +1,5 @@
-//! The fields of delivery status notifications (RFC 3464): a group about the message, then one for each recipient.
-//! Some systems print them into the words for people; they are read there too.
+//! Fields of delivery status notifications (RFC 3464): a group about the message, then one for each recipient. Some
+//! systems print them into the text for people; they are parsed there too.
 
 use postroad_model::BounceClass;
 
@@ -34,7 +34,7 @@ pub(super) fn read(parts: &Parts) -> Option<Report> {
     let from_part = parts.status.as_deref().map(parse);
     from_part.filter(|report| !report.groups.is_empty()).or_else(|| {
         let mut report = parse(&parts.notice);
-        // Words may look like fields: only what names a recipient and says something about it counts.
+        // Text may look like fields: only a group that names a recipient and a result counts.
         report.groups.retain(|group| group.any_recipient().is_some() && group.0.len() > 1);
         (!report.groups.is_empty()).then_some(report)
     })
@@ -90,14 +90,14 @@ impl Report {
 }
 
 impl Group {
-    /// `None` if it tells of success. Where no field tells, the words of the notice do.
+    /// `None` for a success. Without a field, the text of the notice decides.
     pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
         match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
             Some("delivered" | "relayed" | "expanded") => None,
             Some("delayed") => Some(ReturnedKind::Delay),
-            // SendGrid's own word.
+            // SendGrid's own value.
             Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
             _ if status.starts_with('2') => None,
             _ if is_delay => Some(ReturnedKind::Delay),
@@ -110,7 +110,7 @@ impl Group {
         self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
     }
 
-    /// Even if it is no whole address.
+    /// Even if it is not a complete address.
     pub(super) fn any_recipient(&self) -> Option<String> {
         self.addresses().next()
     }
@@ -123,10 +123,10 @@ impl Group {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
 
-    /// Without its type; Notes and Postfix write their own words here, which are as good.
+    /// Without its type; Notes and Postfix write their own texts here, which are equally good.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
-        // Messaging Server and PowerMTA explain the status behind it.
+        // Messaging Server and PowerMTA explain the status after it.
         let explained = || self.find("status").and_then(|status| status.split_once('('));
         if diagnostic.is_empty() {
             explained().map_or("", |(_, words)| words.trim_end_matches(')'))
@@ -135,13 +135,13 @@ impl Group {
         }
     }
 
-    /// Sendmail's type for the exit status of the program that it gave the message to.
+    /// Sendmail's type for the exit status of the program that got the message.
     pub(super) fn is_local_program(&self) -> bool {
         let diagnostic = self.find("diagnostic-code").and_then(|value| value.get(..7));
         diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
     }
 
-    /// What the reporting host itself makes of the refusal. PowerMTA's operators sort by their own lists of words.
+    /// The reporting host's own classification. PowerMTA's operators classify by their own word lists.
     pub(super) fn category(&self) -> Option<BounceClass> {
         Some(match self.find("x-powermta-bouncecategory")?.to_ascii_lowercase().as_str() {
             "bad-mailbox" => BounceClass::BadMailbox,
@@ -181,7 +181,7 @@ fn parse_address(value: &str) -> String {
     unescape(address)
 }
 
-/// What follows `type;`, if that is what the field begins with.
+/// The text after `type;`, if the field begins with a type.
 fn untyped(value: &str) -> &str {
     match value.split_once(';') {
         Some((kind, rest))

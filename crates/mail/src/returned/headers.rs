@@ -1,11 +1,11 @@
-//! The header section of a message, decoded, in bounds.
+//! The decoded header section of a message, within limits.
 
 use crate::encoded_word::decode_words;
 use crate::header_block::HeaderBlock;
 
 use super::address;
 
-/// A message may have more; what matters stands among the first.
+/// A message may have more; relevant ones are among the first.
 const FIELDS_MAX: usize = 500;
 const VALUE_BYTES_MAX: usize = 4_096;
 

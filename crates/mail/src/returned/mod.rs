@@ -1,10 +1,10 @@
 //! Returned mail: bounces, delay notices, complaints, automatic replies.
 //!
-//! Reads any bytes and never refuses: what cannot be understood is `Other`. Everything is bounded, because strangers
-//! write these messages. Which of our messages is meant, the address it came to says; here is only why it came.
+//! Accepts any bytes and never fails: unknown mail is `Other`. Everything is limited, because anybody can write these
+//! messages. The recipient address identifies our message; this module only finds the reason.
 //!
-//! From the sure to the guessed: feedback reports (RFC 5965), status fields (RFC 3464), then the words that mail
-//! systems without either write to people. Whatever reply is found in them, `classify` judges.
+//! From the most to the least reliable: feedback reports (RFC 5965), status fields (RFC 3464), then the texts of mail
+//! systems without either. Every reply found is judged by `classify`.
 
 mod address;
 mod auto_reply;
@@ -28,38 +28,39 @@ use crate::classify::EnhancedCode;
 use evidence::Evidence;
 use parts::Parts;
 
-/// More recipients than this are not looked at: no message of ours has more.
+/// Further recipients are ignored: none of our messages has more.
 const RECIPIENTS_MAX: usize = 1_000;
 const DIAGNOSTIC_BYTES_MAX: usize = 1_024;
 
 /// Content of a returned message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Returned {
-    /// What the message as a whole is. A notice of success is `Other` and speaks of nobody.
+    /// The kind of the message as a whole. A notice of success is `Other` and has no recipients.
     pub kind: ReturnedKind,
     pub recipients: Vec<ReturnedRecipient>,
-    /// Message-ID of the message that it is about, if it is quoted, without angle brackets.
+    /// Message-ID of the original, if it is quoted, without angle brackets.
     pub original_message_id: Option<String>,
-    /// What may be our identifier of that message (`ReturnPathKey::parse` tells), best first.
+    /// Candidates for our identifier of that message (`ReturnPathKey::parse` decides), best first.
     pub original_ids: Vec<String>,
-    /// It has a part for machines that says why it came (RFC 5965); not every such report is a complaint.
+    /// It has a machine-readable part with the reason (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
-    /// It encloses the original and says nothing of its own that is understood: at an address for complaints, that is one.
+    /// It encloses the original and has no understood text of its own: at an address for complaints, that is a
+    /// complaint.
     is_bare_copy: bool,
-    /// Of the message that came back itself.
+    /// Of the returned mail itself.
     pub subject: String,
-    /// Its own Message-ID, likewise.
+    /// Message-ID of the returned mail itself.
     pub message_id: Option<String>,
 }
 
 /// Report about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnedRecipient {
-    /// As the sender wrote it where that is told; unknown in redacted complaints and in notices that name nobody.
+    /// As the sender wrote it, if known; unknown in redacted complaints and in notices that name nobody.
     pub recipient: Option<String>,
     pub kind: ReturnedKind,
     pub status: Option<EnhancedCode>,
-    /// Basic SMTP code of the refusal that is quoted.
+    /// Basic SMTP code of the quoted refusal.
     pub code: Option<u16>,
     /// For bounces and delays.
     pub class: Option<BounceClass>,
@@ -69,7 +70,7 @@ pub struct ReturnedRecipient {
     pub hard: bool,
     /// The refusal in the other side's words, on one line.
     pub diagnostic: String,
-    /// The host that says so.
+    /// The reporting host.
     pub reporting_mta: Option<String>,
     /// Name of the rule that decided on the class.
     pub rule: Option<&'static str>,
@@ -81,11 +82,11 @@ pub enum ReturnedKind {
     Bounce,
     /// Not delivered yet.
     Delay,
-    /// Somebody called it spam.
+    /// The recipient reported it as spam.
     Complaint,
     /// Out of office and the like.
     AutoReply,
-    /// Nothing that changes anything.
+    /// No effect.
     Other,
 }
 
@@ -102,8 +103,7 @@ impl ReturnedKind {
 }
 
 impl Returned {
-    /// The same as it is understood at an address where only feedback loops write: a copy of a message without another
-    /// word is a complaint about it.
+    /// The same for an address to which only feedback loops write: a bare copy of a message is a complaint about it.
     #[must_use]
     pub fn at_feedback_address(self) -> Self {
         if self.kind != ReturnedKind::Other || !self.is_bare_copy {
@@ -114,7 +114,7 @@ impl Returned {
     }
 }
 
-/// Reads a message that came to a return path or to a report address.
+/// Parses a message that arrived at a return path or report address.
 pub fn read(message: &[u8]) -> Returned {
     let parts = Parts::of(message);
     let parts = enclosed::enclosed_report(&parts).unwrap_or(parts);
@@ -125,7 +125,7 @@ pub fn read(message: &[u8]) -> Returned {
         .or_else(|| auto_reply::read(&parts))
         .unwrap_or_else(|| vec![ReturnedRecipient::silent(ReturnedKind::Other, None)]);
     Returned {
-        // One given-up recipient makes it a bounce, whoever else waits.
+        // One failed recipient makes it a bounce, even if others are only delayed.
         kind: recipients
             .iter()
             .map(|one| one.kind)
@@ -161,7 +161,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             is_local_program: group.is_local_program(),
             category: group.category(),
             section: section.map_or("", |section| &section.text),
-            // With fields for each there is no need to guess whom the words mean.
+            // With fields for each recipient there is no need to guess whom the text means.
             notice: if is_alone { parts.explanation() } else { "" },
             is_alone,
         };
@@ -171,7 +171,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     Some(found)
 }
 
-/// Notices without status fields. `None` if it does not look like one.
+/// Parses notices without status fields. `None` if it does not look like one.
 fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     if !notice::is_notice(parts) {
         return None;
@@ -198,7 +198,7 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 }
 
 impl ReturnedRecipient {
-    /// About somebody, but no refusal.
+    /// A recipient without a refusal.
     fn silent(kind: ReturnedKind, recipient: Option<String>) -> Self {
         Self {
             recipient,
@@ -215,7 +215,7 @@ impl ReturnedRecipient {
     }
 }
 
-/// On one line, and no longer than a record may be.
+/// On one line, and cut to the length of a record.
 fn shorten(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {

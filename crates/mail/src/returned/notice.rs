@@ -1,5 +1,4 @@
-//! The words that mail systems write to people: whether they tell of a failure or a delay, and where the original
-//! begins below them.
+//! Texts of mail systems for people: whether they report a failure or a delay, and where the original begins.
 
 use super::parts::Parts;
 use super::quoted::find_reply;
@@ -119,7 +118,7 @@ const FAILURE_WORDS: &[&str] = &[
     "お届けできません",
 ];
 
-/// In subjects and words of notices about mail that is still tried; in lower case.
+/// In subjects and texts of notices about delayed mail; in lower case.
 const DELAYED: &[&str] = &[
     "this is a warning message only",
     "this is a warning only",
@@ -152,11 +151,11 @@ const DELAYED: &[&str] = &[
     "entrega atrasada",
 ];
 
-/// Given up all the same, although the words are those of a delay.
+/// Given up after all, although the words are those of a delay.
 const GIVEN_UP: &[&str] =
     &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
 
-/// Whether a mail system wrote it to tell of a failure. Neither its name nor the subject is enough: postmasters write
+/// Whether a mail system wrote it to report a failure. Neither its name nor the subject is enough: postmasters write
 /// letters, and people write about failures.
 pub(super) fn is_notice(parts: &Parts) -> bool {
     let from = parts.from().map(str::trim);
@@ -166,7 +165,7 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let words = parts.explanation().to_lowercase();
     let says_failure = FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
     let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || says_failure;
-    // Some write under any name and subject, but they give the message back and say why.
+    // Some use any name and subject, but they enclose the message and give a reason.
     let gives_back = says_failure && parts.is_original_enclosed;
     let is_auto = auto_reply::is_auto_subject(&subject);
     let signs = [is_daemon, tells_failure && !is_auto, has_proof, gives_back && !is_auto];

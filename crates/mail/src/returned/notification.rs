@@ -1,4 +1,4 @@
-//! Amazon's notifications: the facts as JSON, mailed by a topic (SES through SNS).
+//! Amazon's notifications: facts as JSON, mailed by a topic (SES through SNS).
 
 use serde::Deserialize;
 
@@ -46,7 +46,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     if !text.starts_with('{') {
         return None;
     }
-    // Mail systems wrap the one long line that it is.
+    // Mail systems wrap its single long line.
     let text = text.replace(['\r', '\n'], "");
     let first = serde_json::Deserializer::from_str(&text).into_iter::<Notification>().next()?.ok()?;
     match first.kind.as_str() {

@@ -1,4 +1,4 @@
-//! Where the words of a notice end and the original message begins.
+//! Finds where the text of a notice ends and the original message begins.
 
 /// Lines after which the original, or its headers, follow. In lower case.
 const ORIGINAL_FOLLOWS: &[&str] = &[
@@ -39,16 +39,16 @@ const ORIGINAL_FOLLOWS: &[&str] = &[
     "begin returned message",
 ];
 
-/// Headers with which a copy begins that nobody announced.
+/// Headers with which an unannounced copy begins.
 const FIRST_HEADERS: &[&str] =
     &["received:", "return-path:", "x-received:", "dkim-signature:", "delivered-to:"];
 
-/// The words, and the original behind them as far as it is there.
+/// The text, and the part of the original after it.
 pub(super) fn split_original(text: &str) -> (&str, &str) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let lower = line.trim_start_matches(['>', '|', ' ']).to_lowercase();
-        // A line that says so is short; a sentence that happens to contain the words is not.
+        // An announcing line is short; a sentence that happens to contain the words is not.
         if lower.len() < 120 && ORIGINAL_FOLLOWS.iter().any(|phrase| lower.contains(phrase)) && at > 0 {
             return (&text[..at], skip_ornaments(&text[at + line.len()..]));
         }

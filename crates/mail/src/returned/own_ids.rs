@@ -1,20 +1,20 @@
-//! Texts in a quoted original by which its sender can know it again: our own header, and the return path as receivers
-//! record it. Strangers write them, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
+//! Identifiers of ours in a quoted original: our own header, and the return path as receivers record it. Anybody can
+//! write them, so they prove nothing before their MAC is checked (`ReturnPathKey::parse`).
 
 use super::address;
 use super::parts::Parts;
 use crate::trace::MESSAGE_HEADER;
 
-/// Headers in which receivers note the envelope sender. Microsoft's reports have no `Return-Path`, but the results of
+/// Headers in which receivers record the envelope sender. Microsoft's reports have no `Return-Path`, but the results of
 /// its checks (`smtp.mailfrom=`, `envelope-from=`).
 const SENDER_HEADERS: [&str; 4] =
     ["return-path", "authentication-results", "received-spf", "x-original-return-path"];
-/// Each costs a MAC, and a message has one of ours.
+/// Each costs a MAC, and a message has only one of ours.
 const IDS_MAX: usize = 16;
 /// RFC 5321 4.5.3.1.1
 const ID_BYTES_MAX: usize = 64;
 
-/// Best first: the header names the message alone, a return path may be that of a host in between.
+/// Best first: only our header identifies the message for certain; a return path may belong to a host in between.
 pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     let header = MESSAGE_HEADER.to_ascii_lowercase();
     let own = parts.original.all(&header).map(str::trim);
@@ -32,7 +32,7 @@ pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     ids
 }
 
-/// RFC 5965 3.2: the envelope sender, where the report names it.
+/// RFC 5965 3.2: the envelope sender, if the report names it.
 fn report_senders(parts: &Parts) -> impl Iterator<Item = &str> {
     parts.feedback.as_deref().unwrap_or_default().lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -40,7 +40,7 @@ fn report_senders(parts: &Parts) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Return paths are at names that begin with `rp.`.
+/// Return paths are at domains that begin with `rp.`.
 fn local_part(address: &str) -> Option<&str> {
     let (local_part, domain) = address.rsplit_once('@')?;
     domain.get(..3).filter(|start| start.eq_ignore_ascii_case("rp."))?;

@@ -1,4 +1,4 @@
-//! A returned message sorted by what its parts are for: words for people, fields for machines, the original.
+//! A returned message with its parts by purpose: text for people, fields for programs, the original.
 
 use mail_parser::decoders::html::html_to_text;
 
@@ -7,7 +7,7 @@ use crate::mime_tree::{Leaf, leaves};
 use super::headers::Headers;
 use super::{address, original};
 
-/// Nobody explains a failure in more; the rest is the original in some disguise.
+/// Longer texts are cut: explanations are shorter, and the rest is the original in some form.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
 /// Room for the groups of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;
@@ -19,17 +19,17 @@ const PARTS_MAX: usize = 64;
 pub(super) struct Parts {
     /// Of the returned message itself.
     pub(super) headers: Headers,
-    /// The words for people, without the original.
+    /// The text for people, without the original.
     pub(super) notice: String,
     /// message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533).
     pub(super) status: Option<String>,
     /// message/feedback-report (RFC 5965).
     pub(super) feedback: Option<String>,
-    /// Headers of the original, as far as they came back.
+    /// Headers of the original, if they were returned.
     pub(super) original: Headers,
-    /// The original came back as a part of its own: people quote, mail systems enclose.
+    /// The original was returned as a separate part: people quote, mail systems enclose.
     pub(super) is_original_enclosed: bool,
-    /// The original itself, if it says that it is a report.
+    /// The original itself, if it is a report.
     pub(super) enclosed_report: Option<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Parts {
                 "text/html" => {
                     html = html.or_else(|| Some(html_to_text(cut(&leaf.text(), NOTICE_BYTES_MAX))));
                 }
-                // A multipart without its own boundary in it is read as the text that it is.
+                // A multipart without its own boundary is treated as text.
                 essence if essence.starts_with("text/") || essence.starts_with("multipart/") => {
                     parts.add_words(&leaf.text());
                 }
@@ -70,7 +70,7 @@ impl Parts {
         parts
     }
 
-    /// Words after the original are the original's.
+    /// Text after the original belongs to the original.
     fn add_words(&mut self, text: &str) {
         let (words, original) = original::split_original(cut(text, NOTICE_BYTES_MAX));
         if !self.original.is_empty() || self.notice.len() + words.len() > NOTICE_BYTES_MAX {
@@ -102,7 +102,7 @@ impl Parts {
         Some(address::find_all(from).next().unwrap_or(from))
     }
 
-    /// The first that the original was written to.
+    /// The first recipient of the original.
     pub(super) fn original_recipient(&self) -> Option<String> {
         self.original.addresses(&["x-hmxmroriginalrecipient", "to", "cc"]).into_iter().next()
     }

@@ -1,4 +1,4 @@
-//! Which command a refusal answered, as far as a notice tells.
+//! Finds the command that a refusal answered, if a notice tells.
 
 use crate::classify::Phase;
 
@@ -26,7 +26,7 @@ const WORDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Postfix's, Yahoo's, Messaging Server's, qmail's, MailEnable's,
+/// Phrases that name the command without any of those: Postfix's, Yahoo's, Messaging Server's, qmail's, MailEnable's,
 /// Cisco's.
 const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
@@ -60,7 +60,7 @@ pub(super) fn find_phase(text: &str) -> Option<Phase> {
         .or_else(|| from_state(&text))
         .or_else(|| from_transcript(&text))
         .or_else(|| from_mention(&text))
-        // Courier shows the command that a remote host refused. Without one it speaks of its own users.
+        // Courier shows the command that a remote host refused. Without one it means its own users.
         .or_else(|| text.contains("running the courier mail server").then_some(Phase::Recipient))
 }
 
@@ -71,8 +71,8 @@ fn phase_at(rest: &str) -> Option<Phase> {
     WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
 }
 
-/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon draws its arrows as `-->` and `<--`. A refusal with no command
-/// above it is the other side's first word.
+/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A refusal without a command above it
+/// is the greeting.
 fn from_transcript(text: &str) -> Option<Phase> {
     let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
     let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;
@@ -84,7 +84,7 @@ fn from_transcript(text: &str) -> Option<Phase> {
     }
 }
 
-/// Gmail numbers the steps of a session: 13 is MAIL, 14 RCPT, what follows the message.
+/// Gmail numbers the steps of a session: 13 is MAIL, 14 RCPT, and later ones follow the message.
 fn from_state(text: &str) -> Option<Phase> {
     let state = text.split_once("(state ")?.1.split_once(')')?.0;
     match state.parse::<u8>().ok()? {
@@ -95,8 +95,8 @@ fn from_state(text: &str) -> Option<Phase> {
     }
 }
 
-/// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT` and for those who list
-/// the whole envelope.
+/// `SMTP:RCPT host …`, `… in RCPT TO`: a mention means that the command was reached, except for `503 Need RCPT` and for
+/// notices that list the whole envelope.
 fn from_mention(text: &str) -> Option<Phase> {
     if text.contains("mail from:") {
         return None;

@@ -6,13 +6,13 @@ use crate::classify::EnhancedCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quoted<'a> {
     pub(super) code: u16,
-    /// From behind the code to the end of the paragraph.
+    /// From after the code to the end of the paragraph.
     pub(super) text: &'a str,
-    /// Whether an enhanced code that says something follows: nothing else looks like that.
+    /// Whether an informative enhanced code follows: no other text looks like that.
     is_sure: bool,
 }
 
-/// The reply that a text quotes: the first with an enhanced code, else the first final one, else the first.
+/// The reply that a text quotes: the first with an enhanced code, else the first permanent one, else the first.
 pub(super) fn find_reply(text: &str) -> Option<Quoted<'_>> {
     let all: Vec<Quoted<'_>> = replies(text).take(16).collect();
     let sure = all.iter().find(|reply| reply.is_sure);
@@ -32,7 +32,7 @@ fn replies(text: &str) -> impl Iterator<Item = Quoted<'_>> {
     })
 }
 
-/// Three digits that stand alone, the first a 4 or 5, the second none that SMTP does not know.
+/// Three separate digits: the first is 4 or 5, the second valid in SMTP.
 fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let Some(code) = bytes.get(at..at + 3) else { return false };
     let is_code =
@@ -43,7 +43,7 @@ fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).map(|before| bytes[before]);
     let is_begun = match before {
         None => true,
-        // `…/DOC-1369#550` is the address of a page.
+        // `…/DOC-1369#550` is a URL.
         Some(b'#') => at < 2 || !bytes[at - 2].is_ascii_alphanumeric(),
         Some(before) => before.is_ascii_whitespace() || b"([<:'\";,|>".contains(&before),
     };
@@ -66,7 +66,7 @@ fn first_words(text: &str) -> &str {
     &text[..text.floor_char_boundary(24)]
 }
 
-/// The first enhanced code in a text: `5.1.1`, also as `(#5.1.1)`, but no part of an address or a version.
+/// The first enhanced code in a text: `5.1.1`, also as `(#5.1.1)`, but not part of an address or a version.
 pub(super) fn find_enhanced(text: &str) -> Option<EnhancedCode> {
     let bytes = text.as_bytes();
     let is_begun =
@@ -79,7 +79,7 @@ pub(super) fn find_enhanced(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// The first code that is marked as one, `<mx.example.com #5.1.1>`: Exchange's status, in the words for people.
+/// The first code marked as one, `<mx.example.com #5.1.1>`: Exchange's status in the text for people.
 pub(super) fn find_marked(text: &str) -> Option<EnhancedCode> {
     text.match_indices(" #").find_map(|(at, _)| {
         let word = &text[at + 2..];

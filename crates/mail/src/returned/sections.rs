@@ -1,4 +1,4 @@
-//! Of whom the words of a notice speak, and what they say of each.
+//! Finds which recipients a notice mentions, and its text about each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// A reply is cut anyway; this bounds what a thousand recipients can cost.
+/// Limits the cost of a thousand recipients; a reply is cut anyway.
 const SECTION_BYTES_MAX: usize = 8 << 10;
 
-/// What is said of recipients that are known already; none of those of whom nothing is said.
+/// The texts about known recipients; recipients without one are omitted.
 pub(super) fn sections_of(parts: &Parts, recipients: impl Iterator<Item = String>) -> Vec<Section> {
     let recipients: HashSet<String> = recipients.take(RECIPIENTS_MAX).map(|one| one.to_lowercase()).collect();
     split(&parts.notice, |address| recipients.contains(&address.to_lowercase()))
 }
 
-/// The recipients of whom a notice speaks, and what it says of each.
+/// The recipients that a notice mentions, and its text about each.
 pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
     let named = parts.headers.addresses(&["x-failed-recipients"]);
     if !named.is_empty() {
@@ -46,44 +46,44 @@ pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
     inside.map(|found| Section { recipient: found.to_owned(), text: String::new() }).into_iter().collect()
 }
 
-/// Whether a notice names recipients in the way of those who have something to say of them.
+/// Whether a notice has lines that begin with recipients, as in a list of failures.
 pub(super) fn begins_with_recipients(parts: &Parts) -> bool {
     parts.headers.has("x-failed-recipients") || !split(&parts.notice, recipient_test(parts)).is_empty()
 }
 
-/// Whether an address in a notice is none of those who wrote the original or the notice.
+/// Whether an address in a notice is neither the author of the original nor of the notice.
 fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
     let others = senders(parts);
     move |address| !address::is_daemon(address) && !others.contains(&address.to_lowercase())
 }
 
-/// With nothing said of it in particular, what the notice says of all counts.
+/// Without a text of its own, the text about all recipients applies.
 fn named_section(recipient: String, sections: &[Section]) -> Section {
     let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
 }
 
-/// Who wrote the original and who gets the notice: they are spoken of, too.
+/// The author of the original and the recipients of the notice, which a notice may mention too.
 fn senders(parts: &Parts) -> HashSet<String> {
     let mut found = parts.original.addresses(&["from", "sender", "reply-to", "return-path", "errors-to"]);
     found.extend(parts.headers.addresses(&["to", "from", "delivered-to", "reply-to"]));
     found.iter().map(|address| address.to_lowercase()).collect()
 }
 
-/// Cuts a notice where a line begins with the address of a recipient. The same address again goes on with its section.
+/// Splits a notice where a line begins with the address of a recipient. A repeated address continues its section.
 fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
     let mut sections = Sections::default();
-    // In a transcript the refusal stands before the line that names the recipient.
+    // In a transcript the refusal comes before the line that names the recipient.
     let mut transcript = String::new();
     for line in notice.lines() {
-        // What the other side answered may begin with any address.
+        // A quoted reply may begin with any address.
         let named = address::split_leading(line).filter(|_| !line.starts_with("<<< "));
         match named.filter(|(address, _)| is_recipient(address)) {
             Some((address, rest)) => {
                 let is_new = sections.open(address);
                 let has_code = line.starts_with(['4', '5']);
                 if is_new && has_code {
-                    // It says all that is said of this recipient.
+                    // It is all that is known about this recipient.
                     sections.add(&transcript);
                     sections.add(line);
                     sections.current = None;
@@ -112,15 +112,15 @@ fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
 #[derive(Debug, Default)]
 struct Sections {
     list: Vec<Section>,
-    /// Places in the list, by address in lower case.
+    /// Positions in the list, by address in lower case.
     places: HashMap<String, usize>,
     current: Option<usize>,
-    /// There are more recipients than are looked at.
+    /// There are more recipients than the limit.
     is_full: bool,
 }
 
 impl Sections {
-    /// Goes on with the section of an address; whether it is a new one.
+    /// Continues the section of an address; returns whether it is new.
     fn open(&mut self, address: &str) -> bool {
         let place = *self.places.entry(address.to_lowercase()).or_insert(self.list.len());
         let is_new = place == self.list.len();

@@ -1,11 +1,11 @@
-//! Character references in an attribute's value (HTML standard 13.2.5.72), as far as web addresses need them.
+//! Character references in an attribute's value (HTML standard 13.2.5.72), as far as URLs need them.
 
 use std::borrow::Cow;
 
-/// What may stand without its semicolon, if neither a letter, a digit nor `=` follows (`?a=1&copy=2` has none).
+/// References that need no semicolon, unless a letter, a digit or `=` follows (`?a=1&copy=2` has none).
 const LEGACY: [(&str, char); 4] = [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"')];
 
-/// Names that occur in addresses. With another name the address is not certain.
+/// Names that occur in URLs. With another name the URL is uncertain.
 const NAMED: [(&str, char); 31] = [
     ("amp", '&'),
     ("AMP", '&'),
@@ -40,14 +40,14 @@ const NAMED: [(&str, char); 31] = [
     ("nbsp", '\u{a0}'),
 ];
 
-/// Names that browsers also take without a semicolon. What they mean in an address was hardly meant.
+/// Names that browsers also accept without a semicolon. In a URL they are probably unintended.
 const DOUBTFUL: [&str; 30] = [
     "copy", "reg", "para", "sect", "times", "not", "deg", "micro", "cent", "pound", "yen", "curren", "shy",
     "uml", "ordf", "ordm", "laquo", "raquo", "macr", "middot", "cedil", "nbsp", "iexcl", "iquest", "brvbar",
     "plusmn", "acute", "divide", "eth", "thorn",
 ];
 
-/// `None` if it is not certain what a browser would read.
+/// `None` if it is uncertain what a browser would read.
 pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     if !value.contains('&') {
         return Some(Cow::Borrowed(value));
@@ -65,7 +65,7 @@ pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(out))
 }
 
-/// The character at an `&` and how much of the text it takes, the `&` included.
+/// The character at an `&` and the length of the reference, including the `&`.
 fn reference(after: &str) -> Option<(char, usize)> {
     let bare = Some(('&', 1));
     if let Some(digits) = after.strip_prefix('#') {
@@ -101,7 +101,7 @@ fn numeric(digits: &str) -> Option<(char, usize)> {
     }
     let character = u32::from_str_radix(&digits[..end], radix).ok().and_then(char::from_u32)?;
     let semicolon = usize::from(digits[end..].starts_with(';'));
-    // What browsers put something else for (HTML standard 13.2.5.80).
+    // Code points that browsers replace (HTML standard 13.2.5.80).
     let is_plain = !matches!(character, '\0' | '\u{80}'..='\u{9f}');
     is_plain.then_some((character, skipped + end + semicolon))
 }

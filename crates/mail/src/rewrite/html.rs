@@ -1,5 +1,5 @@
-//! Links in HTML, and the place of the pixel. `lol_html` reads the text as browsers do and says where things are; we put
-//! ours there ourselves, because it would rewrite whole tags, and nothing but the addresses may change.
+//! Finds links in HTML, and the position of the pixel. `lol_html` parses the text as browsers do and returns positions;
+//! the text is edited here, because `lol_html` would rewrite whole tags, and only the URLs may change.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -14,11 +14,11 @@ use super::entities;
 use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 
-/// For what the parser has to remember: unfinished tags and open elements.
+/// Memory of the parser: unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 const LEFT_ALONE: &str = "data-postroad-notrack";
 
-/// In the order of the text. Nothing if the HTML is beyond what the parser can take.
+/// In the order of the text. Empty if the HTML exceeds the parser's limits.
 pub(super) fn find(
     html: &[u8],
     encoding: &'static Encoding,
@@ -73,11 +73,11 @@ fn link(
     if element.has_attribute(LEFT_ALONE) {
         return None;
     }
-    // Of two, browsers take the first.
+    // Browsers use the first of two.
     let href = element.attributes().iter().find(|attribute| attribute.name() == "href")?;
     let range = href.value_source_location()?.bytes();
     let written = std::str::from_utf8(html.get(range.clone())?).ok()?;
-    // In other charsets it depends on the reader how such an address is asked for.
+    // In other charsets the encoding of such a URL depends on the reader.
     if encoding != UTF_8 && !written.is_ascii() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Links and pixels of tracked messages: found once for all recipients of a send, written for each of them.
 //!
-//! Nothing else changes. Bytes outside of the rewritten texts are the sender's own; inside of them only addresses of
-//! links are replaced and one pixel is put in. A text that cannot be read with certainty is left alone.
+//! Nothing else changes. Bytes outside of the rewritten texts are the sender's own; inside, only URLs of links are
+//! replaced and one pixel is inserted. A text that cannot be parsed with certainty is not changed.
 
 mod entities;
 mod html;
@@ -23,29 +23,29 @@ use parts::{TextKind, TextPart};
 use settings::LinkRules;
 pub use settings::RewriteSettings;
 
-/// A text with this in it is signed or encrypted as it stands (RFC 9580 6.2, 7).
+/// A text that contains this is signed or encrypted as it is (RFC 9580 6.2, 7).
 const PGP_ARMOUR: &[u8] = b"-----BEGIN PGP ";
 
-/// A web address as a browser reads it from an attribute; `None` if that is not certain.
+/// A URL as a browser reads it from an attribute; `None` if that is uncertain.
 pub(crate) fn decode_reference(value: &str) -> Option<String> {
     entities::decode(value).map(Into::into)
 }
 
-/// The web addresses of a plain text, as mail programs make them links.
+/// The URLs of a plain text that mail programs turn into links.
 pub(crate) fn find_web_addresses(text: &str) -> Vec<String> {
     let addresses = plain::find_addresses(text.as_bytes()).filter_map(|range| text.get(range));
     addresses.take(settings::LINKS_MAX).map(str::to_owned).collect()
 }
 
-/// What is put in at a place.
+/// What is inserted at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Spot {
-    /// Instead of the link's address, which leads here.
+    /// Replaces the link's URL, whose target this is.
     Link(String),
     Pixel,
 }
 
-/// Where a message is to be rewritten.
+/// The positions at which a message is rewritten.
 #[derive(Debug)]
 pub struct RewritePlan {
     base_url: String,
@@ -55,13 +55,13 @@ pub struct RewritePlan {
 #[derive(Debug)]
 struct Text {
     part: TextPart,
-    /// Without its transfer encoding.
+    /// The decoded content.
     content: Vec<u8>,
     /// In order.
     spots: Vec<(Range<usize>, Spot)>,
 }
 
-/// Whose copy is written.
+/// The recipient whose copy is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Personal<'a> {
     pub key: &'a TrackKey,
@@ -97,7 +97,7 @@ impl RewritePlan {
         self.texts.is_empty()
     }
 
-    /// The recipient's copy of the message that the plan was made of. The same input gives the same bytes.
+    /// The recipient's copy of the message that the plan was made for. The same input gives the same bytes.
     pub fn write(&self, message: &[u8], personal: &Personal<'_>) -> Vec<u8> {
         let links: usize = self.texts.iter().map(|text| text.spots.len()).sum();
         let mut out = Vec::with_capacity(message.len() + message.len() / 8 + links * 256);
@@ -132,7 +132,7 @@ impl RewritePlan {
         out
     }
 
-    /// Letters, digits and `-._~:/` only, so that it needs no escaping, whatever the quotes around it.
+    /// Contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
     fn put_in(&self, spot: &Spot, personal: &Personal<'_>) -> String {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;
@@ -147,7 +147,7 @@ impl RewritePlan {
     }
 }
 
-/// Nobody names more ways to leave.
+/// No sender lists more.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
 /// The web addresses of the `List-Unsubscribe` header (RFC 2369).

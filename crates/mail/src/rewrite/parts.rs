@@ -1,4 +1,4 @@
-//! The texts of a message that may be rewritten, and where they are in it.
+//! Finds the texts of a message that may be rewritten, and their positions.
 
 use std::ops::Range;
 
@@ -32,13 +32,13 @@ pub(super) struct TextPart {
     pub(super) kind: TextKind,
     pub(super) encoding: TransferEncoding,
     pub(super) charset: &'static Encoding,
-    /// The header that names the encoding, or the empty place where it can stand.
+    /// The header with the encoding, or the empty range where it can be inserted.
     pub(super) encoding_field: Range<usize>,
     /// Still encoded.
     pub(super) body: Range<usize>,
 }
 
-/// Attachments, messages in the message and what is signed or encrypted are not among them.
+/// Excludes attachments, enclosed messages, and signed or encrypted parts.
 pub(super) fn find(message: &[u8]) -> Vec<TextPart> {
     let mut found = Vec::new();
     walk(message, 0..message.len(), 0, &mut found);
@@ -57,7 +57,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
         } else if field.is("Content-Disposition") && disposition.is_none() {
             disposition = parse_parameters(field.value);
         } else if field.is("Content-Transfer-Encoding") {
-            // Two of them: nobody knows which a reader believes.
+            // Two of them: it is unknown which one a reader uses.
             encoding = if encoding_field.is_none() { read_encoding(&field.unfolded()) } else { None };
             encoding_field = Some(offset + field.start..offset + field.end);
         }
@@ -91,7 +91,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
     });
 }
 
-/// The boundary of a multipart whose parts may be changed: nobody has signed or encrypted them.
+/// The boundary of a multipart whose parts may be changed: they are neither signed nor encrypted.
 fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
     let subtype = content_type.c_subtype.as_deref().unwrap_or_default().to_ascii_lowercase();
     let is_sealed = matches!(subtype.as_str(), "signed" | "encrypted" | "digest");
@@ -100,7 +100,7 @@ fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
     (is_multipart && !is_sealed).then(|| boundary.to_owned())
 }
 
-/// RFC 2045 5.2: what names no type is plain text.
+/// RFC 2045 5.2: a part without a type is plain text.
 fn text_kind(content_type: Option<&ContentType<'_>>) -> Option<TextKind> {
     let Some(content_type) = content_type else { return Some(TextKind::Plain) };
     if !content_type.c_type.eq_ignore_ascii_case("text") {
@@ -113,7 +113,7 @@ fn text_kind(content_type: Option<&ContentType<'_>>) -> Option<TextKind> {
     }
 }
 
-/// Only charsets in which ASCII means itself: in others an address is not found by its letters.
+/// Only charsets that are supersets of ASCII: in others a URL cannot be found by its letters.
 fn charset(content_type: Option<&ContentType<'_>>) -> Option<&'static Encoding> {
     match content_type.and_then(|content_type| content_type.attribute("charset")) {
         Some(label) => Encoding::for_label_no_replacement(label.as_bytes())
@@ -131,7 +131,7 @@ fn read_encoding(value: &str) -> Option<TransferEncoding> {
     }
 }
 
-/// Attachments, and what has the name of a file: the sender's file must arrive as it was.
+/// Attachments, and parts with a file name: the sender's file must arrive unchanged.
 fn is_file(content_type: Option<&ContentType<'_>>, disposition: Option<&ContentType<'_>>) -> bool {
     disposition
         .is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment") || d.attribute("filename").is_some())

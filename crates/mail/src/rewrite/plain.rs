@@ -1,4 +1,4 @@
-//! Web addresses in plain text, found as mail clients find them.
+//! Finds URLs in plain text as mail clients do.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 use crate::track::TARGET_BYTES_MAX;
 
-/// The text is in a charset in which ASCII means itself.
+/// The charset of the text is a superset of ASCII.
 pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> {
     let tracked = find_addresses(text).filter_map(|range| {
         // ASCII by now.
@@ -19,7 +19,7 @@ pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> 
     tracked.take(LINKS_MAX).collect()
 }
 
-/// Where the web addresses of a text are.
+/// Positions of URLs in a text.
 pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let separator = Finder::new(b"://");
     let mut from = 0;
@@ -27,7 +27,7 @@ pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> 
         while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
             from = at + 3;
             let Some(start) = scheme_start(text, at) else { continue };
-            // Valid or not, its bytes are not read again.
+            // Valid or not, its bytes are not scanned again.
             let run = run_length(&text[from..]);
             let (run_start, run_end) = (from, from + run);
             from = run_end;
@@ -39,7 +39,7 @@ pub(super) fn find_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> 
     })
 }
 
-/// Where `http` or `https` begins before the `://`, if it is a word of its own.
+/// Start of `http` or `https` before the `://`, if it is a separate word.
 fn scheme_start(text: &[u8], separator: usize) -> Option<usize> {
     let scheme = [&b"https"[..], b"http"].into_iter().find(|scheme| {
         text[..separator].len() >= scheme.len()
@@ -52,13 +52,13 @@ fn scheme_start(text: &[u8], separator: usize) -> Option<usize> {
     (!is_in_word).then_some(start)
 }
 
-/// Bytes that an address can be written with.
+/// Number of bytes that can be part of a URL.
 fn run_length(text: &[u8]) -> usize {
     let is_part = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b'"' | b'`');
     text.iter().position(|b| !is_part(b)).unwrap_or(text.len())
 }
 
-/// `None` if it is not certain where it ends: what is beyond ASCII may belong to the address or be the next word.
+/// `None` if it is uncertain where it ends: a non-ASCII character may belong to the URL or be the next word.
 fn address_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
     if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
         return None;
@@ -67,7 +67,7 @@ fn address_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
         let difference = |sum: i64, b: &u8| sum + i64::from(*b == opening) - i64::from(*b == closing);
         (closing, text[start..run.end].iter().fold(0, difference))
     });
-    // Punctuation at the end is the sentence's; a closing bracket is if it was opened outside.
+    // Punctuation at the end belongs to the sentence; so does a closing bracket that was opened before.
     let mut end = run.end;
     while end > run.start {
         let last = text[end - 1];

@@ -1,30 +1,30 @@
-//! Settings of link rewriting, and the rules for links that are left alone.
+//! Settings of link rewriting, and rules for links that are not tracked.
 
 use super::web_address::WebAddress;
 
 /// The most links of one part that are rewritten.
 pub(super) const LINKS_MAX: usize = 2_000;
-/// Larger parts are left alone.
+/// Larger parts are not rewritten.
 pub(super) const PART_BYTES_MAX: usize = 5 << 20;
 
-/// As decided when the message was accepted.
+/// As decided at acceptance.
 #[derive(Debug, Clone, Copy)]
 pub struct RewriteSettings<'a> {
-    /// Where tracking links lead: `https://track.example.com`.
+    /// Base of tracking links: `https://track.example.com`.
     pub base_url: &'a str,
     pub opens: bool,
     pub clicks: bool,
-    /// Links to these hosts are left alone; `*.example.com` means every host below.
+    /// Links to these hosts are not tracked; `*.example.com` means every host below.
     pub excluded_hosts: &'a [String],
 }
 
-/// Which links are left alone.
+/// Which links are not tracked.
 #[derive(Debug)]
 pub(super) struct LinkRules {
-    /// A link that begins so is one that we made.
+    /// A link that begins with this is one of ours.
     own_base: String,
     excluded_hosts: Vec<String>,
-    /// What the message names as the way to unsubscribe.
+    /// The message's own unsubscribe links.
     unsubscribe_urls: Vec<String>,
 }
 

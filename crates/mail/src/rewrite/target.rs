@@ -1,4 +1,4 @@
-//! Which links are tracked, and where they lead.
+//! Decides which links are tracked, and their targets.
 
 use postroad_model::DomainName;
 
@@ -6,9 +6,9 @@ use super::settings::LinkRules;
 use super::web_address::WebAddress;
 use crate::track::TARGET_BYTES_MAX;
 
-/// Where a link that is written as `written` leads, fit for a `Location` header; `None` if it is left alone.
+/// The target of a link written as `written`, valid in a `Location` header; `None` if it is not tracked.
 pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
-    // URL standard 4.4: white space around it and line breaks and tabs in it do not count.
+    // URL standard 4.4: surrounding white space, and line breaks and tabs inside, are ignored.
     let plain: String = written
         .trim_matches(|c: char| c <= ' ')
         .chars()
@@ -25,13 +25,13 @@ pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
     (target.len() <= TARGET_BYTES_MAX).then_some(target)
 }
 
-/// International host names in the form of the DNS, everything else beyond visible ASCII with percent signs.
+/// International host names in DNS form, other characters beyond visible ASCII percent-encoded.
 fn in_ascii(plain: &str, address: &WebAddress<'_>) -> Option<String> {
     let host_end = address.host_start + address.host.len();
     let mut out = String::with_capacity(plain.len());
     push_escaped(&plain[..address.host_start], &mut out);
     if address.host.is_ascii() {
-        // What no client could dial is none of our business.
+        // A host that no client could dial is not tracked.
         let is_host = |b: u8| b.is_ascii_alphanumeric() || b"-._~[]:%".contains(&b);
         if !address.host.bytes().all(is_host) {
             return None;

@@ -1,4 +1,4 @@
-//! Taking a text's transfer encoding off and putting one on again.
+//! Decodes and encodes a text's transfer encoding.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::parts::TransferEncoding;
 /// RFC 5322 2.1.1, without the line ending.
 const LINE_BYTES_MAX: usize = 998;
 
-/// `None` if it is not what the encoding says.
+/// `None` if it cannot be decoded.
 pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, [u8]>> {
     match encoding {
         TransferEncoding::Identity => Some(Cow::Borrowed(body)),
@@ -21,7 +21,7 @@ pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, 
     }
 }
 
-/// The encoding that the text had, unless it does not fit any more.
+/// The text's previous encoding, unless it is no longer valid for it.
 pub(super) fn choose(text: &[u8], had: TransferEncoding) -> TransferEncoding {
     match had {
         TransferEncoding::Identity
@@ -29,7 +29,7 @@ pub(super) fn choose(text: &[u8], had: TransferEncoding) -> TransferEncoding {
         {
             had
         }
-        // Line endings other than CRLF would become such in quoted-printable.
+        // Quoted-printable would turn other line endings into CRLF.
         TransferEncoding::Identity | TransferEncoding::QuotedPrintable if is_crlf(text) => {
             TransferEncoding::QuotedPrintable
         }

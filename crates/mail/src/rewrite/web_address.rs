@@ -1,6 +1,6 @@
-//! Links taken apart just far enough to compare hosts and paths.
+//! Parses URLs just far enough to compare hosts and paths.
 
-/// A web address taken apart just far enough.
+/// A partly parsed URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WebAddress<'a> {
     /// As written.
@@ -19,7 +19,7 @@ impl<'a> WebAddress<'a> {
             return None;
         }
         let after = &text[scheme.len() + 3..];
-        // Browsers take `\` for `/` here.
+        // Browsers treat `\` as `/` here.
         let end = after.find(['/', '\\', '?', '#']).unwrap_or(after.len());
         let authority = &after[..end];
         let named = authority.rfind('@').map_or(0, |at| at + 1);
@@ -47,13 +47,13 @@ impl<'a> WebAddress<'a> {
         }
     }
 
-    /// People must be able to leave even when tracking does not work.
+    /// Whether the path is about unsubscribing: people must be able to unsubscribe even if tracking fails.
     pub(super) fn names_unsubscribing(&self) -> bool {
         self.path.to_ascii_lowercase().contains("unsubscribe")
     }
 
-    /// Whether both lead to the same page, whatever their queries say. A page without a path is every link of its site,
-    /// so there the whole has to be the same.
+    /// Whether both lead to the same page, whatever their queries. A URL without a path would match every link of its
+    /// site, so then the whole must be equal.
     pub(super) fn is_same_page(&self, other: &WebAddress<'_>) -> bool {
         self.has_host(other.host) && self.path == other.path && !matches!(self.path, "" | "/")
     }

@@ -1,4 +1,4 @@
-//! DMARC and TLS reports as receivers mail them, and what is refused.
+//! DMARC and TLS reports as receivers send them, and reports that are refused.
 
 use std::io::Write;
 
@@ -257,7 +257,7 @@ fn damage_is_named_and_other_files_are_none() {
         (DMARC.replace(">10<", ">ten<").into_bytes(), "a number"),
         (format!("<feedback>{}", "<a>".repeat(100)).into_bytes(), "too deep"),
         (TLS.replace("2026-11-01T00:00:00Z", "yesterday").into_bytes(), "a time"),
-        (TLS.replace("\"summary\"", "\"sum\"").into_bytes(), "no TLS report"),
+        (TLS.replace("\"summary\"", "\"sum\"").into_bytes(), "not a TLS report"),
         (gzip(DMARC.as_bytes())[..200].to_vec(), "compressed data"),
         (zip("a.xml", DMARC.as_bytes())[..300].to_vec(), "directory"),
     ] {

@@ -1,4 +1,4 @@
-//! What API users may put into headers.
+//! Header values that the API accepts and refuses.
 
 use postroad_mail::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,

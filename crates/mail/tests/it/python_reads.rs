@@ -1,4 +1,4 @@
-//! A second opinion: Python's email package, with its strict modern policy, reads what we compose.
+//! Composed messages are parsed by Python's email package, with its strict modern policy, as a second opinion.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

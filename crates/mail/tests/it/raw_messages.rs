@@ -1,4 +1,4 @@
-//! What happens to the bytes of a raw message.
+//! Changes to the bytes of a raw message.
 
 use postroad_mail::{RawFallback, RawMessage, RawProblem, prepare_raw};
 

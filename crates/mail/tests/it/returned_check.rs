@@ -1,4 +1,4 @@
-//! A returned message and, in short, what is read from it.
+//! Returned messages, each with a summary of the parsed result.
 
 use postroad_mail::returned::{ReturnedRecipient, read};
 

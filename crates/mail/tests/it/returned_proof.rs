@@ -1,4 +1,4 @@
-//! What counts when a notice says several things: whose code it is, which command was refused, who had the last word.
+//! Which statement counts if a notice contains several: whose code, which command, which reply came last.
 
 use crate::returned_check::{check, notice, report};
 

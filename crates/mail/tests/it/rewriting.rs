@@ -1,4 +1,4 @@
-//! Tracked messages: what changes in them, and what does not.
+//! Tracked messages: which bytes change, and which do not.
 
 use postroad_mail::{Personal, RewritePlan, RewriteSettings, TrackKey, TrackKind, view};
 use postroad_model::{MessageId, ServerId};

@@ -1,4 +1,4 @@
-//! What is composed can be read back.
+//! Composed messages can be parsed again.
 
 use postroad_mail::{AttachmentView, view};
 use proptest::prelude::*;

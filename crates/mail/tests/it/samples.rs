@@ -1,4 +1,4 @@
-//! A composition that owns its parts, so that tests can say only what differs.
+//! A composition that owns its parts, so that tests specify only the differences.
 
 use std::borrow::Cow;
 

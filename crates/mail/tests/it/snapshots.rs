@@ -1,4 +1,4 @@
-//! What representative messages look like on the wire.
+//! Bytes of representative messages.
 
 use insta::assert_snapshot;
 

@@ -1,5 +1,5 @@
-//! Connections to name servers whose queries ask whether the answer was validated (the AD bit, RFC 6840 5.7). A validating
-//! resolver sets the bit of an answer only for those who ask.
+//! Connections to name servers whose queries ask whether the answer was validated (the AD bit, RFC 6840 5.7). A
+//! validating resolver sets the bit only if asked.
 
 use std::net::IpAddr;
 use std::pin::Pin;

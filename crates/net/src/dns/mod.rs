@@ -13,7 +13,6 @@ mod question;
 mod questions;
 mod records;
 mod site;
-mod slow_permits;
 mod tlsa;
 
 use std::fmt;
@@ -37,12 +36,12 @@ pub use questions::DNS_SOCKETS_MAX;
 pub use records::{RecordData, TEXT_BYTES_MAX};
 pub use tlsa::{HostTlsa, TlsaAnswer, TlsaRecord};
 
+use crate::fair_permits::Asker;
 use crate::single_flight::SingleFlight;
 use authentic::Authentic;
 use last_known::LastKnown;
 use question::Outcome;
 use questions::Questions;
-use slow_permits::Asker;
 
 /// Longest caching, whatever the zone's TTL: a repaired domain must not stay broken here for a day.
 const CACHED_MAX: Duration = Duration::from_hours(1);
@@ -61,15 +60,15 @@ pub struct DnsSettings {
     pub dnssec: DnssecTrust,
 }
 
-/// Whose word counts that an answer was validated by DNSSEC (the AD bit).
+/// Which name servers are trusted to have validated an answer by DNSSEC (the AD bit).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DnssecTrust {
-    /// Nobody's: no answer counts as secure.
+    /// None: no answer counts as secure.
     #[default]
     Off,
-    /// That of name servers on this machine.
+    /// Name servers on this machine.
     Loopback,
-    /// That of all name servers, wherever they are: the way to them must be safe.
+    /// All name servers, wherever they are: the network to them must be secure.
     Always,
 }
 
@@ -154,6 +153,11 @@ impl Dns {
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
         Self { inner: Arc::clone(&self.inner), asker: Some(server) }
+    }
+
+    /// Whether look-ups of this client's server have to wait for each other.
+    pub(crate) fn is_under_pressure(&self) -> bool {
+        self.inner.questions.are_contended(self.asker)
     }
 }
 

@@ -32,7 +32,7 @@ pub struct MxPlan {
     pub implicit: bool,
     /// From one minute to one hour.
     pub valid_for: Duration,
-    /// DNSSEC vouches for the hosts (only with a trusted resolver).
+    /// The hosts are secured by DNSSEC (only with a trusted resolver).
     pub is_secure: bool,
 }
 
@@ -109,7 +109,7 @@ impl Dns {
 
 fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
     let mut hosts: Vec<MxHost> = answer.records.iter().filter_map(host_of).collect();
-    // Beside other hosts a "." is a mistake of the domain's owner (RFC 7505 3), and cannot be dialled.
+    // Next to other hosts a "." is an error of the domain's owner (RFC 7505 3), and cannot be dialled.
     hosts.retain(|host| !host.name.is_empty());
     if hosts.is_empty() {
         return Err(MxFailure::NullMx);

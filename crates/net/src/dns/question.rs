@@ -11,8 +11,8 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use postroad_boxed_futures::boxed_futures;
 
 use super::questions::{QUICK_TIME, Unasked};
-use super::slow_permits::Asker;
 use super::{Dns, Inner};
+use crate::fair_permits::Asker;
 
 /// After this time the last known answer is used, if there is one (RFC 8767 5: 1.8 s).
 const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
@@ -69,7 +69,7 @@ impl Dns {
             .inner
             .flights
             .join(question.clone(), || async move { inner.look_up(name, record_type, asker).await });
-        let broken_off = || LookupFailure::Temporary("the DNS lookup was broken off".to_owned());
+        let broken_off = || LookupFailure::Temporary("the DNS lookup was aborted".to_owned());
         let asking = async { asking.await.unwrap_or_else(|| Err(broken_off())) };
         let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));
         let Some(last_known) = last_known else { return asking.await };
@@ -150,8 +150,8 @@ impl Inner {
     }
 }
 
-/// RFC 6840 5.8: the AD bit covers the whole answer. hickory follows what is left of a chain of aliases by queries of its own;
-/// their bit says nothing about the aliases before.
+/// RFC 6840 5.8: the AD bit covers the whole answer. hickory follows the rest of a chain of aliases with separate
+/// queries; their bit says nothing about the earlier aliases.
 fn is_authentic(found: &Lookup, name: &Name) -> bool {
     found.message().metadata.authentic_data && found.query().name() == name
 }

@@ -1,7 +1,7 @@
 //! Concurrency limit of DNS look-ups, so that slow names never delay fast ones. A look-up without an answer
 //! after a moment moves to the permits for slow names. If none is free, it is started again: once soon, then
-//! when a permit is free. Servers share the permits for slow names (`slow_permits.rs`). Names without an answer
-//! in time start there the next time.
+//! when a permit is free. Servers and zones share all permits (`fair_permits.rs`). Names without an answer
+//! in time start with a permit for slow names the next time.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -10,21 +10,30 @@ use std::time::Duration;
 
 use hickory_resolver::proto::rr::{Name, RecordType};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use super::slow_permits::{Asker, SlowPermits};
+use crate::fair_permits::{Asker, FairPermits, PermitLimits, Share};
 
 /// Concurrent look-ups. Each one over UDP has its own socket.
 pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
-/// Permits for slow names; one server gets at most half of them.
+/// They are free again within a moment, so one server may have most of them.
+const QUICK: PermitLimits = PermitLimits {
+    running_max: QUICK_MAX,
+    waiting_max: 16_384,
+    of_server: Share::FOUR_FIFTHS,
+    of_destination: Share::THIRD,
+};
 const SLOW_MAX: usize = 512;
-/// Look-ups that wait for a slow permit; further ones are refused. One server gets at most half of them.
-const SLOW_WAITING_MAX: usize = 2_048;
+const SLOW: PermitLimits = PermitLimits {
+    running_max: SLOW_MAX,
+    waiting_max: 2_048,
+    of_server: Share::HALF,
+    of_destination: Share::THIRD,
+};
 /// Time for an answer before a look-up counts as slow.
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
-/// The same while all permits are in use.
+/// The same while the server's look-ups wait for permits.
 const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
 /// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
 /// then.
@@ -36,8 +45,9 @@ pub(super) type Question = (Name, RecordType);
 
 #[derive(Debug)]
 pub(super) struct Questions {
-    quick: Semaphore,
-    slow: Arc<SlowPermits>,
+    /// By zone, like the slow ones.
+    quick: Arc<FairPermits<Name>>,
+    slow: Arc<FairPermits<Name>>,
     unanswered: Mutex<[HashSet<Question>; 2]>,
 }
 
@@ -52,11 +62,7 @@ pub(super) enum Unasked {
 
 impl Default for Questions {
     fn default() -> Self {
-        Self {
-            quick: Semaphore::new(QUICK_MAX),
-            slow: SlowPermits::new(SLOW_MAX, SLOW_WAITING_MAX),
-            unanswered: Mutex::default(),
-        }
+        Self { quick: FairPermits::new(QUICK), slow: FairPermits::new(SLOW), unanswered: Mutex::default() }
     }
 }
 
@@ -72,27 +78,34 @@ impl Questions {
     ) -> Result<T, Unasked> {
         let late = |_| Unasked::Late;
         let busy = |_| Unasked::Busy;
+        let zone = zone_of(&question.0);
         let tries = if self.is_unanswered(question) { 0 } else { 2 };
         for number in 0..tries {
             if number > 0 {
                 tokio::time::sleep(SECOND_TRY_AFTER).await;
             }
-            let place = timeout_at(Instant::now() + patience, self.quick.acquire()).await.map_err(busy)?;
+            let permit = timeout_at(Instant::now() + patience, self.quick.take(asker, &zone)).await;
+            let permit = permit.map_err(busy)?.ok_or(Unasked::Busy)?;
             let begun = Instant::now();
-            let is_crowd = self.quick.available_permits() == 0;
+            let is_crowd = self.quick.is_contended(asker);
             let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
             let mut answer = pin!(asking());
             if let Ok(outcome) = timeout_at(begun + quick_time, &mut answer).await {
                 return Ok(outcome);
             }
-            if let Some(_slow_place) = self.slow.try_take(asker) {
-                drop(place);
+            if let Some(_slow_permit) = self.slow.try_take(asker, &zone) {
+                drop(permit);
                 return timeout_at(begun + patience, answer).await.map_err(late);
             }
         }
-        let place = timeout_at(Instant::now() + patience, self.slow.take(asker)).await.map_err(busy)?;
-        let _place = place.ok_or(Unasked::Busy)?;
+        let permit = timeout_at(Instant::now() + patience, self.slow.take(asker, &zone)).await;
+        let _permit = permit.map_err(busy)?.ok_or(Unasked::Busy)?;
         timeout_at(Instant::now() + patience, asking()).await.map_err(late)
+    }
+
+    /// Whether this server's look-ups have to wait for permits.
+    pub(super) fn are_contended(&self, asker: Asker) -> bool {
+        self.quick.is_contended(asker) || self.slow.is_contended(asker)
     }
 
     /// Remembers whether the look-up was answered in time.
@@ -117,14 +130,23 @@ impl Questions {
     }
 }
 
+/// The zone of a name, as far as names show it: the part that somebody registered.
+fn zone_of(name: &Name) -> Name {
+    let mut ends = name.iter().rev();
+    let is_short = |label: Option<&[u8]>, max: usize| label.is_some_and(|label| label.len() <= max);
+    // Names like `co.uk` have many owners.
+    let is_shared = is_short(ends.next(), 2) && is_short(ends.next(), 3);
+    name.trim_to(if is_shared { 3 } else { 2 })
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
 
     use postroad_model::ServerId;
 
-    use super::super::slow_permits::SlowPermit;
     use super::*;
+    use crate::fair_permits::FairPermit;
 
     const PATIENCE: Duration = Duration::from_secs(24);
     const SERVER: Asker = Some(ServerId(1));
@@ -133,9 +155,14 @@ mod tests {
         (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
     }
 
-    /// Takes all permits for slow names, for as many servers.
-    fn all_slow(questions: &Questions) -> Vec<SlowPermit> {
-        (100..).map_while(|server| questions.slow.try_take(Some(ServerId(server)))).collect()
+    /// Takes all permits, for as many servers and zones.
+    fn take_all(permits: &Arc<FairPermits<Name>>) -> Vec<FairPermit<Name>> {
+        let one = |number: i64| permits.try_take(Some(ServerId(number)), &name(100_000 + number as usize).0);
+        (100..).map_while(one).collect()
+    }
+
+    fn all_slow(questions: &Questions) -> Vec<FairPermit<Name>> {
+        take_all(&questions.slow)
     }
 
     #[tokio::test(start_paused = true)]
@@ -184,8 +211,68 @@ mod tests {
             }
         }
         assert!(unasked.0 >= SLOW_MAX / 2 && unasked.1 > 0, "{unasked:?}");
-        assert_eq!(questions.quick.available_permits(), QUICK_MAX);
-        assert_eq!(all_slow(&questions).len(), SLOW_MAX, "all places are free again");
+        assert_eq!(take_all(&questions.quick).len(), QUICK_MAX);
+        assert_eq!(all_slow(&questions).len(), SLOW_MAX, "all permits are free again");
+    }
+
+    /// Starts look-ups that nobody answers.
+    fn ask_in_silence(
+        questions: &Arc<Questions>,
+        server: i64,
+        names: impl Iterator<Item = String>,
+    ) -> tokio::task::JoinSet<()> {
+        let mut silent = tokio::task::JoinSet::new();
+        for name in names {
+            let questions = Arc::clone(questions);
+            silent.spawn(async move {
+                let question = (Name::from_ascii(name).unwrap(), RecordType::A);
+                let _ = questions.ask(&question, Some(ServerId(server)), PATIENCE, pending::<()>).await;
+            });
+        }
+        silent
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_names_of_one_server_do_not_wait_for_those_of_another() {
+        let questions = Arc::new(Questions::default());
+        let names = (0..10_000).map(|number| format!("n{number}.example."));
+        let mut silent = ask_in_silence(&questions, 1, names);
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        for number in 20_000..20_100 {
+            assert_eq!(questions.ask(&name(number), Some(ServerId(2)), PATIENCE, || ready(7)).await, Ok(7));
+        }
+        assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+        silent.shutdown().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_names_do_not_wait_for_those_of_a_slow_zone_of_the_same_server() {
+        let questions = Arc::new(Questions::default());
+        let names = (0..3_000).map(|number| format!("host{number}.slow.example."));
+        let mut silent = ask_in_silence(&questions, 1, names);
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        for number in 0..100 {
+            assert_eq!(questions.ask(&name(number), SERVER, PATIENCE, || ready(7)).await, Ok(7));
+        }
+        assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+        silent.shutdown().await;
+    }
+
+    #[test]
+    fn zones_are_what_somebody_registered() {
+        for (name, zone) in [
+            ("mx.mail.example.com.", "example.com."),
+            ("example.com.", "example.com."),
+            ("com.", "com."),
+            (".", "."),
+            ("mx.example.co.uk.", "example.co.uk."),
+            ("mx.example.com.br.", "example.com.br."),
+            ("_mta-sts.example.de.", "example.de."),
+        ] {
+            assert_eq!(zone_of(&Name::from_ascii(name).unwrap()).to_ascii(), zone, "{name}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

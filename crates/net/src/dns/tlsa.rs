@@ -1,4 +1,4 @@
-//! TLSA records of a mail host, as far as DNSSEC vouches for them (RFC 7672 2.2).
+//! TLSA records of a mail host, if they are secured by DNSSEC (RFC 7672 2.2).
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ pub struct TlsaRecord {
     pub data: Vec<u8>,
 }
 
-/// What DNSSEC says about the TLS of a host.
+/// Requirements on the TLS of a host, secured by DNSSEC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostTlsa {
-    /// Nothing: no records, or names that are not signed.
+    /// None: no records, or unsigned names.
     Absent,
     /// At least one record. `base` is the name they are published under.
     Secure { base: String, records: Vec<TlsaRecord> },
-    /// It cannot be known now. The host must not be used: somebody may be hiding its records.
+    /// Unknown at the moment. The host must not be used: an attacker may be hiding its records.
     Unknown(String),
     /// No query was sent: too many look-ups wait for an answer.
     Busy,
@@ -44,7 +44,7 @@ pub struct TlsaAnswer {
     pub valid_for: Duration,
 }
 
-/// One name that was asked for its records.
+/// Result for one name.
 enum Found {
     Records(Vec<TlsaRecord>, Duration),
     Nothing(Duration),
@@ -53,8 +53,8 @@ enum Found {
 
 #[boxed_futures]
 impl Dns {
-    /// Looks up `_<port>._tcp.<host>`, if the host's addresses are secure (RFC 7672 2.2.2). For a host that is an alias the
-    /// name it leads to comes first.
+    /// Looks up `_<port>._tcp.<host>`, if the host's addresses are secure (RFC 7672 2.2.2). For an alias, its target is
+    /// looked up first.
     pub async fn tlsa(&self, host: &str, port: u16) -> TlsaAnswer {
         let (base, address_ttl) = match self.secure_base(host).await {
             Ok(Some(base)) => base,
@@ -104,7 +104,7 @@ impl Dns {
                 let records = answer.records.iter().take(RECORDS_MAX).filter_map(record_of).collect();
                 Found::Records(records, answer.ttl)
             }
-            // Records that nobody has signed are no records.
+            // Unsigned records do not count.
             Ok(answer) => Found::Nothing(answer.ttl),
             Err(LookupFailure::NoSuchName | LookupFailure::NoData) => Found::Nothing(VALID_MAX),
             Err(failure) => Found::Failure(failure),
@@ -116,7 +116,7 @@ fn answer(tlsa: HostTlsa, valid_for: Duration) -> TlsaAnswer {
     TlsaAnswer { tlsa, valid_for: valid_for.clamp(VALID_MIN, VALID_MAX) }
 }
 
-/// Failure among answers without an address. `None` if the host has none.
+/// A failure among answers without an address. `None` if the host simply has none.
 fn trouble_in(families: Vec<Outcome>) -> Option<LookupFailure> {
     let is_trouble =
         |failure: &LookupFailure| matches!(failure, LookupFailure::Temporary(_) | LookupFailure::Busy);
@@ -126,7 +126,7 @@ fn trouble_in(families: Vec<Outcome>) -> Option<LookupFailure> {
 fn record_of(record: &RData) -> Option<TlsaRecord> {
     let RData::TLSA(tlsa) = record else { return None };
     let mut data = tlsa.cert_data.clone();
-    // What is cut matches nothing, but is still a record.
+    // Truncated data matches nothing, but still counts as a record.
     data.truncate(DATA_BYTES_MAX);
     let (usage, selector, matching) = (tlsa.cert_usage.into(), tlsa.selector.into(), tlsa.matching.into());
     Some(TlsaRecord { usage, selector, matching, data })

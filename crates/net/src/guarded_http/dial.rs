@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::failure::PostFailure;
 use super::pool::Connection;
+use crate::certificate_expiry::expires_at;
 use crate::dns::Dns;
 use crate::guard::Guard;
 
@@ -90,7 +91,12 @@ impl Dialler {
             WebhookHost::Address(address) => ServerName::from(address),
         };
         let stream = self.tls.connect(name, stream).await.map_err(PostFailure::Tls)?;
-        opened(TokioIo::new(stream), address).await
+        let (_, session) = stream.get_ref();
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        let certificate_expires_at = certificate.and_then(expires_at);
+        let mut connection = opened(TokioIo::new(stream), address).await?;
+        connection.certificate_expires_at = certificate_expires_at;
+        Ok(connection)
     }
 }
 

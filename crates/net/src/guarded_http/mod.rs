@@ -1,4 +1,4 @@
-//! HTTP client for URLs chosen by strangers, which must not open a way into the local network.
+//! HTTP client for URLs chosen by customers, which must not give access to the local network.
 //!
 //! It dials exactly the address that was checked after DNS. It follows no redirects, uses no proxies, reads
 //! little of the answer, and everything has a timeout. Connections are kept for the next exchange with the same
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::WebhookUrl;
+use postroad_model::{Timestamp, WebhookUrl};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ use pool::{Origin, Pool};
 
 #[derive(Debug, Clone)]
 pub struct GuardedHttpSettings {
-    /// Networks that may be dialled beside the public internet.
+    /// Networks that may be dialled in addition to the public internet.
     pub allowed: Vec<IpNet>,
     /// Time for TCP and TLS, over all addresses of the host.
     pub connect_timeout: Duration,
@@ -87,6 +87,8 @@ pub struct HttpAnswer {
     pub address: IpAddr,
     /// Time for DNS, TCP and TLS; `None` on a kept connection.
     pub connected_in: Option<Duration>,
+    /// End of the receiver's certificate; `None` without TLS.
+    pub certificate_expires_at: Option<Timestamp>,
 }
 
 #[boxed_futures]
@@ -127,9 +129,9 @@ impl GuardedHttp {
             .unwrap_or(Err(PostFailure::Late(self.inner.settings.exchange_timeout)))
     }
 
-    /// The status of an empty POST: whether somebody answers there, with a good certificate if it is HTTPS.
-    pub async fn reach(&self, url: &WebhookUrl) -> Result<u16, PostFailure> {
-        self.post(url, &HeaderMap::new(), &Bytes::new()).await.map(|answer| answer.status)
+    /// The answer to an empty POST: whether somebody answers there, with a good certificate if it is HTTPS.
+    pub async fn reach(&self, url: &WebhookUrl) -> Result<HttpAnswer, PostFailure> {
+        self.post(url, &HeaderMap::new(), &Bytes::new()).await
     }
 }
 
@@ -165,12 +167,21 @@ impl Inner {
         done: exchange::Done,
         connected_in: Option<Duration>,
     ) -> HttpAnswer {
-        let address = connection.address;
+        let (address, certificate_expires_at) = (connection.address, connection.certificate_expires_at);
         if done.is_whole {
             self.pool.keep(origin, connection);
         }
         let exchange::Done { status, retry_after, content_type, body, is_cut, .. } = done;
-        HttpAnswer { status, retry_after, content_type, body, is_cut, address, connected_in }
+        HttpAnswer {
+            status,
+            retry_after,
+            content_type,
+            body,
+            is_cut,
+            address,
+            connected_in,
+            certificate_expires_at,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
 use parking_lot::Mutex;
-use postroad_model::WebhookUrl;
+use postroad_model::{Timestamp, WebhookUrl};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -28,12 +28,14 @@ impl Origin {
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     pub(super) address: IpAddr,
+    /// End of the receiver's certificate.
+    pub(super) certificate_expires_at: Option<Timestamp>,
     driver: JoinHandle<()>,
 }
 
 impl Connection {
     pub(super) fn new(sender: SendRequest<Full<Bytes>>, driver: JoinHandle<()>, address: IpAddr) -> Self {
-        Self { sender, address, driver }
+        Self { sender, address, certificate_expires_at: None, driver }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Limit on bytes in memory. Whoever holds some has a share; dropping it gives the memory back.
+//! Limit on bytes in memory. Each holder has a share; dropping it frees the memory.
 
 use std::hash::Hash;
 use std::time::Duration;

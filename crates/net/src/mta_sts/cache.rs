@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, Timestamp};
 
+use super::fetch::FetchRank;
 use super::file::Stored;
 use super::policy::Policy;
 
@@ -14,24 +15,23 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
 /// Refresh early: otherwise an attacker who blocks the policy host can let the policy expire.
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
 
+/// Failed fetches are remembered in two generations of this size.
+const FAILURES_MAX: usize = 4_096;
+
 #[derive(Debug)]
 pub(super) struct PolicyCache {
-    entries: HashMap<DomainName, Entry>,
-    entries_max: usize,
+    policies: HashMap<DomainName, Kept>,
+    policies_max: usize,
+    /// Apart from the policies: failures never make one forgotten. The younger generation is the first.
+    failures: [HashMap<DomainName, Failed>; 2],
     /// Grows with every use; the smallest value is the least recently used.
     uses: u64,
-}
-
-#[derive(Debug, Default)]
-struct Entry {
-    kept: Option<Kept>,
-    failed: Option<Failed>,
-    last_use: u64,
 }
 
 #[derive(Debug)]
 struct Kept {
     id: String,
+    last_use: u64,
     policy: Arc<Policy>,
     fetched_at: Timestamp,
     refresh_at: Timestamp,
@@ -45,71 +45,72 @@ struct Failed {
 }
 
 impl PolicyCache {
-    pub(super) fn new(entries_max: usize) -> Self {
-        Self { entries: HashMap::new(), entries_max: entries_max.max(1), uses: 0 }
+    pub(super) fn new(policies_max: usize) -> Self {
+        let (policies, failures) = (HashMap::new(), [HashMap::new(), HashMap::new()]);
+        Self { policies, policies_max: policies_max.max(1), failures, uses: 0 }
     }
 
     /// The policy in force.
     pub(super) fn policy(&mut self, domain: &DomainName, now: Timestamp) -> Option<Arc<Policy>> {
         self.uses += 1;
-        let entry = self.entries.get_mut(domain)?;
-        entry.last_use = self.uses;
-        entry.kept.as_ref().filter(|kept| now < kept.expires_at).map(|kept| Arc::clone(&kept.policy))
+        let kept = self.policies.get_mut(domain)?;
+        kept.last_use = self.uses;
+        (now < kept.expires_at).then(|| Arc::clone(&kept.policy))
     }
 
-    /// Whether the policy announced as `id` should be fetched: unknown or old, and no recent failure.
-    pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> bool {
-        let Some(entry) = self.entries.get(domain) else { return true };
-        let is_known = entry.kept.as_ref().is_some_and(|kept| kept.id == id && now < kept.refresh_at);
-        let is_paused = entry.failed.as_ref().is_some_and(|failed| failed.id == id && now < failed.retry_at);
-        !is_known && !is_paused
+    /// Whether the policy announced as `id` should be fetched: unknown or old, and no recent failure. If so, its rank
+    /// among those that wait.
+    pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> Option<FetchRank> {
+        let is_known = self.policies.get(domain).is_some_and(|kept| kept.id == id && now < kept.refresh_at);
+        let failed = self.failures.iter().find_map(|failures| failures.get(domain));
+        let is_paused = failed.is_some_and(|failed| failed.id == id && now < failed.retry_at);
+        let rank = if failed.is_some() { FetchRank::Later } else { FetchRank::First };
+        (!is_known && !is_paused).then_some(rank)
     }
 
     pub(super) fn keep(&mut self, domain: &DomainName, id: String, policy: Policy, now: Timestamp) {
+        for failures in &mut self.failures {
+            failures.remove(domain);
+        }
+        if !self.policies.contains_key(domain) && self.policies.len() >= self.policies_max {
+            // A scan of all policies, after a fetch that took a thousand times longer.
+            let oldest = self.policies.iter().min_by_key(|(_, kept)| kept.last_use);
+            if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
+                self.policies.remove(&oldest);
+            }
+        }
+        self.uses += 1;
         let kept = Kept {
             id,
+            last_use: self.uses,
             fetched_at: now,
             refresh_at: now.plus((policy.max_age / 2).min(REFRESH_AFTER_MAX)),
             expires_at: now.plus(policy.max_age),
             policy: Arc::new(policy),
         };
-        let entry = self.entry(domain);
-        entry.kept = Some(kept);
-        entry.failed = None;
+        self.policies.insert(domain.clone(), kept);
     }
 
     /// All policies, the most recently fetched last.
     pub(super) fn all(&self) -> Vec<Stored> {
-        let stored = |(domain, entry): (&DomainName, &Entry)| {
-            let kept = entry.kept.as_ref()?;
-            Some(Stored {
-                domain: domain.clone(),
-                id: kept.id.clone(),
-                policy: Policy::clone(&kept.policy),
-                fetched_at: kept.fetched_at,
-            })
+        let stored = |(domain, kept): (&DomainName, &Kept)| Stored {
+            domain: domain.clone(),
+            id: kept.id.clone(),
+            policy: Policy::clone(&kept.policy),
+            fetched_at: kept.fetched_at,
         };
-        let mut all: Vec<Stored> = self.entries.iter().filter_map(stored).collect();
+        let mut all: Vec<Stored> = self.policies.iter().map(stored).collect();
         all.sort_by_key(|stored| stored.fetched_at);
         all
     }
 
     pub(super) fn note_failure(&mut self, domain: &DomainName, id: String, now: Timestamp) {
-        self.entry(domain).failed = Some(Failed { id, retry_at: now.plus(PAUSE_AFTER_FAILURE) });
-    }
-
-    fn entry(&mut self, domain: &DomainName) -> &mut Entry {
-        if !self.entries.contains_key(domain) && self.entries.len() >= self.entries_max {
-            // A scan of all entries, after a fetch that took a thousand times longer.
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last_use);
-            if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
-                self.entries.remove(&oldest);
-            }
+        if self.failures[0].len() >= FAILURES_MAX {
+            self.failures.swap(0, 1);
+            self.failures[0].clear();
         }
-        self.uses += 1;
-        let entry = self.entries.entry(domain.clone()).or_default();
-        entry.last_use = self.uses;
-        entry
+        let failed = Failed { id, retry_at: now.plus(PAUSE_AFTER_FAILURE) };
+        self.failures[0].insert(domain.clone(), failed);
     }
 }
 
@@ -131,12 +132,12 @@ mod tests {
     #[test]
     fn policies_are_refreshed_daily_and_expire_with_their_age() {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
-        assert!(cache.wants_fetch(&domain, "1", START));
+        assert_eq!(cache.wants_fetch(&domain, "1", START), Some(FetchRank::First));
         cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(72)), START);
         let after = |hours| START.plus(Duration::from_hours(hours));
-        assert!(!cache.wants_fetch(&domain, "1", after(23)));
-        assert!(cache.wants_fetch(&domain, "1", after(24)));
-        assert!(cache.wants_fetch(&domain, "2", START));
+        assert_eq!(cache.wants_fetch(&domain, "1", after(23)), None);
+        assert_eq!(cache.wants_fetch(&domain, "1", after(24)), Some(FetchRank::First));
+        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::First));
         assert!(cache.policy(&domain, after(71)).is_some());
         assert!(cache.policy(&domain, after(72)).is_none());
     }
@@ -145,9 +146,30 @@ mod tests {
     fn a_failed_fetch_is_tried_again_after_a_pause_or_for_another_id() {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
         cache.note_failure(&domain, "1".to_owned(), START);
-        assert!(!cache.wants_fetch(&domain, "1", START.plus(Duration::from_secs(299))));
-        assert!(cache.wants_fetch(&domain, "2", START));
-        assert!(cache.wants_fetch(&domain, "1", START.plus(Duration::from_mins(5))));
+        assert_eq!(cache.wants_fetch(&domain, "1", START.plus(Duration::from_secs(299))), None);
+        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::Later));
+        let later = START.plus(Duration::from_mins(5));
+        assert_eq!(cache.wants_fetch(&domain, "1", later), Some(FetchRank::Later));
+        cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(1)), later);
+        assert_eq!(
+            cache.wants_fetch(&domain, "2", later),
+            Some(FetchRank::First),
+            "the failure is forgotten"
+        );
+    }
+
+    #[test]
+    fn failures_are_bounded_and_make_no_policy_forgotten() {
+        let (mut cache, good) = (PolicyCache::new(2), domain("good.example"));
+        cache.keep(&good, "1".to_owned(), policy(Duration::from_hours(1)), START);
+        for number in 0..3 * FAILURES_MAX {
+            cache.note_failure(&domain(&format!("bad{number}.example")), "1".to_owned(), START);
+        }
+        assert!(cache.policy(&good, START).is_some());
+        let remembered: usize = cache.failures.iter().map(HashMap::len).sum();
+        assert!((FAILURES_MAX..=2 * FAILURES_MAX).contains(&remembered), "{remembered}");
+        let last = domain(&format!("bad{}.example", 3 * FAILURES_MAX - 1));
+        assert_eq!(cache.wants_fetch(&last, "1", START), None);
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time.
+//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time. Servers and
+//! policy hosts share the permits; domains whose last fetch failed have permits of their own, so that first fetches
+//! never wait for them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,22 +12,33 @@ use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::client::conn::http1::handshake;
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use postroad_model::DomainName;
+use postroad_model::{DomainName, ServerId};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::MtaStsSettings;
 use super::policy::{Policy, PolicyError};
 use crate::dns::{AddressFailure, Dns};
+use crate::fair_permits::{FairPermits, PermitLimits, Share};
 use crate::guard;
 
 const PATH: &str = "/.well-known/mta-sts.txt";
 const BODY_BYTES_MAX: usize = 64 * 1024;
-const FETCHES_AT_ONCE_MAX: usize = 64;
+const FIRST: PermitLimits = PermitLimits {
+    running_max: 48,
+    waiting_max: 1_024,
+    of_server: Share::HALF,
+    of_destination: Share::THIRD,
+};
+const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..FIRST };
+/// Mail waits meanwhile. A fetch without a permit by then is left for the next time.
+const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Time for a fetch while others wait for permits.
+const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);
 /// Short, so that a dead address leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -47,6 +60,9 @@ pub(super) enum FetchError {
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("it took too long")]
     Late,
+    /// Nobody was asked.
+    #[error("too many policies are being fetched")]
+    Busy,
     #[error("{0}")]
     Policy(#[from] PolicyError),
 }
@@ -55,33 +71,71 @@ pub(super) struct Fetcher {
     dns: Dns,
     tls: TlsConnector,
     settings: MtaStsSettings,
-    permits: Semaphore,
+    /// By address of the policy host, like those for later fetches.
+    first: Arc<FairPermits<IpAddr>>,
+    later: Arc<FairPermits<IpAddr>>,
+}
+
+/// Class of a fetch: each has permits of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FetchRank {
+    First,
+    /// The last fetch of this domain's policy failed.
+    Later,
 }
 
 impl Fetcher {
     pub(super) fn new(dns: Dns, verified: Arc<ClientConfig>, settings: &MtaStsSettings) -> Self {
-        let permits = Semaphore::new(FETCHES_AT_ONCE_MAX);
-        Self { dns, tls: TlsConnector::from(verified), settings: settings.clone(), permits }
+        let (first, later) = (FairPermits::new(FIRST), FairPermits::new(LATER));
+        Self { dns, tls: TlsConnector::from(verified), settings: settings.clone(), first, later }
     }
 
-    pub(super) async fn fetch(&self, domain: &DomainName) -> Result<Policy, FetchError> {
-        let whole = async {
-            let _permit = self.permits.acquire().await.map_err(|_| FetchError::Late)?;
-            let host = format!("mta-sts.{domain}");
-            let body = read_policy(self.connect(&host).await?, &host).await?;
+    pub(super) async fn fetch(
+        &self,
+        domain: &DomainName,
+        server: ServerId,
+        rank: FetchRank,
+    ) -> Result<Policy, FetchError> {
+        let begun = Instant::now();
+        let host = format!("mta-sts.{domain}");
+        let finding = self.addresses(&host, server);
+        let addresses = tokio::time::timeout(self.settings.fetch_timeout, finding).await;
+        let addresses = addresses.unwrap_or(Err(FetchError::Late))?;
+        let left = self.settings.fetch_timeout.saturating_sub(begun.elapsed());
+        let permits = match rank {
+            FetchRank::First => &self.first,
+            FetchRank::Later => &self.later,
+        };
+        // The lowest, because their order changes.
+        let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;
+        let taking = permits.take(Some(server), &destination);
+        let permit = tokio::time::timeout(PERMIT_WAIT_MAX, taking).await.ok().flatten();
+        let _permit = permit.ok_or(FetchError::Busy)?;
+        let is_contended = permits.is_contended(Some(server));
+        let left = if is_contended { left.min(TIMEOUT_UNDER_PRESSURE) } else { left };
+        let reading = async {
+            let body = read_policy(self.connect(&host, &addresses).await?, &host).await?;
             Ok(Policy::parse(&body)?)
         };
-        tokio::time::timeout(self.settings.fetch_timeout, whole).await.unwrap_or(Err(FetchError::Late))
+        tokio::time::timeout(left, reading).await.unwrap_or(Err(FetchError::Late))
     }
 
-    async fn connect(&self, host: &str) -> Result<TlsStream<TcpStream>, FetchError> {
+    /// At least one.
+    async fn addresses(&self, host: &str, server: ServerId) -> Result<Vec<IpAddr>, FetchError> {
+        let mut addresses = match self.dns.for_server(server).addresses(host).await {
+            Err(AddressFailure::Busy) => return Err(FetchError::Busy),
+            found => found?,
+        };
+        addresses.retain(|address| self.settings.allow_private || guard::is_public(*address));
+        if addresses.is_empty() { Err(FetchError::NotPublic) } else { Ok(addresses) }
+    }
+
+    async fn connect(&self, host: &str, addresses: &[IpAddr]) -> Result<TlsStream<TcpStream>, FetchError> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| FetchError::Connect(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-        let mut addresses = self.dns.addresses(host).await?;
-        addresses.retain(|address| self.settings.allow_private || guard::is_public(*address));
         let mut failure = FetchError::NotPublic;
         for address in addresses {
-            match tokio::time::timeout(CONNECT_TIMEOUT, self.connect_to(address, name.clone())).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, self.connect_to(*address, name.clone())).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => failure = FetchError::Connect(error),
                 Err(_) => failure = FetchError::Late,

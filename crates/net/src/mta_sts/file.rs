@@ -2,13 +2,15 @@
 //! DNS.
 //!
 //! New policies are appended; the last line of a domain counts. The file is rewritten when it is opened and
-//! when it has grown too large. If it fails, the error is logged and policies are kept in memory only.
+//! when it has grown too large. If it fails, the error is logged, policies are kept in memory, and all of them are
+//! written a while later.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -18,6 +20,10 @@ use super::policy::{Mode, Policy};
 
 /// Ten thousand policies of the usual size take 2 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Pause before writing is tried again after an error.
+const RETRY_AFTER: Duration = Duration::from_mins(1);
+/// No retry is wanted.
+const NEVER: i64 = i64::MAX;
 
 /// Policy as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(super) struct PolicyFile {
     path: PathBuf,
     /// File to append to, and its size. `None` after an error.
     open: Mutex<Option<(File, u64)>>,
+    /// Time of the next try after an error, in microseconds.
+    retry_at: AtomicI64,
 }
 
 impl PolicyFile {
@@ -43,14 +51,15 @@ impl PolicyFile {
         if let Err(error) = &open {
             tracing::warn!(
                 path = %path.display(), %error,
-                "MTA-STS policies cannot be stored; a restart forgets those fetched from now on"
+                "MTA-STS policies cannot be stored; until this is repaired a restart forgets those fetched from now on"
             );
         }
-        (Self { path: path.to_owned(), open: Mutex::new(open.ok()) }, known)
+        let retry_at = AtomicI64::new(if open.is_ok() { NEVER } else { i64::MIN });
+        (Self { path: path.to_owned(), open: Mutex::new(open.ok()), retry_at }, known)
     }
 
     /// Appends a policy; `all` returns everything known if the file must be rewritten.
-    pub(super) fn add(&self, stored: &Stored, all: impl FnOnce() -> Vec<Stored>) {
+    pub(super) fn add(&self, stored: &Stored, now: Timestamp, all: impl FnOnce() -> Vec<Stored>) {
         let mut open = self.open.lock();
         let Some((file, bytes)) = open.as_mut() else { return };
         let line = line_of(stored);
@@ -63,9 +72,38 @@ impl PolicyFile {
         if let Err(error) = written {
             tracing::warn!(
                 path = %self.path.display(), %error,
-                "an MTA-STS policy could not be stored; a restart forgets those fetched from now on"
+                "an MTA-STS policy could not be stored; writing is tried again every minute"
             );
             *open = None;
+            self.retry_at.store(now.plus(RETRY_AFTER).as_micros(), Ordering::Release);
+        }
+    }
+
+    /// Whether it is time to write the policies that an error kept from the file.
+    pub(super) fn wants_retry(&self, now: Timestamp) -> bool {
+        let retry_at = self.retry_at.load(Ordering::Acquire);
+        // The clock may have been set back.
+        let is_far = retry_at > now.plus(RETRY_AFTER).as_micros();
+        retry_at != NEVER && (retry_at <= now.as_micros() || is_far)
+    }
+
+    /// Writes all policies after an error.
+    pub(super) fn retry(&self, now: Timestamp, all: impl FnOnce() -> Vec<Stored>) {
+        let mut open = self.open.lock();
+        // Somebody else may have been faster.
+        if !self.wants_retry(now) {
+            return;
+        }
+        match write_anew(&self.path, &all()) {
+            Ok(anew) => {
+                *open = Some(anew);
+                self.retry_at.store(NEVER, Ordering::Release);
+                tracing::info!(path = %self.path.display(), "MTA-STS policies are stored again");
+            }
+            Err(error) => {
+                self.retry_at.store(now.plus(RETRY_AFTER).as_micros(), Ordering::Release);
+                tracing::debug!(path = %self.path.display(), %error, "MTA-STS policies still cannot be stored");
+            }
         }
     }
 }
@@ -148,13 +186,15 @@ fn parse_line(line: &str) -> Option<Stored> {
 mod tests {
     use super::*;
 
+    const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+
     fn stored(domain: &str, id: &str) -> Stored {
         let mx = vec!["mx.example.com".to_owned(), "*.example.net".to_owned()];
         Stored {
             domain: DomainName::parse(domain).unwrap(),
             id: id.to_owned(),
             policy: Policy { mode: Mode::Enforce, mx, max_age: Duration::from_hours(24) },
-            fetched_at: Timestamp::from_micros(1_794_700_800_000_000),
+            fetched_at: START,
         }
     }
 
@@ -165,7 +205,7 @@ mod tests {
         let (file, known) = PolicyFile::open(&path, 10);
         assert!(known.is_empty());
         for one in [stored("a.example", "1"), stored("b.example", "1"), stored("a.example", "2")] {
-            file.add(&one, Vec::new);
+            file.add(&one, START, Vec::new);
         }
         drop(file);
         let mut text = std::fs::read_to_string(&path).unwrap();
@@ -182,6 +222,42 @@ mod tests {
     fn a_file_that_cannot_be_written_stops_nothing() {
         let (file, known) = PolicyFile::open(Path::new("/nowhere/at/all"), 10);
         assert!(known.is_empty());
-        file.add(&stored("a.example", "1"), Vec::new);
+        file.add(&stored("a.example", "1"), START, Vec::new);
+    }
+
+    #[test]
+    fn what_an_error_kept_from_the_file_is_written_a_minute_later() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let missing = folder.path().join("missing");
+        let path = missing.join("policies");
+        let (file, _) = PolicyFile::open(&path, 10);
+        let all = || vec![stored("a.example", "1"), stored("b.example", "1")];
+        assert!(file.wants_retry(START));
+        file.retry(START, all);
+        assert!(!file.wants_retry(START.plus(Duration::from_secs(59))), "it failed again");
+        assert!(file.wants_retry(START.minus(Duration::from_hours(1))), "the clock was set back");
+        std::fs::create_dir(&missing).unwrap();
+        let later = START.plus(RETRY_AFTER);
+        assert!(file.wants_retry(later));
+        file.retry(later, all);
+        assert!(!file.wants_retry(later.plus(RETRY_AFTER)));
+        file.add(&stored("c.example", "1"), later, Vec::new);
+        let (_, known) = PolicyFile::open(&path, 10);
+        assert_eq!(known, [stored("a.example", "1"), stored("b.example", "1"), stored("c.example", "1")]);
+    }
+
+    #[test]
+    fn a_failed_append_is_repaired() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("policies");
+        let (file, _) = PolicyFile::open(&path, 10);
+        // Every write to it fails: no space left.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        *file.open.lock() = Some((full, 0));
+        file.add(&stored("a.example", "1"), START, Vec::new);
+        assert!(!file.wants_retry(START) && file.wants_retry(START.plus(RETRY_AFTER)));
+        file.retry(START.plus(RETRY_AFTER), || vec![stored("a.example", "1")]);
+        let (_, known) = PolicyFile::open(&path, 10);
+        assert_eq!(known, [stored("a.example", "1")]);
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainName, Timestamp};
+use postroad_model::{DomainName, ServerId, Timestamp};
 
 pub use policy::{Mode, Policy, PolicyError};
 
@@ -25,8 +25,13 @@ use crate::client_tls::ClientTls;
 use crate::dns::Dns;
 use crate::single_flight::SingleFlight;
 use cache::PolicyCache;
-use fetch::Fetcher;
+use fetch::{FetchError, Fetcher};
 use file::{PolicyFile, Stored};
+
+/// Longest wait for the record that announces a policy: mail waits meanwhile.
+const RECORD_WAIT: Duration = Duration::from_secs(5);
+/// The same if a policy is known, which stays in force, or if look-ups have to wait for each other.
+const RECORD_WAIT_SHORT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct MtaStsSettings {
@@ -34,7 +39,7 @@ pub struct MtaStsSettings {
     pub port: u16,
     /// Whether policies may come from addresses that are not public.
     pub allow_private: bool,
-    /// Time for one fetch, from the host's addresses to the last byte.
+    /// Time for one fetch, from the host's addresses to the last byte, without the wait for a permit.
     pub fetch_timeout: Duration,
     /// Number of domains; the least recently used is dropped first.
     pub policies_max: usize,
@@ -111,11 +116,12 @@ impl MtaSts {
         Self { inner: Arc::new(inner) }
     }
 
-    pub async fn policy(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+    /// `server` is the one whose mail waits for it: look-ups of one server do not delay another's.
+    pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let inner = Arc::clone(&self.inner);
         let work = || {
             let domain = domain.clone();
-            async move { inner.find(&domain, now).await }
+            async move { inner.find(&domain, server, now).await }
         };
         let found = self.inner.flights.join(domain.clone(), work).await;
         found.unwrap_or_else(|| self.inner.known(domain, now))
@@ -123,19 +129,21 @@ impl MtaSts {
 }
 
 impl Inner {
-    async fn find(self: &Arc<Self>, domain: &DomainName, now: Timestamp) -> StsVerdict {
-        let texts = self.dns.texts(&format!("_mta-sts.{domain}")).await.unwrap_or_default();
-        let Some(id) = record::id_in(&texts) else {
+    async fn find(self: &Arc<Self>, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
+        self.retry_storing(now).await;
+        let Some(id) = self.announced_id(domain, server, now).await else {
             // RFC 8461 3.1: a missing record does not end a policy.
             return self.known(domain, now);
         };
-        if !self.policies().wants_fetch(domain, &id, now) {
-            return self.known(domain, now);
-        }
-        match self.fetcher.fetch(domain).await {
+        let wanted = self.policies().wants_fetch(domain, &id, now);
+        let Some(rank) = wanted else { return self.known(domain, now) };
+        match self.fetcher.fetch(domain, server, rank).await {
             Ok(policy) => {
                 self.policies().keep(domain, id.clone(), policy.clone(), now);
-                self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }).await;
+                self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }, now).await;
+            }
+            Err(error @ FetchError::Busy) => {
+                tracing::info!(%domain, %error, "an MTA-STS policy was not fetched");
             }
             Err(error) => {
                 tracing::info!(%domain, %error, "fetching an MTA-STS policy failed");
@@ -145,15 +153,38 @@ impl Inner {
         self.known(domain, now)
     }
 
+    /// `None` if there is no record, or no answer in time: the look-up continues for later callers.
+    async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> Option<String> {
+        let dns = self.dns.for_server(server);
+        let is_known = self.policies().policy(domain, now).is_some();
+        let wait = if is_known || dns.is_under_pressure() { RECORD_WAIT_SHORT } else { RECORD_WAIT };
+        let name = format!("_mta-sts.{domain}");
+        let texts = tokio::time::timeout(wait, dns.texts(&name)).await.ok()?.unwrap_or_default();
+        record::id_in(&texts)
+    }
+
     /// Stores the policy before it is used: it stays enforced after a crash.
-    async fn store(self: &Arc<Self>, stored: Stored) {
-        if self.file.is_none() {
-            return;
+    async fn store(self: &Arc<Self>, stored: Stored, now: Timestamp) {
+        if self.file.is_some() {
+            self.write(move |file, all| file.add(&stored, now, all)).await;
         }
+    }
+
+    async fn retry_storing(self: &Arc<Self>, now: Timestamp) {
+        if self.file.as_ref().is_some_and(|file| file.wants_retry(now)) {
+            self.write(move |file, all| file.retry(now, all)).await;
+        }
+    }
+
+    /// Works on the file on a thread that may block; the second argument lists all policies.
+    async fn write(
+        self: &Arc<Self>,
+        work: impl FnOnce(&PolicyFile, &dyn Fn() -> Vec<Stored>) + Send + 'static,
+    ) {
         let inner = Arc::clone(self);
         let write = move || {
             if let Some(file) = &inner.file {
-                file.add(&stored, || inner.policies().all());
+                work(file, &|| inner.policies().all());
             }
         };
         // It ends early only if the process does.

@@ -1,4 +1,4 @@
-//! Records as they are published, without a memory.
+//! Published records, without a cache.
 
 use std::net::{IpAddr, Ipv4Addr};
 

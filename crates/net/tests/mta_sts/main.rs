@@ -3,10 +3,11 @@
 
 mod discovery;
 mod lifetime;
+mod pressure;
 
 use std::time::Duration;
 
-use postroad_model::{DomainName, Timestamp};
+use postroad_model::{DomainName, ServerId, Timestamp};
 use postroad_net::client_tls::ClientTls;
 use postroad_net::dns::{Dns, DnsSettings};
 use postroad_net::mta_sts::{MtaSts, MtaStsSettings, StsVerdict};
@@ -61,7 +62,11 @@ impl Scene {
     }
 
     async fn ask_after(&self, time: Duration) -> StsVerdict {
-        self.sts.policy(&DomainName::parse("example.com").unwrap(), START.plus(time)).await
+        self.ask_for("example.com", ServerId(1), time).await
+    }
+
+    async fn ask_for(&self, domain: &str, server: ServerId, time: Duration) -> StsVerdict {
+        self.sts.policy(&DomainName::parse(domain).unwrap(), server, START.plus(time)).await
     }
 
     fn fetches(&self) -> usize {

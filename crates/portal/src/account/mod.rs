@@ -1,4 +1,4 @@
-//! The account: its name, what it uses, and how much it may.
+//! The account: its name, its usage and its limits.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl UsageRow {
         self.most.is_some_and(|most| self.used >= most)
     }
 
-    /// From where the bar of the reached share is shown as high.
+    /// Share from which the bar is shown as high.
     fn high(&self) -> u64 {
         self.most.unwrap_or(0) / 5 * 4
     }

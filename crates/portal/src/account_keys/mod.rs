@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::{AccountKeyId, AccountScope};
-use postroad_store::AccountKey;
+use postroad_store::{AccountKey, AccountKeyFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -38,7 +38,7 @@ struct ListPage {
     rows: Vec<Row>,
     next: Option<String>,
     problem: Option<String>,
-    /// A key that was just made, shown this once.
+    /// A new key, shown only once.
     new_key: Option<String>,
 }
 
@@ -56,7 +56,9 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, new_ke
     let layout = visit.layout("Account keys", Section::AccountKeys).await?;
     let account = Some(visit.person.user.account_id);
     let after = visit.query.number("after").map(AccountKeyId);
-    let (keys, has_more) = visit.app().list_account_keys(&visit.by, account, after, PAGE_ROWS).await?;
+    let filter = AccountKeyFilter::default();
+    let (keys, has_more) =
+        visit.app().list_account_keys(&visit.by, account, filter, after, PAGE_ROWS).await?;
     let next = keys.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
     let now = visit.app().now();
     let rows = keys.into_iter().map(|key| row(key, now)).collect();

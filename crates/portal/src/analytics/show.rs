@@ -1,4 +1,4 @@
-//! The page: figures with the period before, the chart, and a table by dimension.
+//! The page: figures compared with the previous period, the chart, and a table by dimension.
 
 use askama::Template;
 use axum::extract::Path;

@@ -5,6 +5,7 @@ use postroad_app::access::Operation;
 use postroad_app::domains::ImportedDkimKey;
 
 use crate::answer::Answer;
+use crate::fields::Fields;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
@@ -16,8 +17,14 @@ pub(super) async fn verify(Path((server, name)): Path<(i64, String)>, form: Form
 
 pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsRotateDkim).await?;
-    let view = form.visit.app().rotate_dkim(&caller, &name, ImportedDkimKey::default()).await?;
+    let view = form.visit.app().rotate_dkim(&caller, &name, read_key(&form.fields)).await?;
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
+}
+
+/// The fields `private_key` and `selector`; a key is made without them.
+pub(super) fn read_key(fields: &Fields) -> ImportedDkimKey {
+    let filled = |name: &str| fields.filled(name).map(ToOwned::to_owned);
+    ImportedDkimKey { private_key: filled("private_key"), selector: filled("selector"), algorithm: None }
 }
 
 pub(super) async fn delete(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {

@@ -3,8 +3,9 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::domains::{DomainRefusal, ImportedDkimKey};
+use postroad_app::domains::DomainRefusal;
 
+use super::change::read_key;
 use super::list::list;
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -15,9 +16,9 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::DomainsCreate).await?;
     let name = fields.text("name");
-    match visit.app().create_domain(&caller, name, ImportedDkimKey::default()).await {
+    match visit.app().create_domain(&caller, name, read_key(&fields)).await {
         Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name))),
-        // Sent twice, or forgotten that it is there: either way its page is wanted.
+        // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {
             let view = visit.app().find_domain(&caller, name).await?;
             Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name)))

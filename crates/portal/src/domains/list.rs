@@ -10,7 +10,7 @@ use postroad_model::DomainId;
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -52,8 +52,7 @@ pub(super) async fn list(
     let (_, layout) = visit.server_layout(server, "Domains", Section::Domains).await?;
     let after = visit.query.number("after").map(DomainId);
     let (domains, has_more) = visit.app().list_domains(&caller, after, PAGE_ROWS).await?;
-    let next = domains.last().filter(|_| has_more);
-    let next = next.map(|last| query(&[("after", &last.domain.id.to_string())]));
+    let next = page_after(domains.last().map(|last| last.domain.id), has_more);
     let rows = domains.iter().map(row).collect();
     page_with(status, &ListPage { layout, server, rows, next, problem, name: name.to_owned() })
 }

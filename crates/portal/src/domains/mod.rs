@@ -1,4 +1,4 @@
-//! Domains of a server: their DNS records, and what was found of them.
+//! Domains of a server: their DNS records, and the results of checks.
 
 mod change;
 mod create;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+
+pub(crate) use records::{RecordRow, record_row};
 
 use crate::state::PortalState;
 

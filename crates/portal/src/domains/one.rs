@@ -1,4 +1,4 @@
-//! One domain: the records to publish, what the DNS has instead, and the keys that sign.
+//! One domain: the records to publish, the current DNS content, and the signing keys.
 
 use askama::Template;
 use axum::extract::Path;
@@ -36,7 +36,7 @@ struct DomainPage {
     tracking_host: String,
     records: Vec<RecordRow>,
     keys: Vec<KeyRow>,
-    /// A link for whoever edits the DNS that was just made.
+    /// A new link for the person who edits the DNS.
     new_link: Option<NewLink>,
     links: Vec<LinkRow>,
 }

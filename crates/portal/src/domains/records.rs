@@ -1,25 +1,27 @@
-//! DNS records of a domain as rows.
+//! DNS records of a domain, or of the installation, as rows.
 
 use postroad_app::domains::RecordView;
 use postroad_app::domains::check::{Purpose, RecordStatus};
 
 use crate::shown::When;
 
-pub(super) struct RecordRow {
-    pub(super) purpose: &'static str,
-    pub(super) why: &'static str,
-    pub(super) record_type: &'static str,
-    pub(super) name: String,
-    pub(super) value: String,
-    pub(super) is_required: bool,
-    pub(super) status: &'static str,
-    pub(super) tone: &'static str,
-    pub(super) found: Vec<String>,
-    pub(super) hint: Option<String>,
-    pub(super) since: Option<When>,
+pub(crate) struct RecordRow {
+    pub(crate) purpose: &'static str,
+    pub(crate) why: &'static str,
+    pub(crate) record_type: &'static str,
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) is_required: bool,
+    pub(crate) status: &'static str,
+    pub(crate) tone: &'static str,
+    pub(crate) found: Vec<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) since: Option<When>,
+    /// Of a host for links.
+    pub(crate) certificate_until: Option<When>,
 }
 
-pub(super) fn record_row(record: RecordView) -> RecordRow {
+pub(crate) fn record_row(record: RecordView) -> RecordRow {
     let check = record.check;
     let (status, tone) = match check.status {
         RecordStatus::Pending => ("Not checked yet", "calm"),
@@ -42,6 +44,7 @@ pub(super) fn record_row(record: RecordView) -> RecordRow {
         found: check.found,
         hint: check.hint,
         since: record.since.map(When),
+        certificate_until: record.link_host.and_then(|host| host.certificate_expires_at).map(When),
     }
 }
 
@@ -52,6 +55,11 @@ fn purpose(purpose: Purpose) -> (&'static str, &'static str) {
         Purpose::Dmarc => ("DMARC", "what receivers do with mail that fails both"),
         Purpose::ReturnPath => ("Return path", "bounces come to your own name"),
         Purpose::Tracking => ("Tracking", "links in tracked mail have your own name"),
-        _ => ("Record", ""),
+        Purpose::Host => ("Host", "the address behind a name of this service"),
+        Purpose::ReverseDns => ("Reverse DNS", "the name of a sending address; its hoster sets it"),
+        Purpose::Bounces => ("Bounces", "the mail server that takes bounces, complaints and reports"),
+        Purpose::DmarcReports => ("DMARC reports", "lets other domains have their reports sent here"),
+        Purpose::TlsReports => ("TLS reports", "where senders report failed encryption"),
+        Purpose::MtaSts => ("MTA-STS", "asks those who send bounces for encryption"),
     }
 }

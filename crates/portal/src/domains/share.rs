@@ -1,4 +1,4 @@
-//! Link to a domain's records for the DNS administrator. A signed-in person creates it; whoever has it can open it.
+//! Link to a domain's records for the DNS administrator. A signed-in person creates it; anybody who has it can open it.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Pat
         zone: format!("/dns/{token}/zone"),
     })?;
     let headers = response.headers_mut();
-    // The records are checked by themselves; the page follows.
+    // The records are checked automatically; the page reloads.
     headers.insert(REFRESH, HeaderValue::from_static("60"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)

@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/inbox/{message}/attachments/{number}", get(one::attachment))
 }
 
-/// The inbox, for those who may see it; there is none where mail leaves the machine.
+/// The inbox, if the person may see it; absent if mail is really sent.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
     visit.app().permit_operator(&visit.by, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)

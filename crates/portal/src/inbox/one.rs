@@ -1,4 +1,4 @@
-//! One caught message: links and codes first, then how it looks.
+//! One caught message: links and codes first, then its content.
 
 use std::sync::Arc;
 

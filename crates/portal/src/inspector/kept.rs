@@ -1,4 +1,4 @@
-//! The requests that are kept, by server.
+//! Stored requests, by server.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{ServerId, Timestamp};
 use tokio::sync::watch;
 
-/// Servers with an inspector at the same time; the oldest one ends for a new one.
+/// Servers with an inspector at the same time; a new one replaces the oldest.
 const INSPECTORS_MAX: usize = 200;
 const REQUESTS_MAX: usize = 50;
 /// All requests of one inspector.
@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 1 << 20;
 const VALID_FOR: Duration = Duration::from_hours(24);
 const TOKEN_BYTES: usize = 18;
 
-/// A request that came in.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) number: u64,
@@ -29,7 +29,7 @@ pub(super) struct Received {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
     pub(super) is_cut: bool,
-    /// The status that was answered.
+    /// The status of our answer.
     pub(super) status: u16,
 }
 
@@ -50,7 +50,7 @@ struct Inspector {
     changed: watch::Sender<u64>,
 }
 
-/// What a page shows.
+/// Data for a page.
 pub(super) struct Snapshot {
     pub(super) token: String,
     pub(super) until: Timestamp,
@@ -65,7 +65,7 @@ impl Inspectors {
         self.0.lock()
     }
 
-    /// The inspector of a server; made if there is none. `None` without random bytes.
+    /// The inspector of a server; created if there is none. `None` if no random bytes are available.
     pub(super) fn open(&self, server: ServerId, now: Timestamp) -> Option<Snapshot> {
         let mut all = self.lock();
         all.retain(|_, inspector| inspector.until > now);
@@ -106,10 +106,10 @@ impl Inspectors {
         }
     }
 
-    /// Keeps a request to this token; `false` if there is no such inspector.
+    /// Stores a request to this token; `false` if there is no such inspector.
     pub(super) fn take(&self, token: &str, mut received: Received) -> bool {
         let mut all = self.lock();
-        // Compared by hash: the time it takes tells nothing about a token.
+        // Compared by hash, so that the time reveals nothing about a token.
         let wanted = digest(&SHA256, token.as_bytes());
         let is_it = |inspector: &&mut Inspector| {
             digest(&SHA256, inspector.token.as_bytes()).as_ref() == wanted.as_ref()

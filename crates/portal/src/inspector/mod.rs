@@ -1,5 +1,5 @@
-//! Request inspector: a URL of the service itself that takes whatever is posted to it, and a page that shows it as it comes
-//! in. For trying webhooks without a receiver of one's own.
+//! Request inspector: a URL of the service itself that accepts any request, and a page that shows requests as they
+//! arrive. For trying webhooks without a receiver.
 //!
 //! Keeps the newest 50 requests (1 MiB) of an inspector in this node's memory, for a day.
 
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/webhooks/inspector/live", get(show::live))
 }
 
-/// Takes requests of anybody who knows the URL: they come from programs, so their origin is not checked.
+/// Accepts requests from anybody who knows the URL: they come from programs, so their origin is not checked.
 pub(crate) fn receiver() -> Router<Arc<PortalState>> {
     Router::new().route("/inspect/{token}", any(receive::take))
 }

@@ -1,4 +1,4 @@
-//! Takes a request.
+//! Receives a request.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const HEADERS_MAX: usize = 60;
 const VALUE_BYTES_MAX: usize = 1_000;
 const TOKEN_BYTES_MAX: usize = 100;
 
-/// Answers 200, or the status that the query asks for: `?status=503` shows how a webhook is retried.
+/// Answers 200, or the status in the query: `?status=503` shows how a webhook is retried.
 pub(super) async fn take(
     State(state): State<Arc<PortalState>>,
     Path(token): Path<String>,
@@ -63,7 +63,7 @@ pub(super) async fn take(
     response
 }
 
-/// The beginning, and whether there was more; `None` if there was far too much, or the client went away.
+/// The beginning, and whether there was more; `None` if it was far too long, or the client disconnected.
 async fn read(body: Body) -> Option<(Vec<u8>, bool)> {
     let (mut kept, mut total) = (Vec::new(), 0);
     let mut pieces = body.into_data_stream();

@@ -1,4 +1,4 @@
-//! The page: the URL, and the requests that came in.
+//! The page: the URL, and the received requests.
 
 use std::sync::Arc;
 

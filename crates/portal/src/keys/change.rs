@@ -1,17 +1,22 @@
-//! Revokes or rotates a key.
+//! Changes, revokes or rotates a key.
 
 use std::time::Duration;
 
 use axum::extract::Path;
-use postroad_model::{CredentialId, ServerId};
+use axum::http::StatusCode;
+use postroad_app::accounts::CredentialChangeRequest;
+use postroad_model::{Change, CredentialId, ServerId};
 
+use super::create::{read_last_day, read_networks};
+use super::list::list;
 use super::shown_once;
 use crate::answer::Answer;
+use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// The old key stays good for this long, so that it can be replaced where it is used.
+/// The old key stays valid for this long, so that it can be replaced where it is used.
 const GRACE: Duration = Duration::from_hours(24);
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
@@ -24,6 +29,32 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
     let id = of_server(&form.visit, server, key).await?;
     let created = form.visit.app().rotate_credential_of(&form.visit.by, id, GRACE).await?;
     shown_once::show(&form.visit, server, created).await
+}
+
+/// Name, networks, last day, and whether it holds.
+pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let id = of_server(&visit, server, key).await?;
+    let changed = match read(&fields) {
+        Ok(request) => visit.app().update_credential(&visit.by, id, request).await.map_err(Problem::from),
+        Err(text) => Err(Problem::Invalid(text)),
+    };
+    match changed {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/keys?done=saved"))),
+        Err(problem) => {
+            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+        }
+    }
+}
+
+fn read(fields: &Fields) -> Result<CredentialChangeRequest, String> {
+    Ok(CredentialChangeRequest {
+        if_version: fields.number("version"),
+        name: Some(fields.text("name").to_owned()),
+        allow: Some(read_networks(fields)?),
+        hold: Some(fields.is_ticked("hold")),
+        expires_at: read_last_day(fields)?.map_or(Change::Clear, Change::Set),
+    })
 }
 
 /// A key is changed on the page of its own server.

@@ -1,8 +1,9 @@
-//! Creates a key and shows it, this once.
+//! Creates a key and shows it once.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::extract::Path;
 use axum::http::StatusCode;
+use ipnet::IpNet;
 use postroad_app::accounts::{CreationKey, NewCredentialRequest};
 use postroad_model::{Scope, ServerId, Timestamp};
 
@@ -27,21 +28,26 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
+/// The field `allow`: networks or addresses, empty for any.
+pub(super) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
     let words = fields.text("allow").split([',', ' ', '\n', '\r']).filter(|word| !word.is_empty());
-    let allow = words
+    words
         .map(|word| {
             let network = word.parse().or_else(|_| word.parse::<std::net::IpAddr>().map(Into::into));
-            network.map_err(|_| format!("“{word}” is no network such as 192.0.2.0/24."))
+            network.map_err(|_| format!("“{word}” is not a network such as 192.0.2.0/24."))
         })
-        .collect::<Result<_, _>>()?;
-    let expires_at = match fields.filled("expires_at") {
-        None => None,
-        Some(day) => Some(
-            Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"))
-                .ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())?,
-        ),
-    };
+        .collect()
+}
+
+/// The field `expires_at`: a day, empty for none.
+pub(super) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String> {
+    let Some(day) = fields.filled("expires_at") else { return Ok(None) };
+    let at = Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"));
+    at.map(Some).ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())
+}
+
+fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
+    let (allow, expires_at) = (read_networks(fields)?, read_last_day(fields)?);
     // The form has a random field: sent twice, it creates one key.
     let key = fields.filled("once").map(|once| {
         let mut fingerprint = [0; 32];

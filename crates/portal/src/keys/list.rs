@@ -10,7 +10,7 @@ use postroad_store::{Credential, CredentialFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -26,6 +26,10 @@ struct Row {
     /// Revoked, expired or replaced: in one word.
     ended: Option<&'static str>,
     expires_at: Option<When>,
+    /// The same for a field of a form.
+    last_day: String,
+    /// Counted up by changes, so that a form does not undo that of somebody else.
+    version: i64,
     last_used_at: Option<When>,
     created_at: When,
 }
@@ -52,7 +56,7 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
     let after = visit.query.number("after").map(CredentialId);
     let (keys, has_more) = visit.app().list_credentials_of(&visit.by, filter, after, PAGE_ROWS).await?;
-    let next = keys.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let next = page_after(keys.last().map(|last| last.id), has_more);
     let now = visit.app().now();
     let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     let once = new_once();
@@ -83,6 +87,11 @@ fn row(key: Credential, now: postroad_model::Timestamp) -> Row {
         networks: networks.join(", "),
         ended,
         expires_at: key.expires_at.map(When),
+        last_day: key
+            .expires_at
+            .map(|at| at.to_rfc3339().chars().take("2027-01-31".len()).collect())
+            .unwrap_or_default(),
+        version: key.version,
         last_used_at: key.last_used_at.map(When),
         created_at: When(key.created_at),
         name: key.name,

@@ -1,4 +1,4 @@
-//! API keys of a server: shown once when they are made, with commands that send a first message.
+//! API keys of a server: shown once when they are created, with commands that send a first message.
 
 mod change;
 mod create;
@@ -16,6 +16,7 @@ use crate::state::PortalState;
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/keys", get(list::show).post(create::submit))
+        .route("/servers/{server}/keys/{key}", post(change::update))
         .route("/servers/{server}/keys/{key}/revoke", post(change::revoke))
         .route("/servers/{server}/keys/{key}/rotate", post(change::rotate))
 }

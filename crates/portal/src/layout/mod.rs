@@ -162,7 +162,7 @@ impl Layout {
     }
 }
 
-/// Texts for `?done=`: a fixed table, so that a link cannot put words on the page.
+/// Texts for `?done=`: a fixed table, so that a link cannot put arbitrary text on the page.
 pub(crate) fn notice(code: &str) -> Option<&'static str> {
     Some(match code {
         "retried" => "The message is tried again now.",
@@ -172,14 +172,20 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "changed" => "Done. The results are in the list.",
         "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
         "saved" => "Saved.",
-        "published" => "Published: mails are made of this version from now on.",
+        "published" => "Published: mails are rendered from this version from now on.",
         "created" => "Created.",
         "removed" => "Removed.",
+        "invited" => "Invited: the link is on its way by mail.",
         "revoked" => "Revoked: the key stops working at once.",
         "imported" => "Imported: every line was taken.",
         "unshared" => "Revoked: the link stops working at once.",
         "checked" => "Checked.",
         "replayed" => "The event is posted again.",
+        "replayed-all" => "The events of that time are posted again.",
+        "replayed-some" => {
+            "The oldest events of that time are posted again; there are too many for one step."
+        }
+        "restored" => "Restored: it is as it was.",
         "suspended" => "Suspended: the server sends nothing.",
         "resumed" => "Resumed.",
         "gated" => "Done: delivery follows within seconds. Messages are accepted and wait.",

@@ -1,22 +1,21 @@
-//! Retries, releases, cancels or erases one message.
+//! Retries, releases, cancels, sends at once or erases one message.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::send::ScheduleRefusal;
 use postroad_app::{ActionFailure, App, Caller, MessageAction};
 use postroad_model::MessageId;
 use postroad_store::ScheduleChange;
 
 use crate::answer::Answer;
-use crate::problem::{Problem, sentences};
+use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// Action of a button: one of `app`'s, or cancelling a scheduled message.
+/// Action of a button: one of `app`'s, or the sending of a scheduled message now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Message(MessageAction),
-    CancelScheduled,
+    SendNow,
 }
 
 impl Act {
@@ -25,8 +24,9 @@ impl Act {
             "retry" => Self::Message(MessageAction::Retry),
             "release" => Self::Message(MessageAction::Release),
             "cancel_hold" => Self::Message(MessageAction::CancelHold),
+            "cancel" => Self::Message(MessageAction::CancelScheduled),
             "erase" => Self::Message(MessageAction::Erase),
-            "cancel" => Self::CancelScheduled,
+            "send_now" => Self::SendNow,
             _ => return Err(Problem::Invalid("Choose what to do.".to_owned())),
         })
     }
@@ -36,16 +36,17 @@ impl Act {
             Self::Message(MessageAction::Retry) => Operation::MessagesRetry,
             Self::Message(MessageAction::Release) => Operation::MessagesRelease,
             Self::Message(MessageAction::CancelHold) => Operation::MessagesCancelHold,
+            Self::Message(MessageAction::CancelScheduled) => Operation::SendCancel,
             Self::Message(MessageAction::Erase) => Operation::MessagesErase,
-            Self::CancelScheduled => Operation::SendCancel,
+            Self::SendNow => Operation::SendReschedule,
         }
     }
 
     fn notice(self) -> &'static str {
         match self {
-            Self::Message(MessageAction::Retry) => "retried",
+            Self::Message(MessageAction::Retry) | Self::SendNow => "retried",
             Self::Message(MessageAction::Release) => "released",
-            Self::Message(MessageAction::CancelHold) | Self::CancelScheduled => "cancelled",
+            Self::Message(MessageAction::CancelHold | MessageAction::CancelScheduled) => "cancelled",
             Self::Message(MessageAction::Erase) => "erased",
         }
     }
@@ -56,25 +57,17 @@ impl Act {
 
     pub(super) async fn run(self, app: &App, caller: &Caller, id: MessageId) -> Result<(), Problem> {
         match self {
+            // As `send/cancel`: also one whose time has come, if it is not on its way yet.
+            Self::Message(MessageAction::CancelScheduled) => {
+                let changed = app.change_schedule(caller, id, ScheduleChange::Cancel).await;
+                changed.map(drop).map_err(Problem::from)
+            }
+            Self::SendNow => app.send_now(caller, id).await.map(drop).map_err(Problem::from),
             Self::Message(action) => {
                 app.change_message(caller, action, id).await.map_err(|failure| match failure {
                     ActionFailure::NotFound => Problem::NotFound,
                     ActionFailure::Store(error) => error.into(),
                     other => Problem::Invalid(format!("{other}.")),
-                })
-            }
-            Self::CancelScheduled => {
-                let changed = app.change_schedule(caller, id, ScheduleChange::Cancel).await;
-                changed.map(drop).map_err(|refusal| match refusal {
-                    ScheduleRefusal::NotFound => Problem::NotFound,
-                    ScheduleRefusal::NotScheduled => {
-                        Problem::Invalid("The message is not scheduled.".to_owned())
-                    }
-                    ScheduleRefusal::TooLate => {
-                        Problem::Invalid("It is too late: the message is on its way.".to_owned())
-                    }
-                    ScheduleRefusal::Validation(problems) => Problem::Invalid(sentences(&problems)),
-                    ScheduleRefusal::Store(error) => error.into(),
                 })
             }
         }

@@ -14,7 +14,7 @@ pub(super) struct MethodRow {
     pub(super) text: String,
 }
 
-/// Empty for a sender whose domain the server does not have.
+/// Empty if the server does not have the sender's domain.
 pub(super) async fn explain(visit: &Visit, server: i64, from: &str) -> Result<Vec<MethodRow>, Problem> {
     let caller = visit.caller(server, Operation::DomainsGet).await?;
     let domain = from.rsplit_once('@').map_or(from, |(_, domain)| domain);

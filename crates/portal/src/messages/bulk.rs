@@ -1,13 +1,13 @@
-//! Releases, retries or cancels many messages: those that are ticked, or all that a search finds, as a job.
+//! Releases, retries or cancels many messages: the ticked ones, or all that a search finds, as a job.
 
 use askama::Template;
 use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::http::header::REFRESH;
-use postroad_app::JobRefusal;
+use postroad_app::StartedJob;
 use postroad_app::access::Operation;
-use postroad_model::MessageId;
-use postroad_store::JobState;
+use postroad_model::{EmailAddress, MessageId};
+use postroad_store::{JobKind, JobState};
 
 use super::act::Act;
 use super::search::Search;
@@ -15,6 +15,7 @@ use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::redirect::see_other;
+use crate::sentence::Sentence;
 use crate::shown::count;
 use crate::visit::Form;
 use crate::visit::Visit;
@@ -36,27 +37,21 @@ struct JobPage {
     failed: u64,
     done_count: u64,
     total_count: u64,
-    problems: Vec<(i64, String)>,
+    problems: Vec<(i64, Sentence)>,
 }
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let act = Act::parse(form.fields.text("act"))?;
     let caller = act.caller(&form.visit, server).await?;
-    let app = form.visit.app();
+    let (app, search) = (form.visit.app(), Search::of(&form.fields));
     if form.fields.is_ticked("all") {
         let Act::Message(action) = act else {
-            return Err(Problem::Invalid("Tick the messages to cancel.".to_owned()));
+            return Err(Problem::Invalid(
+                "Tick the messages to send now: this button takes no whole search.".to_owned(),
+            ));
         };
-        let started = app.start_job(&caller, action, form.fields.text("q"), false).await;
-        let started = started.map_err(|refusal| match refusal {
-            JobRefusal::Query(problem) => Problem::Invalid(problem.message),
-            JobRefusal::TooMany => {
-                Problem::Invalid("Ten jobs are running already: wait for one to end.".to_owned())
-            }
-            JobRefusal::Store(error) => error.into(),
-        })?;
-        let id = started.id.ok_or_else(|| Problem::Internal("a job without an id".to_owned()))?;
-        return Ok(see_other(&format!("/servers/{server}/jobs/{id}")));
+        let started = app.start_job(&caller, action, &search.whole_query(), false).await?;
+        return to_job(server, started);
     }
     let ids: Vec<i64> = form.fields.all("id").take(TICKED_MAX).filter_map(|id| id.parse().ok()).collect();
     if ids.is_empty() {
@@ -73,7 +68,20 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         }
     }
     let done = if is_partial { "partly" } else { "changed" };
-    Ok(see_other(&format!("/servers/{server}/messages{}", Search::of(&form.fields).done(done))))
+    Ok(see_other(&format!("/servers/{server}/messages{}", search.done(done))))
+}
+
+/// Erases all messages to an address, and the address itself.
+pub(super) async fn erase(Path(server): Path<i64>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::MessagesErase).await?;
+    let address = EmailAddress::parse(form.fields.text("address"))
+        .map_err(|error| Problem::Invalid(format!("This is no e-mail address: {error}.")))?;
+    to_job(server, form.visit.app().start_erasure(&caller, &address, false).await?)
+}
+
+fn to_job(server: i64, started: StartedJob) -> Answer {
+    let id = started.id.ok_or_else(|| Problem::Internal("a job without an id".to_owned()))?;
+    Ok(see_other(&format!("/servers/{server}/jobs/{id}")))
 }
 
 /// Progress of a job; the page reloads itself while it runs.
@@ -85,7 +93,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let mut response = page(&JobPage {
         layout,
         server,
-        kind: job.kind.as_str(),
+        kind: kind_words(job.kind),
         query: job.request,
         is_running,
         has_failed: job.state == JobState::Failed,
@@ -94,10 +102,20 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         failed: job.failed,
         done_count: job.done,
         total_count: job.total.max(job.done).max(1),
-        problems: job.problems.into_iter().map(|problem| (problem.id, problem.message)).collect(),
+        problems: job.problems.into_iter().map(|problem| (problem.id, Sentence(problem.message))).collect(),
     })?;
     if is_running {
         response.headers_mut().insert(REFRESH, HeaderValue::from_static("2"));
     }
     Ok(response)
+}
+
+fn kind_words(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Retry => "Send now",
+        JobKind::Release => "Release",
+        JobKind::CancelHold => "Cancel held messages",
+        JobKind::CancelScheduled => "Cancel scheduled messages",
+        JobKind::Erase => "Erase personal data",
+    }
 }

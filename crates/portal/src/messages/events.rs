@@ -1,4 +1,4 @@
-//! Events of a message as rows: what webhooks and the feed tell of it, and what became of each post.
+//! Events of a message as rows, with the webhook attempts for each.
 
 use postroad_app::MessageEvent;
 use postroad_store::WebhookAttempt;

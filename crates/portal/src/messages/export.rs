@@ -1,4 +1,4 @@
-//! What a search finds as CSV, read and sent piece by piece.
+//! Results of a search as CSV, read and sent piece by piece.
 
 use std::fmt::Write as _;
 

@@ -52,7 +52,7 @@ struct ListPage {
     statuses: Vec<StatusChoice>,
     domains: Vec<String>,
     rows: Vec<Row>,
-    /// What is wrong in the search.
+    /// Error in the search.
     problem: Option<String>,
     /// Link to the next page.
     next: Option<String>,
@@ -66,7 +66,7 @@ impl ListPage {
         self.search.tab.name() == name
     }
 
-    /// Whether the search of the page can be kept.
+    /// Whether the search of the page can be saved.
     fn is_new_search(&self) -> bool {
         let is_kept = self.searches.iter().any(|search| search.is_current);
         self.search.is_searching() && self.problem.is_none() && !is_kept

@@ -1,4 +1,4 @@
-//! Messages of a server: the list with its search, one message, and what can be done to them.
+//! Messages of a server: the list with its search, one message, and actions.
 
 mod act;
 mod authentication;
@@ -12,6 +12,7 @@ mod one;
 mod pictures;
 mod preview;
 mod preview_options;
+mod reschedule;
 mod search;
 mod searches;
 mod timeline;
@@ -34,9 +35,11 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/messages/bulk", post(bulk::submit))
         .route("/servers/{server}/messages/searches", post(searches::save))
         .route("/servers/{server}/messages/searches/forget", post(searches::forget))
+        .route("/servers/{server}/erase", post(bulk::erase))
         .route("/servers/{server}/jobs/{job}", get(bulk::show))
         .route("/servers/{server}/messages/{message}", get(one::show))
         .route("/servers/{server}/messages/{message}/act", post(act::submit))
+        .route("/servers/{server}/messages/{message}/reschedule", post(reschedule::submit))
         .route("/servers/{server}/messages/{message}/preview", get(preview::show))
         .route("/servers/{server}/messages/{message}/raw", get(files::raw))
         .route("/servers/{server}/messages/{message}/attachments/{number}", get(files::attachment))

@@ -1,10 +1,10 @@
-//! One message: its timeline, content, headers, and what can be done to it.
+//! One message: its timeline, content, headers, and actions.
 
 use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{Extracted, MessageView, extract};
-use postroad_model::{MessageId, Status};
+use postroad_model::{MessageId, Status, Timestamp};
 use postroad_store::Message;
 
 use super::authentication::{MethodRow, explain};
@@ -15,6 +15,7 @@ use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::sentence::Sentence;
 use crate::shown::{StatusBadge, When, beginning, bytes};
 use crate::visit::Visit;
 
@@ -69,6 +70,10 @@ struct MessagePage {
     accepted_at: When,
     next_attempt_at: Option<When>,
     send_at: Option<When>,
+    /// The same for a field of a form: UTC, to the minute.
+    send_at_minute: String,
+    /// Why it waits at this moment.
+    waits: Option<Sentence>,
     is_test: bool,
     metadata: Vec<(String, String)>,
     bounce_for: Option<i64>,
@@ -119,6 +124,8 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         accepted_at: When(send.created_at),
         next_attempt_at: message.next_attempt_at.map(When),
         send_at: message.send_at.filter(|_| message.status == Status::Scheduled).map(When),
+        send_at_minute: message.send_at.map(minute).unwrap_or_default(),
+        waits: why_it_waits(&visit, message).await?,
         is_test: send.test,
         metadata: send.metadata.clone().into_iter().collect(),
         bounce_for: Some(message.bounce_for_id).filter(|id| *id != 0),
@@ -132,6 +139,18 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         content,
         preview: PreviewOptions::read(&visit),
     })
+}
+
+fn minute(at: Timestamp) -> String {
+    at.to_rfc3339().chars().take("2026-01-31T09:00".len()).collect()
+}
+
+async fn why_it_waits(visit: &Visit, message: &Message) -> Result<Option<Sentence>, Problem> {
+    if !message.status.is_queued() {
+        return Ok(None);
+    }
+    let found = visit.state.queue.find(message.id, visit.app().now()).await?;
+    Ok(found.map(|waiting| Sentence(waiting.why)))
 }
 
 async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Result<Content, Problem> {

@@ -1,5 +1,5 @@
-//! Pictures that the HTML of a message has on the network. They are loaded here, by the client with the guard of webhooks, and
-//! put into the HTML as data: the reader's browser connects to nobody, and the sender does not learn its address.
+//! Remote pictures in the HTML of a message. They are loaded here, by the client with the guard of webhooks, and
+//! embedded as data: the reader's browser connects to nobody, and the sender does not learn its address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::visit::Visit;
 const PICTURES_MAX: usize = 40;
 const BYTES_MAX: usize = 8 << 20;
 const CONNECTIONS_MAX: usize = 6;
-/// For all of them; those that are late are left out.
+/// Time for all pictures; late ones are left out.
 const TIME_MAX: Duration = Duration::from_secs(8);
 const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -55,12 +55,12 @@ fn find(html: &str) -> Vec<String> {
         Ok(())
     });
     let settings = RewriteStrSettings::new().append_element_content_handler(note);
-    // HTML that cannot be read has no pictures.
+    // HTML that cannot be parsed has no pictures.
     let _ = rewrite_str(html, settings);
     found.into_inner()
 }
 
-/// Pictures as `data:` URLs by their address.
+/// Pictures as `data:` URLs by their URL.
 async fn load(http: &GuardedHttp, addresses: Vec<String>) -> HashMap<String, String> {
     let deadline = Instant::now() + TIME_MAX;
     let mut loading = stream::iter(addresses)

@@ -1,5 +1,5 @@
-//! The HTML of a message, for the sandboxed frame on its page. Its policy lets it run and load nothing; pictures that are
-//! part of the message are put into it as data.
+//! The HTML of a message, for the sandboxed frame on its page. Its policy lets it run and load nothing; pictures that
+//! are part of the message are embedded as data.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -17,12 +17,12 @@ use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// `sandbox` without any permission: no scripts, no forms, no navigation of the page around it, an origin of its own.
+/// `sandbox` without any permission: no scripts, no forms, no navigation of the surrounding page, a separate origin.
 const POLICY: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'self'";
-/// Pictures that are put into the HTML: each takes a pass over it.
+/// Embedded pictures: each needs a pass over the HTML.
 const PICTURES_MAX: usize = 50;
-/// Likewise, in total.
+/// Total size of embedded pictures.
 const PICTURES_BYTES_MAX: usize = 4 << 20;
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
@@ -44,8 +44,8 @@ pub(crate) async fn preview_of(visit: &Visit, view: MessageView) -> Answer {
     tokio::task::spawn_blocking(prepare).await.map_err(blocking)
 }
 
-/// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with its colours
-/// turned around.
+/// The HTML as a mail program in dark mode shows it: with the sender's own dark style if there is one, else with
+/// inverted colours.
 fn darkened(html: &str) -> String {
     let own = ["(prefers-color-scheme: dark)", "(prefers-color-scheme:dark)"];
     if own.iter().any(|condition| html.contains(condition)) {
@@ -58,7 +58,7 @@ fn darkened(html: &str) -> String {
     format!("{html}<style>{style}</style>")
 }
 
-/// An answer with HTML of somebody else, for a frame with `sandbox`.
+/// An answer with HTML from outside, for a frame with `sandbox`.
 pub(crate) fn sandboxed(html: &str) -> Response {
     let mut response = Response::new(Body::from(without_loaders(html)));
     let headers = response.headers_mut();
@@ -87,8 +87,8 @@ fn with_pictures(view: MessageView) -> Option<String> {
 }
 
 /// The HTML without elements that load something. The policy forbids that too, but Chromium connects to the host of a
-/// frame before it asks the policy, which shows the sender that somebody looks. HTML that cannot be rewritten is shown as
-/// text.
+/// frame before it checks the policy, which shows the sender that somebody looks. HTML that cannot be rewritten is
+/// shown as text.
 fn without_loaders(html: &str) -> String {
     let loaders = "script, iframe, frame, object, embed, portal, link, base, meta[http-equiv], audio, video";
     let remove = element!(loaders, |element| {

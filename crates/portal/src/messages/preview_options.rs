@@ -1,4 +1,4 @@
-//! How the preview of a message is shown: as on a desktop or a phone, light or dark, with or without pictures of the network.
+//! Options of a message preview: desktop or phone, light or dark, with or without remote pictures.
 
 use crate::query::query;
 use crate::visit::Visit;
@@ -31,7 +31,7 @@ impl PreviewOptions {
         ])
     }
 
-    /// Of the frame.
+    /// Source URL of the frame.
     pub(crate) fn source(self) -> String {
         self.query("")
     }
@@ -49,7 +49,7 @@ impl PreviewOptions {
     }
 }
 
-/// A way to look at the preview, to be switched on or off.
+/// An option of the preview that can be switched on or off.
 pub(crate) struct Toggle {
     pub(crate) words: &'static str,
     pub(crate) is_on: bool,

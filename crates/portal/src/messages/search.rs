@@ -1,4 +1,4 @@
-//! What the list of messages shows: a tab, a query, and the filters of the form.
+//! The search of a message list: a tab, a query, and the filters of the form.
 
 use postroad_app::SearchRequest;
 use postroad_model::Status;
@@ -36,7 +36,7 @@ impl Tab {
 pub(super) struct Search {
     pub(super) tab: Tab,
     pub(super) q: String,
-    /// Empty for any. Only the tab of all messages has the filters: bulk actions of the others go by the query alone.
+    /// Empty for any. Only the tab of all messages has the filters.
     pub(super) status: &'static str,
     /// Domain of the sender; empty for any.
     pub(super) domain: String,
@@ -54,7 +54,7 @@ impl Search {
         }
     }
 
-    /// Whether it looks for some of the tab's messages.
+    /// Whether it searches for some of the tab's messages.
     pub(super) fn is_searching(&self) -> bool {
         !self.q.is_empty() || !self.status.is_empty() || !self.domain.is_empty()
     }
@@ -79,7 +79,7 @@ impl Search {
         self.with("before", before)
     }
 
-    /// Query string of its first page with the notice of what was done.
+    /// Query string of its first page with a notice.
     pub(super) fn done(&self, notice: &str) -> String {
         self.with("done", notice)
     }
@@ -94,10 +94,28 @@ impl Search {
         ])
     }
 
-    /// In words, for a link to it.
+    /// As text, for a link to it.
     pub(super) fn words(&self) -> String {
         let words = [self.tab.name(), self.status, &self.domain, &self.q];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The search in the query language, tab and filters included, for a job on all that it finds.
+    pub(super) fn whole_query(&self) -> String {
+        let status = match self.tab {
+            Tab::All => self.status,
+            Tab::Held => Status::Held.as_str(),
+            Tab::Scheduled => Status::Scheduled.as_str(),
+        };
+        let mut parts = Vec::new();
+        if !status.is_empty() {
+            parts.push(format!("status:{status}"));
+        }
+        if !self.domain.is_empty() {
+            parts.push(format!("domain:\"{}\"", self.domain.replace(['\\', '"'], "")));
+        }
+        parts.push(self.q.clone());
+        parts.join(" ").trim_end().to_owned()
     }
 
     pub(super) fn request(&self) -> SearchRequest {
@@ -130,5 +148,16 @@ mod tests {
         let held = of("tab=held&status=Sent&domain=example.com");
         assert_eq!((held.query().as_str(), held.request().statuses), ("?tab=held", vec![Status::Held]));
         assert_eq!(of("status=nonsense").query(), "");
+    }
+
+    #[test]
+    fn jobs_are_about_the_messages_of_the_list() {
+        let of = |text: &str| Search::of(&Fields::parse(text.as_bytes())).whole_query();
+        assert_eq!(of("tab=scheduled&q=tag:news"), "status:Scheduled tag:news");
+        assert_eq!(of("tab=held"), "status:Held");
+        assert_eq!(
+            of("status=SoftFail&domain=example.com&q=a+b"),
+            "status:SoftFail domain:\"example.com\" a b"
+        );
     }
 }

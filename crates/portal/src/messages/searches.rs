@@ -1,4 +1,4 @@
-//! Searches that a person keeps: links above the list of messages.
+//! Searches that a person has saved: links above the list of messages.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
@@ -10,7 +10,7 @@ use crate::redirect::see_other;
 use crate::shown::beginning;
 use crate::visit::Form;
 
-/// Names are made of the search itself; long ones are cut.
+/// Names are generated from the search; long ones are cut.
 const NAME_BYTES_MAX: usize = 60;
 
 pub(super) async fn save(Path(server): Path<i64>, form: Form) -> Answer {

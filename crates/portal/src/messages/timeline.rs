@@ -1,21 +1,24 @@
-//! Timeline of a message as rows: what happened, why, and the SMTP conversation behind it.
+//! Timeline of a message as rows: events with their reasons and SMTP transcripts.
 
 use postroad_app::{TimelineItem, refusal_rule};
+use postroad_model::Timestamp;
 use serde_json::Value;
 
+use crate::sentence::Sentence;
 use crate::shown::When;
 
 pub(crate) struct TimelineRow {
     pub(crate) at: When,
-    /// Word for the dot's colour.
+    /// Name of the dot's colour.
     pub(crate) tone: &'static str,
     pub(crate) title: &'static str,
-    pub(crate) text: String,
+    pub(crate) text: Sentence,
     /// Name and value of what is known beside it.
     pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) times: Vec<(&'static str, When)>,
     /// Lines of the SMTP conversation.
     pub(crate) transcript: Vec<String>,
-    /// Why a refusal was taken as it was, and what to do about it.
+    /// Why a refusal was classified so, and what to do about it.
     pub(crate) why: Option<Why>,
 }
 
@@ -41,9 +44,10 @@ fn row(item: TimelineItem) -> TimelineRow {
         tone,
         title,
         facts: facts(data),
+        times: times(data),
         transcript: lines(&data["transcript"]),
         why: class.filter(|_| is_refusal).map(|class| why(class, data["output"].as_str())),
-        text: item.text,
+        text: Sentence(item.text),
     }
 }
 
@@ -57,6 +61,7 @@ fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
         ("wait", _) => ("Waiting", "calm"),
         ("held", _) => ("Held", "warn"),
         ("released", _) => ("Released", "calm"),
+        ("rescheduled", _) => ("Rescheduled", "calm"),
         ("queued", _) => ("Queued", "calm"),
         ("bounced", _) => ("Bounced", "bad"),
         ("cancelled", _) => ("Cancelled", "off"),
@@ -69,7 +74,7 @@ fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Facts that are there, in the order in which people look for them.
+/// Existing facts, in the order in which people look for them.
 fn facts(data: &Value) -> Vec<(&'static str, String)> {
     let text = |name: &str| match &data[name] {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -86,9 +91,7 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         ("Address", "remote_ip"),
         ("From address", "source_ip"),
         ("TLS", "tls"),
-        ("Until", "until"),
         ("User agent", "user_agent"),
-        ("Next attempt", "next_attempt_at"),
     ] {
         facts.extend(text(name).map(|value| (label, value)));
     }
@@ -99,6 +102,12 @@ fn facts(data: &Value) -> Vec<(&'static str, String)> {
         facts.push(("Note", "an earlier attempt may have arrived: its reply was lost".to_owned()));
     }
     facts
+}
+
+fn times(data: &Value) -> Vec<(&'static str, When)> {
+    let time = |name: &str| data[name].as_str().and_then(Timestamp::parse_rfc3339).map(When);
+    let times = [("Until", "until"), ("Next attempt", "next_attempt_at")];
+    times.into_iter().filter_map(|(label, name)| Some((label, time(name)?))).collect()
 }
 
 fn lines(value: &Value) -> Vec<String> {
@@ -118,7 +127,7 @@ fn remedy(class: &str) -> Option<&'static str> {
             "The mailbox does not exist. Correct the address with the person; it is suppressed here meanwhile."
         }
         "bad_domain" => "The domain does not exist or takes no mail. Check the address for a typing mistake.",
-        "full" => "The mailbox has no space left. It is tried again by itself; only its owner can make room.",
+        "full" => "The mailbox has no space left. It is retried automatically; only its owner can make room.",
         "inactive" => "The mailbox was closed. Remove the address from your data.",
         "spam_block" => {
             "The receiver takes this message for spam. Look at its links and wording, and compare with what others get through."
@@ -131,14 +140,14 @@ fn remedy(class: &str) -> Option<&'static str> {
             "SPF, DKIM or DMARC failed. Open Domains and mend the records that are not verified."
         }
         "rate_limited" => {
-            "The receiver asks to send slower. Postroad has slowed down and tries again by itself."
+            "The receiver asks to send slower. Postroad has slowed down and retries automatically."
         }
         "too_large" => {
             "The message is larger than the receiver takes. Link to the file instead of attaching it."
         }
         "content" => "The receiver refuses what is in the message: often the type of an attachment.",
-        "dns" => "A DNS look-up failed. It is tried again by itself.",
-        "timeout" => "The receiver did not answer in time. It is tried again by itself.",
+        "dns" => "A DNS look-up failed. It is retried automatically.",
+        "timeout" => "The receiver did not answer in time. It is retried automatically.",
         "relaying_denied" => "The host does not take mail for that domain: its MX record is probably wrong.",
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Accounts of the installation: list, creation, suspension.
+//! Accounts of the installation: list, creation, suspension, and those that can be restored.
 
 use askama::Template;
 use axum::extract::Path;
@@ -6,10 +6,11 @@ use axum::http::StatusCode;
 use postroad_model::AccountId;
 use postroad_store::{Account, AccountFilter};
 
+use super::TABS;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::query::query;
+use crate::query::page_after;
 use crate::redirect::see_other;
 use crate::shown::When;
 use crate::visit::{Form, Visit};
@@ -24,12 +25,20 @@ struct Row {
     created_at: When,
 }
 
+struct DeletedRow {
+    id: i64,
+    name: String,
+    /// Its data goes then.
+    until: Option<When>,
+}
+
 #[derive(Template)]
 #[template(path = "operator/accounts.html")]
 struct AccountsPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
+    deleted: Vec<DeletedRow>,
     problem: Option<String>,
     name: String,
 }
@@ -43,9 +52,17 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
     let (accounts, has_more) =
         visit.app().list_customers(&visit.by, AccountFilter::default(), after, PAGE_ROWS).await?;
     let layout = visit.layout("Accounts", Section::Operator).await?;
-    let next = accounts.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let next = page_after(accounts.last().map(|last| last.id), has_more);
     let rows = accounts.into_iter().map(row).collect();
-    page_with(status, &AccountsPage { layout, rows, next, problem, name: name.to_owned() })
+    let filter = AccountFilter { deleted: true, ..AccountFilter::default() };
+    let (deleted, _) = visit.app().list_customers(&visit.by, filter, None, PAGE_ROWS).await?;
+    let deleted = deleted.into_iter().map(|account| DeletedRow {
+        id: account.id.0,
+        name: account.name,
+        until: account.delete_at.map(When),
+    });
+    let (deleted, name) = (deleted.collect(), name.to_owned());
+    page_with(status, &AccountsPage { layout, rows, next, deleted, problem, name })
 }
 
 fn row(account: Account) -> Row {

@@ -1,8 +1,10 @@
-//! The installation: queue, gates, receivers, accounts, and a check-up. For the operator alone.
+//! The installation: queue, gates, receivers, accounts, nodes, and a check-up. For the operator alone.
 
+mod account;
 mod accounts;
 mod change;
 mod doctor;
+mod nodes;
 mod show;
 
 use std::sync::Arc;
@@ -10,13 +12,27 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub(crate) use nodes::certificate_troubles;
+
 use crate::state::PortalState;
+
+/// Paths and titles of the pages.
+const TABS: [(&str, &str); 4] = [
+    ("/operator", "Delivery"),
+    ("/operator/accounts", "Accounts"),
+    ("/operator/nodes", "Nodes"),
+    ("/operator/doctor", "Check-up"),
+];
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/operator", get(show::show))
         .route("/operator/doctor", get(doctor::show))
+        .route("/operator/nodes", get(nodes::show))
         .route("/operator/accounts", get(accounts::show).post(accounts::create))
+        .route("/operator/accounts/{account}", get(account::show).post(account::update))
+        .route("/operator/accounts/{account}/delete", post(account::delete))
+        .route("/operator/accounts/{account}/restore", post(account::restore))
         .route("/operator/accounts/{account}/suspend", post(accounts::suspend))
         .route("/operator/accounts/{account}/resume", post(accounts::resume))
         .route("/operator/suspend", post(change::suspend))

@@ -1,17 +1,20 @@
-//! The page: queue and delivery of the installation, gates, and what is known of receivers.
+//! The page: queue and delivery of the installation, gates, and estimates about receivers.
 
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_delivery::queue_admin::PathTotals;
 use postroad_store::PacingNote;
 
+use super::TABS;
+use super::nodes::troubles_of;
 use crate::answer::{Answer, page_with};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
+use crate::sentence::Sentence;
 use crate::shown::{When, count, elapsed};
 use crate::visit::Visit;
 
-/// Paths on the page: those that are kept back or have the most waiting first.
+/// Paths on the page: blocked ones, then those with the most waiting messages.
 const PATHS_MAX: usize = 100;
 /// Waiting messages that are counted; the page says "more than" beyond it.
 const COUNTED_MAX: usize = 20_000;
@@ -27,8 +30,8 @@ struct PathRow {
     provider: String,
     connections: u32,
     waiting: String,
-    blocked: Option<String>,
-    learned: Option<String>,
+    blocked: Option<Sentence>,
+    learned: Option<Sentence>,
 }
 
 struct NoteRow {
@@ -44,7 +47,7 @@ struct NoteRow {
 struct OperatorPage {
     layout: Layout,
     figures: Vec<Figure>,
-    problems: Vec<String>,
+    problems: Vec<Sentence>,
     domains: Vec<(String, String)>,
     gates: Vec<GateRow>,
     paths: Vec<PathRow>,
@@ -57,10 +60,10 @@ pub(super) async fn show(visit: Visit) -> Answer {
 }
 
 pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
-    // Asks for the permission; what follows is read after it.
+    // Checks the permission; the rest is read after it.
     let installation = visit.app().installation_status(&visit.by).await?;
     let gates = visit.app().list_all_gates(&visit.by).await?;
-    let layout = visit.layout("Operator", Section::Operator).await?;
+    let layout = visit.layout("Delivery", Section::Operator).await?;
     let now = visit.app().now();
     let overview = visit.state.queue.overview(COUNTED_MAX).await?;
     let health = visit.state.queue.health(now).await?;
@@ -76,10 +79,11 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
         ),
         figure(count(overview.in_flight as u64), "being handed over"),
         figure(count(u64::from(engine.connections)), "connections"),
-        figure(count(u64::from(installation.live_nodes)), "nodes"),
+        figure(count(installation.nodes.iter().filter(|node| node.is_live).count() as u64), "nodes"),
         figure(installation.version.to_owned(), "version"),
     ];
     let mut problems = health.problems;
+    problems.extend(troubles_of(&installation.nodes, now));
     if installation.is_in_maintenance {
         problems.push(
             "maintenance mode is on: the API answers 503 (`postroad admin maintenance off`)".to_owned(),
@@ -91,7 +95,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
         &OperatorPage {
             layout,
             figures,
-            problems,
+            problems: problems.into_iter().map(Sentence).collect(),
             domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
             gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
             paths: paths(engine.paths),
@@ -109,8 +113,8 @@ fn paths(mut found: Vec<PathTotals>) -> Vec<PathRow> {
         provider: path.provider,
         connections: path.connections,
         waiting: count(path.waiting as u64),
-        blocked: path.blocked,
-        learned: path.learned,
+        blocked: path.blocked.map(Sentence),
+        learned: path.learned.map(Sentence),
     };
     found.into_iter().take(PATHS_MAX).map(row).collect()
 }

@@ -18,13 +18,13 @@ struct SessionRow {
     is_this: bool,
 }
 
-/// What the last form led to, beside the page itself.
+/// Result of the last form, in addition to the page itself.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) problem: Option<String>,
     /// An app that is being set up.
     pub(super) proposed: Option<ProposedTotp>,
-    /// New recovery codes, shown this once.
+    /// New recovery codes, shown only once.
     pub(super) codes: Vec<String>,
 }
 

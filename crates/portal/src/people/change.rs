@@ -18,7 +18,7 @@ fn read_role(fields: &Fields) -> Result<UserRole, Problem> {
     UserRole::parse(fields.text("role")).ok_or_else(|| Problem::Invalid("Choose a role.".to_owned()))
 }
 
-/// Shows the link: where no mail can be sent, it is passed on by hand.
+/// Shows the operator the link: where no mail can be sent, it is passed on by hand.
 pub(super) async fn invite(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = InvitationRequest {
@@ -26,10 +26,14 @@ pub(super) async fn invite(form: Form) -> Answer {
         email: fields.text("email").to_owned(),
         role: read_role(&fields)?,
         operator: false,
-        mail: fields.is_ticked("mail"),
+        mail: fields.is_ticked("mail") || !visit.by.actor.is_operator(),
+        key: None,
     };
     match visit.app().invite_user(&visit.by, request).await {
-        Ok(invited) => list(&visit, StatusCode::OK, None, Some(invited.link), "").await,
+        Ok(invited) => match invited.value.link {
+            Some(link) => list(&visit, StatusCode::OK, None, Some(link), "").await,
+            None => Ok(see_other(&format!("{PEOPLE}?done=invited"))),
+        },
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), None, fields.text("email")).await

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_model::{UserId, UserRole};
-use postroad_store::User;
+use postroad_store::{User, UserFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -48,7 +48,7 @@ struct ListPage {
     invitations: Option<Vec<Invited>>,
     roles: [UserRole; 4],
     problem: Option<String>,
-    /// Link of an invitation that was just made.
+    /// Link of a new invitation.
     link: Option<String>,
     email: String,
 }
@@ -67,7 +67,8 @@ pub(super) async fn list(
     let layout = visit.layout("People", Section::People).await?;
     let account = Some(visit.person.user.account_id);
     let after = visit.query.number("after").map(UserId);
-    let (people, has_more) = visit.app().list_users(&visit.by, account, after, PAGE_ROWS).await?;
+    let filter = UserFilter { account_id: account, ..UserFilter::default() };
+    let (people, has_more) = visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?;
     let next = people.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
     // Only those who may invite see whom others invited.
     let invitations = visit.app().list_invitations(&visit.by, account, None, PAGE_ROWS).await.ok();

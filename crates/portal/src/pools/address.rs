@@ -1,10 +1,10 @@
-//! One address: what it sent day by day, and what receivers thought of it.
+//! One address: its messages day by day, with bounces and complaints.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use askama::Template;
-use postroad_app::ip_pools::PoolView;
+use postroad_app::ip_pools::{PoolFilter, PoolView};
 use postroad_model::Timestamp;
 use postroad_store::{SourceCounts, SourceDay};
 
@@ -46,7 +46,8 @@ struct AddressPage {
 pub(super) async fn show(visit: Visit) -> Answer {
     let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
     let days = visit.app().pool_address_history(&visit.by, address).await?;
-    let (pools, _) = visit.app().list_ip_pools(&visit.by, None, None, usize::MAX - 1).await?;
+    let (pools, _) =
+        visit.app().list_ip_pools(&visit.by, PoolFilter::default(), None, usize::MAX - 1).await?;
     let (pool, row) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
     let layout = visit.layout(&address.to_string(), Section::Pools).await?;
     page(&AddressPage {

@@ -44,6 +44,7 @@ pub(super) async fn add_address(form: Form) -> Answer {
         helo: fields.text("helo").to_owned(),
         weight: weight(&fields).unwrap_or(1),
         warm_up: fields.is_ticked("warm_up"),
+        key: None,
     };
     let added = visit.app().add_pool_address(&visit.by, new).await;
     after(&visit, added, "created").await
@@ -52,8 +53,11 @@ pub(super) async fn add_address(form: Form) -> Answer {
 pub(super) async fn update_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)?;
-    let change =
-        AddressChange { helo: fields.filled("helo").map(ToOwned::to_owned), weight: weight(&fields) };
+    let change = AddressChange {
+        if_version: None,
+        helo: fields.filled("helo").map(ToOwned::to_owned),
+        weight: weight(&fields),
+    };
     match visit.app().update_pool_address(&visit.by, address, change).await {
         Ok(_) => {
             let place = query(&[("address", &address.to_string()), ("done", "saved")]);
@@ -77,7 +81,7 @@ pub(super) async fn warm_up(form: Form) -> Answer {
     after(&visit, changed, "saved").await
 }
 
-/// Back to the list; with what is wrong if it was refused.
+/// Returns to the list; with the error if the change was refused.
 async fn after<T>(visit: &Visit, done: Result<T, AccountRefusal>, notice: &str) -> Answer {
     match done {
         Ok(_) => Ok(see_other(&format!("{LIST}?done={notice}"))),

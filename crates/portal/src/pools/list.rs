@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use postroad_app::ip_pools::{AddressView, PoolView, WarmUpState};
+use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
 use postroad_model::PoolId;
 
 use crate::answer::{Answer, page_with};
@@ -24,7 +24,7 @@ pub(super) struct AddressRow {
     pub(super) tone: &'static str,
     pub(super) day: Option<u32>,
     pub(super) paused_reason: Option<String>,
-    /// What can be done to the warm-up: value and words.
+    /// Possible actions on the warm-up: value and label.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
@@ -54,7 +54,8 @@ pub(super) async fn show(visit: Visit) -> Answer {
 pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     let layout = visit.layout("IP pools", Section::Pools).await?;
     let after = visit.query.number("after").map(PoolId);
-    let (found, has_more) = visit.app().list_ip_pools(&visit.by, None, after, PAGE_ROWS).await?;
+    let (found, has_more) =
+        visit.app().list_ip_pools(&visit.by, PoolFilter::default(), after, PAGE_ROWS).await?;
     let next = found.last().filter(|_| has_more).map(|last| query(&[("after", &last.pool.id.to_string())]));
     let pools = found.iter().map(|view| pool_row(visit, view)).collect();
     page_with(status, &ListPage { layout, pools, next, problem })

@@ -1,4 +1,4 @@
-//! Stops, slows and resumes the sending of a server; its keys go on working.
+//! Stops, slows and resumes the sending of a server; its keys keep working.
 
 use axum::extract::Path;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Queue of a server: waiting messages with the reason of each, gates before them, suspend and resume.
+//! Queue of a server: waiting messages with their reasons, gates, suspend and resume.
 
 mod change;
 mod show;

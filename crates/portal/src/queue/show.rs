@@ -1,4 +1,4 @@
-//! The page: how much waits and for how long, gates, and the messages in the order they are due.
+//! The page: number and age of waiting messages, gates, and the messages by due time.
 
 use askama::Template;
 use axum::extract::Path;
@@ -11,6 +11,7 @@ use crate::answer::{Answer, page_with};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
 use crate::query::query;
+use crate::sentence::Sentence;
 use crate::shown::{StatusBadge, When, count, elapsed};
 use crate::visit::Visit;
 
@@ -20,10 +21,10 @@ struct Row {
     id: i64,
     to: String,
     status: StatusBadge,
-    why: String,
+    why: Sentence,
     attempts: u32,
     due_at: When,
-    /// Of a message that is due: for how long.
+    /// How long a message has been overdue.
     overdue: Option<String>,
     accepted_at: When,
 }
@@ -95,7 +96,7 @@ fn at_least(number: u64, totals: ServerQueue) -> String {
 fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {
     Row {
         id: entry.message_id.0,
-        why: visit.state.queue.why(&entry, now),
+        why: Sentence(visit.state.queue.why(&entry, now)),
         status: StatusBadge(entry.status),
         attempts: entry.attempts,
         due_at: When(entry.due_at),

@@ -1,4 +1,4 @@
-//! Reports of receivers about the mail of a domain: DMARC by source, TLS by result.
+//! Receivers' reports about the mail of a domain: DMARC by source, TLS by result.
 
 mod show;
 

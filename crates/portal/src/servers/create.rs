@@ -1,4 +1,4 @@
-//! Creates a server and goes on to its first key.
+//! Creates a server and continues to its first key.
 
 use axum::http::StatusCode;
 use postroad_app::accounts::NewServerRequest;
@@ -14,7 +14,7 @@ pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
     let mode = ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live);
-    let request = NewServerRequest { account: None, name: name.clone(), mode, key: None };
+    let request = NewServerRequest { account: None, name: name.clone(), mode, pool: None, key: None };
     match visit.app().create_server_of(&visit.by, request).await {
         Ok(created) => Ok(see_other(&format!("/servers/{}/keys?first=1", created.value.id))),
         Err(refusal) => {

@@ -1,4 +1,4 @@
-//! Waits for the first message of a server; once it is there, the panel shows its timeline.
+//! Waits for the first message of a server; then the panel shows its timeline.
 
 use askama::Template;
 use axum::extract::Path;
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::shown::StatusBadge;
 use crate::visit::Visit;
 
-/// The newest message, with what happened to it.
+/// The newest message, with its timeline.
 pub(crate) struct Arrival {
     pub(crate) id: i64,
     pub(crate) to: String,

@@ -1,14 +1,18 @@
-//! Health of a server: figures against their limits, and problems with what to do about each.
+//! Health of a server: figures compared with their limits, and problems with a remedy for each.
 
 use std::time::Duration;
 
+use postroad_app::CERTIFICATE_ENDS_SOON;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{Metric, SummaryQuery};
-use postroad_app::ip_pools::WarmUpState;
-use postroad_model::GateScope;
+use postroad_app::domains::{DomainView, LinkHost};
+use postroad_app::ip_pools::{PoolFilter, WarmUpState};
+use postroad_model::{GateScope, Timestamp};
 use postroad_store::{Server, ServerQueue};
 
+use crate::operator::certificate_troubles;
 use crate::problem::Problem;
+use crate::sentence::Sentence;
 use crate::shown::{count, elapsed, percent};
 use crate::visit::Visit;
 
@@ -16,13 +20,13 @@ const DAY: Duration = Duration::from_hours(24);
 /// Rates from which receivers begin to distrust a sender.
 const BOUNCE_RATE_MAX: f64 = 0.04;
 const COMPLAINT_RATE_MAX: f64 = 0.0008;
-/// Of fewer messages a rate says nothing.
+/// For fewer messages a rate is meaningless.
 const JUDGED_MESSAGES_MIN: u64 = 50;
-/// A message that is due leaves within seconds; after this long people should know.
+/// A due message normally leaves within seconds; after this long people should know.
 const WAIT_MAX: Duration = Duration::from_mins(15);
-/// One attempt that failed is repeated by itself; after this long people should know.
+/// A failed attempt is repeated automatically; after this long people should know.
 const FAILING_MIN: Duration = Duration::from_mins(1);
-/// Domains and webhooks that are looked at.
+/// Domains and webhooks that are examined.
 const LOOKED_AT_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
 
@@ -37,7 +41,7 @@ pub(super) struct Figure {
 }
 
 pub(super) struct Trouble {
-    pub(super) text: String,
+    pub(super) text: Sentence,
     /// What to do, as the words of a link.
     pub(super) action: &'static str,
     pub(super) path: String,
@@ -58,12 +62,13 @@ pub(super) async fn look(visit: &Visit, server: &Server) -> Result<Health, Probl
     health.add_domains(visit, id).await?;
     health.add_webhooks(visit, id).await?;
     health.add_warm_ups(visit, server).await?;
+    health.add_certificates(visit).await?;
     Ok(health)
 }
 
 impl Health {
     fn trouble(&mut self, text: String, action: &'static str, path: String) {
-        self.troubles.push(Trouble { text, action, path });
+        self.troubles.push(Trouble { text: Sentence(text), action, path });
     }
 
     async fn add_rates(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
@@ -180,6 +185,36 @@ impl Health {
                     format!("/servers/{id}/domains/{name}"),
                 );
             }
+            self.add_link_host(id, view, now);
+        }
+        Ok(())
+    }
+
+    /// Of the domain's own host for links.
+    fn add_link_host(&mut self, id: i64, view: &DomainView, now: Timestamp) {
+        let name = &view.domain.name;
+        let host = view.records.iter().find_map(|record| record.link_host.as_ref());
+        let Some(LinkHost { problem, certificate_expires_at }) = host else { return };
+        let path = format!("/servers/{id}/domains/{name}");
+        if let Some(problem) = problem {
+            let text = format!("Links in mail from {name} do not lead to its own host: {problem}.");
+            self.trouble(text, "See the records", path);
+        } else if let Some(at) = certificate_expires_at.filter(|at| *at <= now.plus(CERTIFICATE_ENDS_SOON)) {
+            let text = format!(
+                "The certificate of track.{name} expires at {}; browsers refuse links in your mail from then on. Whoever runs \
+                 this service has to renew it.",
+                at.to_rfc3339()
+            );
+            self.trouble(text, "See the records", path);
+        }
+    }
+
+    /// Of the installation's own listeners: only the operator can renew them.
+    async fn add_certificates(&mut self, visit: &Visit) -> Result<(), Problem> {
+        if visit.person.user.operator {
+            for text in certificate_troubles(visit).await? {
+                self.trouble(text, "See the nodes", "/operator/nodes".to_owned());
+            }
         }
         Ok(())
     }
@@ -214,7 +249,8 @@ impl Health {
     /// Of the pool that the server sends from.
     async fn add_warm_ups(&mut self, visit: &Visit, server: &Server) -> Result<(), Problem> {
         let account = Some(server.account_id);
-        let (pools, _) = visit.app().list_ip_pools(&visit.by, account, None, POOLS_MAX).await?;
+        let filter = PoolFilter { account, ..PoolFilter::default() };
+        let (pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
         let used = pools.iter().filter(|view| match server.pool_id {
             Some(own) => view.pool.id == own,
             None => view.pool.shared,

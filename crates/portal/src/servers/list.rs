@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_model::{ServerId, ServerMode};
-use postroad_store::Server;
+use postroad_store::{Server, ServerFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -21,12 +21,20 @@ struct Row {
     created_at: When,
 }
 
+struct DeletedRow {
+    id: i64,
+    name: String,
+    /// Its data goes then.
+    until: Option<When>,
+}
+
 #[derive(Template)]
 #[template(path = "servers/list.html")]
 struct ListPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
+    deleted: Vec<DeletedRow>,
     problem: Option<String>,
     name: String,
 }
@@ -35,15 +43,23 @@ pub(super) async fn show(visit: Visit) -> Answer {
     list(&visit, StatusCode::OK, None, "").await
 }
 
-/// The list, with what is wrong in the form beside it.
+/// The list, with errors of the form.
 pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(ServerId);
     let (servers, has_more) =
         visit.app().list_servers_of(&visit.by, visit.own_servers(), after, PAGE_ROWS).await?;
     let layout = visit.layout("Servers", Section::Servers).await?;
-    let next = servers.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let next = page_after(servers.last().map(|last| last.id), has_more);
     let rows = servers.into_iter().map(row).collect();
-    page_with(status, &ListPage { layout, rows, next, problem, name: name.to_owned() })
+    let filter = ServerFilter { deleted: true, ..visit.own_servers() };
+    let (deleted, _) = visit.app().list_servers_of(&visit.by, filter, None, PAGE_ROWS).await?;
+    let deleted = deleted.into_iter().map(|server| DeletedRow {
+        id: server.id.0,
+        name: server.name,
+        until: server.delete_at.map(When),
+    });
+    let (deleted, name) = (deleted.collect(), name.to_owned());
+    page_with(status, &ListPage { layout, rows, next, deleted, problem, name })
 }
 
 fn row(server: Server) -> Row {

@@ -85,7 +85,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     })
 }
 
-/// The set-up order; none is left when all are done.
+/// The setup steps in order; empty when all are done.
 async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Step>, Problem> {
     let app = visit.app();
     let filter = CredentialFilter {

@@ -1,4 +1,4 @@
-//! Saves settings; suspends, resumes and deletes a server.
+//! Saves settings; suspends, resumes, deletes and restores a server.
 
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -17,7 +17,7 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let caller = visit.caller(server, Operation::ServerUpdate).await?;
     let changed = match read(&fields) {
-        Ok(request) => visit.app().update_own_server(&caller, request).await.map_err(Problem::from),
+        Ok(request) => visit.app().update_own_server(&caller, None, request).await.map_err(Problem::from),
         Err(text) => Err(Problem::Invalid(text)),
     };
     match changed {
@@ -58,6 +58,11 @@ pub(super) async fn suspend(Path(server): Path<i64>, sent: Form) -> Answer {
 pub(super) async fn resume(Path(server): Path<i64>, sent: Form) -> Answer {
     sent.visit.app().suspend_server_of(&sent.visit.by, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
+}
+
+pub(super) async fn restore(Path(server): Path<i64>, sent: Form) -> Answer {
+    sent.visit.app().restore_server(&sent.visit.by, ServerId(server)).await?;
+    Ok(see_other(&format!("/servers/{server}?done=restored")))
 }
 
 pub(super) async fn delete(Path(server): Path<i64>, sent: Form) -> Answer {

@@ -16,4 +16,5 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/suspend", post(change::suspend))
         .route("/servers/{server}/resume", post(change::resume))
         .route("/servers/{server}/delete", post(change::delete))
+        .route("/servers/{server}/restore", post(change::restore))
 }

@@ -1,4 +1,4 @@
-//! A request of somebody who is not signed in.
+//! A request of a person who is not signed in.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl OpenRequest {
         &self.state.app
     }
 
-    /// Gives the session to the browser and goes on to `next`.
+    /// Sets the session cookie and continues to `next`.
     pub(super) fn signed_in(&self, session: &NewSession, next: &str) -> Response {
         let mut response = see_other(own_path(next));
         session::begin(&mut response, self.peer, session, self.app().now());
@@ -63,7 +63,7 @@ impl OpenRequest {
     }
 }
 
-/// A path of this site; anything else is the start page.
+/// A path of this site; for anything else the start page.
 fn own_path(next: &str) -> &str {
     let is_path = next.starts_with('/') && !next.starts_with("//");
     let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');

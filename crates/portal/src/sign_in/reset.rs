@@ -18,7 +18,7 @@ pub(super) async fn show(request: OpenRequest) -> Answer {
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let token = request.fields.text("token");
     if token.is_empty() {
-        // The answer is the same whether there is such a person or not.
+        // The answer is the same whether or not the person exists.
         return match request
             .app()
             .request_password_reset(request.fields.text("email"), &request.visitor)

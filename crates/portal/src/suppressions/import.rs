@@ -1,4 +1,4 @@
-//! Suppresses a list of addresses, given as CSV or one in a line.
+//! Suppresses a list of addresses, given as CSV or one per line.
 
 use axum::extract::Path;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! What changes in the mail between two versions.
+//! Differences of a mail between two versions.
 
 use askama::Template;
 use axum::extract::Path;

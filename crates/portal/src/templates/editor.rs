@@ -1,4 +1,4 @@
-//! The editor: texts, sample model, mistakes at their line, preview, versions.
+//! The editor: texts, sample model, errors at their line, preview, versions.
 
 use askama::Template;
 use axum::extract::Path;
@@ -28,7 +28,7 @@ pub(super) struct Draft {
     pub(super) html_body: String,
     pub(super) plain_body: String,
     pub(super) sample_model: String,
-    /// A layout stands around the bodies of other templates.
+    /// A layout surrounds the bodies of other templates.
     pub(super) is_layout: bool,
     /// Alias or id of the layout around it.
     pub(super) layout: String,
@@ -37,7 +37,7 @@ pub(super) struct Draft {
     pub(super) locales: Vec<LocaleDraft>,
 }
 
-/// The texts of one language; those that it lacks are the template's own.
+/// The texts of one language; missing ones come from the template itself.
 #[derive(Debug, Default)]
 pub(super) struct LocaleDraft {
     pub(super) tag: String,
@@ -46,7 +46,7 @@ pub(super) struct LocaleDraft {
     pub(super) plain_body: String,
 }
 
-/// A mistake, with the line it is in.
+/// An error, with its line.
 #[derive(Debug)]
 pub(super) struct Mistake {
     pub(super) place: String,
@@ -54,7 +54,7 @@ pub(super) struct Mistake {
     pub(super) line: String,
     /// Name of the field in the form.
     pub(super) field: String,
-    /// From 1; 0 if the whole field is meant.
+    /// From 1; 0 for the whole field.
     pub(super) number: usize,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct VersionRow {
     is_published: bool,
 }
 
-/// A template that exists, beside the texts in the form.
+/// An existing template, in addition to the texts in the form.
 pub(super) struct Saved {
     id: i64,
     latest: i64,
@@ -109,7 +109,7 @@ impl EditorPage {
         query(&[("locale", tag)])
     }
 
-    /// Likewise, in the language at this place of the form.
+    /// The same, in the language at this position of the form.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn bad_lines_of(&self, part: &str, at: &usize) -> String {
         self.bad_lines(&format!("locale_{part}_{at}"))

@@ -8,7 +8,7 @@ use postroad_store::TemplateKind;
 
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -40,7 +40,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (_, layout) = visit.server_layout(server, "Templates", Section::Templates).await?;
     let after = visit.query.number("after").map(TemplateId);
     let (found, has_more) = visit.app().list_templates(&caller, after, PAGE_ROWS).await?;
-    let next = found.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let next = page_after(found.last().map(|last| last.id), has_more);
     let row = |template: postroad_store::Template| Row {
         id: template.id.0,
         name: template.name,

@@ -1,4 +1,4 @@
-//! Saves a template; with mistakes the editor is shown again, with each at its line.
+//! Saves a template; if there are errors, the editor is shown again with each at its line.
 
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -81,7 +81,7 @@ fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
     let model: Option<Model> = match filled(&draft.sample_model) {
         None => None,
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
-            format!("The sample model is no JSON object: line {}, {error}.", error.line())
+            format!("The sample model is not a JSON object: line {}, {error}.", error.line())
         })?),
     };
     Ok(TemplateFields {
@@ -143,7 +143,7 @@ fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
         Some((tag, part)) => (Some(tag), part),
         None => (None, problem.part.as_str()),
     };
-    // Tags are spelled the usual way when they are saved.
+    // Language tags are normalised when they are saved.
     let place = language.and_then(|tag| {
         draft.locales.iter().position(|one| one.tag.replace('_', "-").eq_ignore_ascii_case(tag))
     });

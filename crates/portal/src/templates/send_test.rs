@@ -1,4 +1,4 @@
-//! Sends one message made of the published version and its sample model.
+//! Sends one message rendered from the published version and its sample model.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;

@@ -1,4 +1,6 @@
-//! Changes a webhook, posts a sample to it, or replays an event.
+//! Changes a webhook, posts a sample to it, or replays events.
+
+use std::time::Duration;
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
@@ -11,6 +13,11 @@ use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
+
+/// How far back events are replayed.
+const REPLAYED_HOURS: [i64; 4] = [1, 6, 24, 7 * 24];
+/// Each takes some ten thousand events.
+const REPLAY_CALLS_MAX: usize = 20;
 
 fn page(server: i64, id: i64, done: &str) -> String {
     format!("/servers/{server}/webhooks/{id}?done={done}")
@@ -41,10 +48,25 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
 
 pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksReplay).await?;
-    let attempt = form.fields.number("attempt").ok_or(Problem::NotFound)?;
-    let request = ReplayRequest::Attempt(WebhookAttemptId(attempt));
-    form.visit.app().replay_webhook(&caller, WebhookId(id), request).await?;
-    Ok(see_other(&page(server, id, "replayed")))
+    let (app, webhook) = (form.visit.app(), WebhookId(id));
+    if let Some(attempt) = form.fields.number("attempt") {
+        let request = ReplayRequest::Attempt(WebhookAttemptId(attempt));
+        app.replay_webhook(&caller, webhook, request).await?;
+        return Ok(see_other(&page(server, id, "replayed")));
+    }
+    let hours = form.fields.number("hours").filter(|hours| REPLAYED_HOURS.contains(hours));
+    let hours = hours.ok_or_else(|| Problem::Invalid("Choose how far back.".to_owned()))?;
+    let until = app.now();
+    let since = until.minus(Duration::from_hours(hours.unsigned_abs()));
+    let mut after = None;
+    for _ in 0..REPLAY_CALLS_MAX {
+        let request = ReplayRequest::Between { since, until, after };
+        after = app.replay_webhook(&caller, webhook, request).await?.continue_after;
+        if after.is_none() {
+            return Ok(see_other(&page(server, id, "replayed-all")));
+        }
+    }
+    Ok(see_other(&page(server, id, "replayed-some")))
 }
 
 pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

@@ -1,4 +1,4 @@
-//! Creates a webhook and shows its secret, this once.
+//! Creates a webhook and shows its secret once.
 
 use axum::extract::Path;
 use axum::http::StatusCode;

@@ -11,7 +11,7 @@ use postroad_store::Webhook;
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -55,7 +55,7 @@ pub(super) async fn list(
     let (_, layout) = visit.server_layout(server, "Webhooks", Section::Webhooks).await?;
     let after = visit.query.number("after").map(WebhookId);
     let (webhooks, has_more) = visit.app().list_webhooks(&caller, after, PAGE_ROWS).await?;
-    let next = webhooks.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let next = page_after(webhooks.last().map(|last| last.id), has_more);
     let rows = webhooks.into_iter().map(row).collect();
     page_with(status, &ListPage { layout, server, rows, next, problem, url: url.to_owned(), kinds: kinds() })
 }

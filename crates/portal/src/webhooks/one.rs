@@ -47,7 +47,7 @@ struct WebhookPage {
     is_enabled: bool,
     disabled_reason: Option<String>,
     failing_since: Option<When>,
-    /// A secret that was just made.
+    /// A new secret.
     secret: Option<String>,
     /// The sample that was just posted.
     sample: Option<AttemptRow>,

@@ -29,7 +29,7 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
 pub(crate) struct AuditVerifyArgs {
-    /// Also check that an entry is still there which an earlier run printed among `heads`; several are separated by blanks
+    /// Also check that an entry still exists that an earlier run printed in `heads`; separate several by blanks
     #[arg(long, value_name = "ACCOUNT:SEQ:HASH")]
     expect: Vec<String>,
 }
@@ -42,10 +42,10 @@ pub(crate) struct AuditExportArgs {
     /// Only of this operation, such as servers/update
     #[arg(long)]
     operation: Option<String>,
-    /// Only about this kind of thing, such as server
+    /// Only about this kind of object, such as server
     #[arg(long)]
     subject: Option<String>,
-    /// Only about the thing with this id
+    /// Only about the object with this id
     #[arg(long)]
     subject_id: Option<i64>,
     /// Only by this kind of actor: command_line, operator_key, account_key, server_key, user
@@ -57,7 +57,7 @@ pub(crate) struct AuditExportArgs {
     /// Only before this time
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only behind the entry with this number
+    /// Only entries after this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: i64,
 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArgs {
-    /// Where the data is kept [default: ./postroad-data]
+    /// Data folder [default: ./postroad-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Port of the HTTP API; 0 for any free one [default: 8025, or the next free one]
@@ -30,8 +30,8 @@ pub(crate) struct DevArgs {
     /// key [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
-    /// Name by which it is reached, such as the one of a container; can be given several times. Requests that name
-    /// another host are refused
+    /// Host name under which it is reached, such as that of a container; can be given several times. Requests for other
+    /// hosts are refused
     #[arg(long = "host", value_name = "NAME", value_parser = parse_host)]
     pub(crate) hosts: Vec<String>,
     /// API key for everything, the same at every start [default: a new one at each start]

@@ -6,21 +6,21 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {
-    /// An SMTP reply: its bounce class, whether the message is given up, and the rule that decided
+    /// An SMTP reply: its bounce class, whether the message is given up, and the rule that matched
     Reply {
         /// As the server sent it, such as "550 5.1.1 User unknown"; several lines are one argument
         #[arg(value_name = "REPLY")]
         text: String,
-        /// The command that it answered, if known: the same words mean something else there
+        /// The command that it answered, if known: the same text can mean something else
         #[arg(long, value_enum)]
         phase: Option<ReplyPhase>,
         /// Answer as JSON
         #[arg(long)]
         json: bool,
     },
-    /// A message that came back: whom it speaks of, its bounce class, and whether the address is dead
+    /// A returned message: its recipients, bounce class, and whether the address is dead
     Bounce {
-        /// The message as it came; - reads standard input
+        /// File with the message; - reads standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Answer with one line of JSON for each recipient

@@ -1,4 +1,4 @@
-//! The installation that a command is about.
+//! Selects the installation of a command.
 
 use std::path::PathBuf;
 

@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// How log lines on standard error look [default: the configuration's, or text]
+    /// Format of log lines on standard error [default: the configuration's, or text]
     #[arg(long, global = true, value_enum)]
     pub(crate) log_format: Option<LogFormat>,
 }
@@ -50,14 +50,14 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Run the service with a configuration file
     Serve(ServeArgs),
-    /// Check a configuration and say everything that is wrong with it
+    /// Check a configuration and list everything that is wrong with it
     CheckConfig(CheckConfigArgs),
     /// Configuration files
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Accounts, servers, domains, API keys, maintenance; works beside a running server
+    /// Accounts, servers, domains, API keys, maintenance; works while the service runs
     Admin(AdminArgs),
     /// Call an endpoint of the HTTP API, with the key from the environment or a profile
     Api(ApiArgs),
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// The queue of messages to be delivered: look at it, retry, cancel, suspend and resume
     Queue(QueueArgs),
-    /// Everything that happened to a message, with its SMTP conversations
+    /// The history of a message, with its SMTP transcripts
     Trace(TraceArgs),
     /// Webhooks while you build their receiver
     Webhook {
@@ -80,7 +80,7 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
-    /// Say what a mail server's answer or a returned message means, and why
+    /// Explain a mail server's reply or a returned message
     Explain {
         #[command(subcommand)]
         command: ExplainCommand,
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether errors are to be JSON too.
+    /// Whether errors are printed as JSON too.
     pub(crate) fn wants_json(&self) -> bool {
         match self {
             Self::Dev(args) => args.json,

@@ -18,7 +18,7 @@ pub(crate) struct QueueArgs {
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// List queued messages, those due first on top
+    /// List queued messages, the earliest due first
     List {
         /// Only of this server: NAME, ACCOUNT/NAME or id
         #[arg(long)]
@@ -35,7 +35,7 @@ pub(crate) enum QueueCommand {
         /// Id of the message, as `queue list` and the API show it
         id: i64,
     },
-    /// Count what is queued, and show what is suspended or slowed
+    /// Count queued messages, and show suspended and slowed scopes
     Stats,
     /// Try messages again now; releases held ones
     Retry {
@@ -43,7 +43,7 @@ pub(crate) enum QueueCommand {
         #[arg(required = true)]
         ids: Vec<i64>,
     },
-    /// Take messages out of the queue for good
+    /// Cancel messages
     Cancel {
         /// Ids of messages
         #[arg(required = true)]
@@ -53,17 +53,17 @@ pub(crate) enum QueueCommand {
     Suspend {
         /// everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, provider:NAME, path:SOURCE/SITE, source-provider:SOURCE/PROVIDER
         scope: String,
-        /// Shown to whoever asks why a message waits
+        /// Shown to anybody who asks why a message waits
         #[arg(long)]
         reason: String,
-        /// Ends by itself after this long, such as 30m or 2h
+        /// Ends automatically after this long, such as 30m or 2h
         #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
         for_: Option<Duration>,
         /// Only slow down, to this many messages a minute
         #[arg(long, value_name = "PER_MINUTE", value_parser = clap::value_parser!(u32).range(1..))]
         slow: Option<u32>,
     },
-    /// Lift a suspension or slow-down; what waited goes on at once
+    /// Lift a suspension or slow-down; waiting messages continue at once
     Resume {
         /// A scope that `queue stats` shows as suspended or slowed, such as domain:example.com
         scope: String,

@@ -12,7 +12,7 @@ pub(crate) enum WebhookCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArgs {
-    /// Where the API is, such as http://127.0.0.1:8025
+    /// URL of the API, such as http://127.0.0.1:8025
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// API key of the server, with the scope read or full [default: the variable POSTROAD_API_KEY]

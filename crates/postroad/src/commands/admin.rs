@@ -21,7 +21,7 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
         command => client.execute(Request::Admin(command)).await?,
     };
     print_answer(&answer, client.json);
-    // An import takes what it can, and says so when that was not all.
+    // An import adds the valid lines, and fails if some were refused.
     if let Some(failed) = answer["failed"].as_u64().filter(|failed| *failed > 0) {
         bail!("{failed} of {} lines were not imported", answer["lines"]);
     }

@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
 /// URL and keys of a service; the ready line of `postroad dev` is one.
-#[derive(Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 struct Profile {
     url: Option<String>,
     api_key: Option<String>,
@@ -33,19 +33,47 @@ struct Profile {
     operator_api_key: Option<String>,
 }
 
+impl Profile {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let read = || anyhow::Ok(serde_json::from_slice(&std::fs::read(path)?)?);
+        read().with_context(|| format!("cannot read the profile {}", path.display()))
+    }
+
+    fn of_environment() -> Self {
+        Self {
+            url: variable("POSTROAD_URL"),
+            api_key: variable("POSTROAD_API_KEY"),
+            account_api_key: variable("POSTROAD_ACCOUNT_API_KEY"),
+            operator_api_key: variable("POSTROAD_OPERATOR_API_KEY"),
+        }
+    }
+
+    fn has_key(&self) -> bool {
+        self.api_key.is_some() || self.account_api_key.is_some() || self.operator_api_key.is_some()
+    }
+
+    /// The first URL of these profiles, and all keys of the first that has any. Keys of several profiles are never mixed:
+    /// another one's key may have more rights, or belong to another service.
+    fn first_of(profiles: &[Self]) -> Self {
+        let keys = profiles.iter().find(|profile| profile.has_key()).cloned().unwrap_or_default();
+        Self { url: profiles.iter().find_map(|profile| profile.url.clone()), ..keys }
+    }
+}
+
 /// Fails if the call did; the answer is printed in any case.
 pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
-    let profile = args.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
-    let url = args.url.as_ref().or(profile.url.as_ref()).map_or(URL, String::as_str);
+    let profile = choose_profile(&args)?;
+    let url = profile.url.as_deref().unwrap_or(URL);
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '/';
     ensure!(
         args.endpoint.split('/').count() == 2 && args.endpoint.chars().all(is_name),
-        "`{}` is no endpoint: use GROUP/ACTION, such as servers/list",
+        "`{}` is not an endpoint: use GROUP/ACTION, such as servers/list",
         args.endpoint
     );
     let url = WebhookUrl::parse(&format!("{}/api/v1/{}", url.trim_end_matches('/'), args.endpoint));
     let request = if args.request == "-" { read_input()? } else { args.request.clone() };
-    let answer = http()?.post(&url.context("--url")?, &headers(profile)?, &Bytes::from(request)).await?;
+    let headers = headers(&profile)?;
+    let answer = http()?.post(&url.context("--url")?, &headers, &Bytes::from(request)).await?;
     let envelope: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
     print(&serde_json::to_string_pretty(&envelope).context("the answer is not JSON")?);
     if envelope["status"] != "success" {
@@ -54,9 +82,22 @@ pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_profile(path: &Path) -> anyhow::Result<Profile> {
-    let read = || anyhow::Ok(serde_json::from_slice(&std::fs::read(path)?)?);
-    read().with_context(|| format!("cannot read the profile {}", path.display()))
+/// The command line goes before the environment, and the environment before the profile that it names.
+fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
+    let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];
+    profiles.extend(args.profile.as_deref().map(Profile::read).transpose()?);
+    profiles.push(Profile::of_environment());
+    // Not even read if it is not needed.
+    if args.profile.is_none()
+        && let Some(path) = variable("POSTROAD_PROFILE")
+    {
+        profiles.push(Profile::read(Path::new(&path))?);
+    }
+    Ok(Profile::first_of(&profiles))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn read_input() -> anyhow::Result<String> {
@@ -65,23 +106,25 @@ fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// All keys there are: the service takes the one that the endpoint needs.
-fn headers(profile: Profile) -> anyhow::Result<HeaderMap> {
+/// All keys of the profile: the service takes the one that the endpoint needs.
+fn headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
+    ensure!(
+        profile.has_key(),
+        "there is no key: set POSTROAD_API_KEY, POSTROAD_ACCOUNT_API_KEY or POSTROAD_OPERATOR_API_KEY, or give --profile"
+    );
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let mut has_key = false;
-    for (header, variable, key) in [
-        ("x-server-api-key", "POSTROAD_API_KEY", profile.api_key),
-        ("x-account-api-key", "POSTROAD_ACCOUNT_API_KEY", profile.account_api_key),
-        ("x-operator-api-key", "POSTROAD_OPERATOR_API_KEY", profile.operator_api_key),
+    for (header, key) in [
+        ("x-server-api-key", &profile.api_key),
+        ("x-account-api-key", &profile.account_api_key),
+        ("x-operator-api-key", &profile.operator_api_key),
     ] {
-        let Some(key) = std::env::var(variable).ok().filter(|key| !key.is_empty()).or(key) else { continue };
-        let mut key = HeaderValue::from_str(&key).with_context(|| format!("{variable} is no API key"))?;
+        let Some(key) = key else { continue };
+        let key = HeaderValue::from_str(key);
+        let mut key = key.with_context(|| format!("the value for {header} cannot be an API key"))?;
         key.set_sensitive(true);
         headers.insert(header, key);
-        has_key = true;
     }
-    ensure!(has_key, "there is no key: set POSTROAD_API_KEY, POSTROAD_ACCOUNT_API_KEY or --profile");
     Ok(headers)
 }
 
@@ -95,4 +138,27 @@ fn http() -> anyhow::Result<GuardedHttp> {
         ..GuardedHttpSettings::default()
     };
     Ok(GuardedHttp::new(load_config(None, true)?.dns()?, ClientTls::new(None)?.verified(), settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_first_profile_that_has_any() {
+        let of_account = |key: &str| Profile { account_api_key: Some(key.to_owned()), ..Profile::default() };
+        let named = Profile { url: Some("https://named.example".to_owned()), ..of_account("named") };
+        let environment = of_account("environment");
+        let usual = Profile { operator_api_key: Some("usual".to_owned()), ..named.clone() };
+        let keys = |profiles: &[Profile]| {
+            let chosen = Profile::first_of(profiles);
+            (chosen.account_api_key, chosen.operator_api_key)
+        };
+        let only = |key: &str| (Some(key.to_owned()), None);
+        assert_eq!(keys(&[named.clone(), environment.clone()]), only("named"));
+        assert_eq!(keys(&[environment.clone(), usual.clone()]), only("environment"), "no key of another");
+        assert_eq!(Profile::first_of(&[environment, usual.clone()]).url, usual.url);
+        assert_eq!(Profile::first_of(&[Profile::default(), usual.clone()]), usual);
+        assert!(!Profile::first_of(&[Profile::default()]).has_key());
+    }
 }

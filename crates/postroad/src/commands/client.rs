@@ -17,7 +17,7 @@ pub(super) struct Client {
     config: Config,
     /// Whether the caller wants JSON.
     pub(super) json: bool,
-    /// The store itself, once no server was found to run on it.
+    /// The store itself, if no server is running on it.
     opened: Option<(App, QueueAdmin)>,
 }
 
@@ -43,7 +43,7 @@ impl Client {
     }
 
     async fn open(&self, request: &Request) -> anyhow::Result<(App, QueueAdmin)> {
-        // The first account makes an installation.
+        // The first account creates an installation.
         if !matches!(request, Request::Admin(AdminCommand::Account(AccountCommand::Create { .. }))) {
             service::check_installation(&self.config)?;
         }

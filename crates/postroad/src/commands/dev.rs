@@ -1,4 +1,4 @@
-//! `postroad dev`: a running service within a minute. No configuration, with a key and a domain; on the loopback unless
+//! `postroad dev`: a running service within a minute. No configuration, with a key and a domain; on loopback unless
 //! `--listen` says otherwise.
 
 use std::io::Write;
@@ -196,7 +196,7 @@ fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
     ensure_self_signed(certificate, key, &names).context("cannot write a certificate into the data directory")
 }
 
-/// Where it is reached.
+/// Addresses under which it is reached.
 struct Reach<'a> {
     url: &'a str,
     smtp_host: &'a str,

@@ -1,4 +1,4 @@
-//! `postroad trace ID|TOKEN|MESSAGE-ID`: prints what happened to a message.
+//! `postroad trace ID|TOKEN|MESSAGE-ID`: prints the timeline of a message.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A paragraph for each message, a line for each item, and the conversations indented below their attempts.
+/// A paragraph for each message, a line for each item, and the transcripts indented below their attempts.
 fn readable(answer: &Value) -> String {
     let mut text = String::new();
     let part = |value: &Value| one_line(value.as_str().unwrap_or_default());
@@ -51,7 +51,7 @@ fn readable(answer: &Value) -> String {
     text
 }
 
-/// The SGR code of a line: headings bold, conversations dim, trouble red.
+/// The SGR code of a line: headings bold, transcripts dim, failures red.
 fn style_of(line: &str) -> Option<&'static str> {
     let kind = line.split_whitespace().nth(1).unwrap_or_default();
     if line.starts_with("message ") {

@@ -44,7 +44,7 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
     let http = http(args.json)?;
     let forward_to = args.forward_to.as_deref().map(WebhookUrl::parse).transpose().context("--forward-to")?;
     let source = source(&args, http.clone())?;
-    // An error on the first poll is a mistake of the caller; later errors pass.
+    // An error on the first poll is the caller's mistake; later errors may be temporary.
     let mut cursor = source.poll(&args.types, None).await?.next_cursor;
     remark("listening for events; stop with Ctrl-C");
     loop {
@@ -75,7 +75,7 @@ fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
         let key = args.key.clone().or_else(|| std::env::var("POSTROAD_API_KEY").ok());
         let key = key.context("--url needs --key, or the key in POSTROAD_API_KEY")?;
         let url = WebhookUrl::parse(&format!("{}/api/v1/events/list", url.trim_end_matches('/')));
-        let mut key = HeaderValue::from_str(&key).context("--key: this is no API key")?;
+        let mut key = HeaderValue::from_str(&key).context("--key: this is not an API key")?;
         key.set_sensitive(true);
         return Ok(Source::Http { http, url: url.context("--url")?, key });
     }

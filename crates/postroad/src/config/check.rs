@@ -82,7 +82,7 @@ fn check_domain_checks(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Mail for the operator must leave this service, or it would come back for ever.
+/// Mail for the operator must leave this service, or it would loop forever.
 fn check_forwarding(config: &Config, layers: &mut Layers) {
     let feedback = &config.feedback;
     if feedback.forward_to.as_ref().is_some_and(|to| feedback.is_taken_here(to, &config.hostname)) {

@@ -35,6 +35,7 @@ pub(crate) struct Delivery {
     pub(crate) drain_timeout: Duration,
     pub(crate) signing_threads: usize,
     pub(crate) fresh_bytes_max: usize,
+    pub(crate) messages_max: usize,
     pub(crate) providers_file: Option<PathBuf>,
     pub(crate) warm_up_plan: Vec<u32>,
     /// `None` leaves it to the command.
@@ -88,6 +89,7 @@ impl Delivery {
             drain_timeout: Duration::ZERO,
             signing_threads: 0,
             fresh_bytes_max: 0,
+            messages_max: 0,
             providers_file: None,
             warm_up_plan: Vec::new(),
             simulator: None,
@@ -160,6 +162,7 @@ impl Config {
             dkim: given.dkim,
             signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
             fresh_bytes_max: given.fresh_bytes_max,
+            messages_max: given.messages_max,
             warm_up: given.warm_up(),
             provider_overrides: overrides,
             simulator_domain: given.simulator_domain.clone(),

@@ -72,14 +72,14 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "http.allow_plain",
         default: "false",
-        doc: "Serve the API over plain HTTP on an address that other machines reach.\n\
-              Only behind a proxy that does TLS: API keys travel unencrypted otherwise.",
+        doc: "Serve the API over plain HTTP on an address that other machines can reach. Only behind a proxy that does\n\
+              TLS: otherwise API keys are sent unencrypted.",
         set: |config, given| put(&mut config.http.allow_plain, given.flag()),
     },
     Key {
         path: "http.trusted_proxies",
         default: "[]",
-        doc: "Networks of proxies whose X-Forwarded-For header is believed, like [\"10.0.0.0/8\"].",
+        doc: "Networks of proxies whose X-Forwarded-For header is trusted, like [\"10.0.0.0/8\"].",
         set: |config, given| put(&mut config.http.trusted_proxies, given.networks()),
     },
     Key {
@@ -117,15 +117,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "smtp.plain_listen",
         default: r#""""#,
-        doc: "Address and port of SMTP without TLS and AUTH; empty for off. It takes mail only from networks\n\
-              that a key is bound to (`postroad admin key create --server S --address CIDR`).",
+        doc: "Address and port of SMTP without TLS and AUTH; empty for off. It accepts mail only from networks that a\n\
+              key is bound to (`postroad admin key create --server S --address CIDR`).",
         set: |config, given| put(&mut config.smtp.plain_listen, given.listen()),
     },
     Key {
         path: "smtp.bounce_listen",
         default: r#""""#,
-        doc: "Address and port for mail that comes back, port 25 of the host that rp.<hostname> leads to; empty\n\
-              for off. It takes bounces and complaints about mail sent from here, and relays nothing.",
+        doc: "Address and port for bounces and complaints, port 25 of the host that rp.<hostname> points to; empty for\n\
+              off. It accepts mail about messages sent from here, and relays nothing.",
         set: |config, given| put(&mut config.smtp.bounce_listen, given.listen()),
     },
     Key {
@@ -138,7 +138,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "smtp.in_flight_bytes",
         default: r#""256 MiB""#,
-        doc: "Memory that messages coming in by SMTP may take together; more of them wait, then hear 452.",
+        doc: "Memory for messages being received by SMTP, in total; further ones wait, then get 452.",
         set: |config, given| put(&mut config.smtp.in_flight_bytes_max, given.size(1_024)),
     },
     Key {
@@ -150,28 +150,30 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "smtp.sessions_per_address",
         default: "100",
-        doc: "SMTP sessions at the same time from one address (IPv6: one /64). This machine's own do not count.",
+        doc: "SMTP sessions at the same time from one address (IPv6: one /64). This machine's own sessions do not\n\
+              count.",
         set: |config, given| put(&mut config.smtp.sessions_per_address_max, given.count(1)),
     },
     Key {
         path: "feedback.addresses",
         default: "[]",
-        doc: "Addresses for complaints of feedback loops beside fbl@<hostname>, like [\"fbl@example.com\"]. The MX record of\n\
-              their domain leads to the bounce listener. An abuse@ or postmaster@ among them also takes mail for you.",
+        doc: "Addresses for complaints of feedback loops, in addition to fbl@<hostname>, like [\"fbl@example.com\"]. The\n\
+              MX record of their domain points to the bounce listener. An abuse@ or postmaster@ among them also accepts\n\
+              mail for you.",
         set: |config, given| put(&mut config.feedback.addresses, given.mailboxes()),
     },
     Key {
         path: "feedback.forward_to",
         default: r#""""#,
-        doc: "Your own address: mail to postmaster@ and abuse@ of this host that is no complaint goes there.\n\
-              Empty: the bounce listener refuses it; complaints are taken all the same.",
+        doc: "Your own address: mail to postmaster@ and abuse@ of this host that is not a complaint is forwarded to it.\n\
+              Empty: the bounce listener refuses such mail; complaints are still accepted.",
         set: |config, given| put(&mut config.feedback.forward_to, given.mailbox()),
     },
     Key {
         path: "portal.base_url",
         default: r#""""#,
-        doc: "Where people open the portal, like \"https://mail.example.com\": for links in invitations and for new\n\
-              passwords. Empty: https:// before the hostname; `postroad dev` takes its own address.",
+        doc: "URL of the portal, like \"https://mail.example.com\": for links in invitations and for new passwords.\n\
+              Empty: https:// and the hostname; `postroad dev` uses its own address.",
         set: |config, given| put(&mut config.portal.base_url, given.text().and_then(parse_base)),
     },
     Key {
@@ -184,8 +186,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "secrets.key_file",
         default: r#""""#,
-        doc: "File with the key that seals secrets in the database: 32 random bytes in base64, readable by postroad alone.\n\
-              Empty: secrets.key in the data directory, made at the first start. Nodes of one database need the same key.",
+        doc: "File with the key that seals secrets in the database: 32 random bytes in base64, readable by postroad\n\
+              alone. Empty: secrets.key in the data directory, created at the first start. Nodes of one database need\n\
+              the same key.",
         set: |config, given| put(&mut config.secrets.key_file, given.path()),
     },
     Key {
@@ -197,9 +200,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "dns.dnssec",
         default: r#""off""#,
-        doc: "Whether to trust the AD bit of the name servers (DNSSEC validated). DANE for SMTP needs it.\n\
-              \"loopback\" trusts a validating resolver (such as unbound) on this machine; \"always\" one elsewhere,\n\
-              if nobody can forge what it answers.",
+        doc: "Whether to trust the AD bit of the name servers (DNSSEC validated). DANE for SMTP needs it. \"loopback\"\n\
+              trusts a validating resolver (such as unbound) on this machine; \"always\" also one elsewhere, if nobody\n\
+              can forge its answers.",
         set: |config, given| {
             let choices = [
                 ("off", DnssecTrust::Off),
@@ -224,7 +227,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smarthost_tls",
         default: r#""opportunistic""#,
-        doc: "\"off\", \"opportunistic\", \"required\" (STARTTLS and a good certificate) or \"implicit\" (port 465).",
+        doc: "\"off\", \"opportunistic\", \"required\" (STARTTLS and a valid certificate) or \"implicit\" (port 465).",
         set: |config, given| {
             let choices = [
                 ("off", SmartHostTls::Off),
@@ -250,22 +253,22 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.smarthost_connections",
         default: "20",
-        doc: "Connections to the smart host at once, from each source address of this node. The limits for strangers'\n\
-              servers (`providers_file`) do not count for it.",
+        doc: "Connections to the smart host at once, from each source address of this node. The provider limits\n\
+              (`providers_file`) do not apply to it.",
         set: |config, given| put(&mut config.delivery.smarthost_connections, given.count(1)),
     },
     Key {
         path: "delivery.smarthost_rate",
         default: r#""""#,
-        doc: "Messages to the smart host, such as \"100/s\" or \"6000/h\", from each source address of this node; empty for\n\
-              any number.",
+        doc: "Rate of messages to the smart host, such as \"100/s\" or \"6000/h\", from each source address of this node;\n\
+              empty for no limit.",
         set: |config, given| put(&mut config.delivery.smarthost_rate, given.rate()),
     },
     Key {
         path: "delivery.allow_private_destinations",
         default: "false",
-        doc: "Send to mail servers on loopback and private addresses, too. Anybody whose domain's MX record\n\
-              points into your network could reach it with mail then.",
+        doc: "Also send to mail servers on loopback and private addresses. Then anybody whose MX record points into\n\
+              your network can reach it with mail.",
         set: |config, given| put(&mut config.delivery.allow_private_destinations, given.flag()),
     },
     Key {
@@ -300,20 +303,20 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.busy_greeting_timeout",
         default: r#""30s""#,
-        doc: "Longest wait for a host to greet and take messages while other hosts wait for a connection.\n\
-              Otherwise it is reply_timeout.",
+        doc: "Longest wait for a host to greet and accept messages while other hosts wait for a connection. Otherwise\n\
+              it is reply_timeout.",
         set: |config, given| put(&mut config.delivery.busy_greeting_timeout, given.duration()),
     },
     Key {
         path: "delivery.reply_timeout",
         default: r#""5m""#,
-        doc: "Longest wait for a reply, where SMTP's own limit is longer.",
+        doc: "Longest wait for a reply, if SMTP's own limit is longer.",
         set: |config, given| put(&mut config.delivery.reply_timeout, given.duration()),
     },
     Key {
         path: "delivery.final_reply_timeout",
         default: r#""10m""#,
-        doc: "Longest wait for the reply to the end of a message. A short one makes duplicates.",
+        doc: "Longest wait for the reply to the end of a message. A short one causes duplicates.",
         set: |config, given| put(&mut config.delivery.final_reply_timeout, given.duration()),
     },
     Key {
@@ -331,7 +334,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.connections",
         default: "1000",
-        doc: "Connections of this node to other mail servers together. Half as many again may wait for the reply to a message.",
+        doc: "Connections of this node to other mail servers, in total. Half as many more may wait for the reply to a\n\
+              message.",
         set: |config, given| put(&mut config.delivery.connections_max, given.count(1)),
     },
     Key {
@@ -349,8 +353,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.fresh_bytes",
         default: r#""64 MiB""#,
-        doc: "Memory for messages just accepted; more of them are read from the store when their turn comes.",
+        doc: "Memory for messages just accepted; further ones are read from the store at their turn.",
         set: |config, given| put(&mut config.delivery.fresh_bytes_max, given.size(0)),
+    },
+    Key {
+        path: "delivery.messages_in_memory",
+        default: "2000000",
+        doc: "Messages that wait in memory, about 300 bytes each; more of them stay in the store until there is room.\n\
+              One server gets at most half.",
+        set: |config, given| put(&mut config.delivery.messages_max, given.count(1)),
     },
     Key {
         path: "delivery.providers_file",
@@ -368,8 +379,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.simulator",
         default: r#""auto""#,
-        doc: "\"on\" plays mail servers for the recipients at simulator_domain; \"off\" fails mail to them at once.\n\
-              \"auto\" is on for `dev` and off for `serve`.",
+        doc: "\"on\" simulates mail servers for recipients at simulator_domain; \"off\" fails mail to them at once. \"auto\"\n\
+              is on for `dev` and off for `serve`.",
         set: |config, given| {
             let choices = [("auto", None), ("on", Some(true)), ("off", Some(false))];
             put(&mut config.delivery.simulator, given.choice(&choices))
@@ -384,7 +395,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.ca_file",
         default: r#""""#,
-        doc: "PEM file of authorities to trust for mail servers' certificates, beside the public ones.",
+        doc: "PEM file of authorities to trust for mail servers' certificates, in addition to the public ones.",
         set: |config, given| put(&mut config.delivery.ca_file, given.path()),
     },
     Key {
@@ -396,25 +407,25 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.ipv6",
         default: "true",
-        doc: "Send to IPv6 addresses, too.",
+        doc: "Also send to IPv6 addresses.",
         set: |config, given| put(&mut config.delivery.ipv6, given.flag()),
     },
     Key {
         path: "delivery.dkim",
         default: "true",
-        doc: "Sign mail with DKIM. Switch it off only where a smart host signs.",
+        doc: "Sign mail with DKIM. Turn it off only if a smart host signs.",
         set: |config, given| put(&mut config.delivery.dkim, given.flag()),
     },
     Key {
         path: "delivery.dkim_ed25519",
         default: "false",
-        doc: "Give new domains a second DKIM key (Ed25519) beside the RSA one; mail is signed with both.",
+        doc: "Give new domains a second DKIM key (Ed25519) in addition to the RSA one; mail is signed with both.",
         set: |config, given| put(&mut config.delivery.dkim_ed25519, given.flag()),
     },
     Key {
         path: "domains.per_server",
         default: "1000",
-        doc: "Domains that one server may have, and one account beside those of its servers.",
+        doc: "Domains that one server may have, and one account, not counting those of its servers.",
         set: |config, given| put(&mut config.domains.per_server, given.count(1)),
     },
     Key {
@@ -433,20 +444,20 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "webhooks.allow",
         default: "[]",
-        doc: "Networks that webhooks may be posted to although they are not the public internet, like\n\
-              [\"10.1.0.0/16\"]. `dev` allows the loopback.",
+        doc: "Networks outside the public internet that webhooks may be posted to, like [\"10.1.0.0/16\"]. `dev` allows\n\
+              the loopback.",
         set: |config, given| put(&mut config.webhooks.allow, given.networks()),
     },
     Key {
         path: "webhooks.concurrency",
         default: "8",
-        doc: "Posts to one webhook at the same time, once it has shown that it keeps up.",
+        doc: "Posts to one webhook at the same time, once it answers well.",
         set: |config, given| put(&mut config.webhooks.concurrency, given.count(1)),
     },
     Key {
         path: "webhooks.per_server",
         default: "50",
-        doc: "Webhooks that one server may have. Each makes every send of its server a little more work.",
+        doc: "Webhooks that one server may have. Each adds a little work to every send of its server.",
         set: |config, given| put(&mut config.webhooks.per_server, given.count(1)),
     },
     Key {
@@ -464,34 +475,34 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "webhooks.ca_file",
         default: r#""""#,
-        doc: "PEM file of authorities to trust for receivers' certificates, beside the public ones.",
+        doc: "PEM file of authorities to trust for receivers' certificates, in addition to the public ones.",
         set: |config, given| put(&mut config.webhooks.ca_file, given.path()),
     },
     Key {
         path: "tracking.base_url",
         default: r#""""#,
-        doc: "Where links of tracked messages lead, like \"https://track.example.com\"; this service answers there.\n\
-              Empty: https://track. before the hostname; `postroad dev` takes its own address.",
+        doc: "Base URL of tracking links, like \"https://track.example.com\"; this service answers there. Empty:\n\
+              https://track. and the hostname; `postroad dev` uses its own address.",
         set: |config, given| put(&mut config.tracking.base_url, given.text().and_then(parse_base)),
     },
     Key {
         path: "tracking.allow",
         default: "[]",
-        doc: "Networks that customers' tracking hosts may be in although they are not the public internet, like\n\
-              [\"10.1.0.0/16\"]: for the check that such a host answers with a good certificate.",
+        doc: "Networks outside the public internet that customers' tracking hosts may be in, like [\"10.1.0.0/16\"]: for\n\
+              the check that such a host answers with a valid certificate.",
         set: |config, given| put(&mut config.tracking.allow, given.networks()),
     },
     Key {
         path: "tracking.ca_file",
         default: r#""""#,
-        doc: "PEM file with CA certificates that are trusted beside the public ones when a customer's tracking\n\
-              host is checked.",
+        doc: "PEM file of authorities to trust for certificates of customers' tracking hosts, in addition to the public\n\
+              ones.",
         set: |config, given| put(&mut config.tracking.ca_file, given.path()),
     },
     Key {
         path: "tracking.host_port",
         default: "443",
-        doc: "The port of customers' tracking hosts. Links name it unless it is 443.",
+        doc: "Port of customers' tracking hosts. Links contain it unless it is 443.",
         set: |config, given| put(&mut config.tracking.host_port, given.port()),
     },
     Key {
@@ -545,33 +556,33 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "limits.in_flight_bytes",
         default: r#""512 MiB""#,
-        doc: "Memory that request bodies and large answers may take together; more of them wait.",
+        doc: "Memory for request bodies and large answers, in total; further ones wait.",
         set: |config, given| put(&mut config.in_flight_bytes_max, given.size(1_024)),
     },
     Key {
         path: "store.disk_reserve_bytes",
         default: r#""64 MiB""#,
-        doc: "Free space to leave on the disk of data_dir: below it no new message is accepted,\n\
-              so that what was accepted can still be worked off.",
+        doc: "Free space to keep on the disk of data_dir: below it no new message is accepted, so that accepted ones\n\
+              can still be delivered.",
         set: |config, given| put(&mut config.store.disk_reserve_bytes, given.size(0)),
     },
     Key {
         path: "store.postgres_connections",
         default: "16",
-        doc: "Connections to PostgreSQL that this node holds at most.",
+        doc: "Most connections of this node to PostgreSQL.",
         set: |config, given| put(&mut config.store.postgres_connections_max, given.count(2)),
     },
     Key {
         path: "store.postgres_ca_file",
         default: r#""""#,
-        doc: "PEM file of the authorities to trust for TLS to PostgreSQL; empty for the public ones.\n\
-              A database on another machine is only ever spoken to over TLS (unless sslmode=disable).",
+        doc: "PEM file of authorities to trust for TLS to PostgreSQL; empty for the public ones. Connections to a\n\
+              database on another machine always use TLS (unless sslmode=disable).",
         set: |config, given| put(&mut config.store.postgres_ca_file, given.path()),
     },
     Key {
         path: "store.reader_threads",
         default: "2",
-        doc: "Threads that read from SQLite beside the one that writes.",
+        doc: "Reader threads for SQLite, in addition to the writer.",
         set: |config, given| put(&mut config.store.reader_threads, given.count(1)),
     },
     Key {
@@ -584,19 +595,19 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.messages",
         default: r#""90d""#,
-        doc: "Messages with everything about them.",
+        doc: "Messages with all their data.",
         set: |config, given| put(&mut config.retention.messages, given.kept()),
     },
     Key {
         path: "retention.events",
         default: r#""90d""#,
-        doc: "Events, as the feed gives them. Those a webhook waits for stay.",
+        doc: "Events in the feed. Events that a webhook waits for are kept longer.",
         set: |config, given| put(&mut config.retention.events, given.kept()),
     },
     Key {
         path: "retention.attempts",
         default: r#""90d""#,
-        doc: "Delivery attempts and what was said in them.",
+        doc: "Delivery attempts and their transcripts.",
         set: |config, given| put(&mut config.retention.attempts, given.kept()),
     },
     Key {

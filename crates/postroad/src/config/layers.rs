@@ -47,7 +47,7 @@ impl Layers {
             let text = format!("the file is not valid TOML: {}", error.message());
             self.problems.push(Problem { place: place_of(at), text });
         }
-        // A recovered document would only repeat the same mistake in other words.
+        // A recovered document would only repeat the same error in other words.
         if errors.is_empty() {
             self.add_table("", document.get_ref(), &place_of);
         }

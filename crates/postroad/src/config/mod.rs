@@ -171,7 +171,7 @@ impl Config {
                 layers.blame(key.path, &text);
             }
         }
-        // A value that could not be read would make the checks complain about what nobody wrote.
+        // After a parse error the checks would complain about values that nobody wrote.
         if layers.problems.is_empty() {
             check::check_together(&config, &mut layers);
             // Without a file it may be `postroad dev`, which makes its own certificate.

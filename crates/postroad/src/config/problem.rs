@@ -64,7 +64,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownVariable { variable, nearest } => {
-                write!(f, "environment variable {variable} is no setting and is ignored")?;
+                write!(f, "environment variable {variable} is not a setting and is ignored")?;
                 nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
             }
             Self::Advice(problem) => problem.fmt(f),

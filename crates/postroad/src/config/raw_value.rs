@@ -169,7 +169,7 @@ impl RawValue {
         }
         SendRate::parse(text)
             .map(Some)
-            .ok_or_else(|| format!("`{text}` is no rate; write it like 100/s, 100/m or 100/h"))
+            .ok_or_else(|| format!("`{text}` is not a rate; write it like 100/s, 100/m or 100/h"))
     }
 
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, String> {

@@ -1,5 +1,5 @@
-//! Checks of `serve` before it starts, and of `check-config`: files that the configuration names,
-//! listeners that cannot stand side by side, and settings that leave the service half useful.
+//! Checks before `serve` starts, and of `check-config`: files that the configuration names, listeners that conflict,
+//! and settings that make parts of the service useless.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,7 +22,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
     check_files(config, layers);
     check_listeners(config, layers);
     check_file_limit(config, layers);
-    // Written out in the file that `config default` prints.
+    // The file that `config default` prints contains it.
     let default_hostname = KEYS.iter().find(|key| key.path == "hostname").map(|key| key.default);
     if default_hostname == Some(&format!("\"{}\"", config.hostname)) {
         layers.advise(
@@ -42,7 +42,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
 fn check_data_dir(config: &Config, layers: &mut Layers) {
     match std::fs::metadata(&config.data_dir) {
         Ok(metadata) if !metadata.is_dir() => {
-            layers.blame("data_dir", "is a file; name a folder, which is made if it is not there");
+            layers.blame("data_dir", "is a file; name a folder, which is created if it does not exist");
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             layers.blame("data_dir", &format!("cannot be used: {error}"));
@@ -96,7 +96,7 @@ fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
 }
 
-/// Every connection is an open file, and so is every question to the DNS.
+/// Every connection is an open file, and so is every DNS query.
 fn check_file_limit(config: &Config, layers: &mut Layers) {
     let takes_smtp = config.smtp.listeners().next().is_some();
     let sessions = if takes_smtp { config.smtp.sessions_max } else { 0 };

@@ -43,7 +43,7 @@ fn reference_page() -> String {
 # Configuration
 
 Every key with its default. `postroad config default` prints them as a file, `postroad check-config --config FILE` checks yours.
-A variable of the environment wins over the file; lists are written with commas there. Generated from the code:
+An environment variable takes precedence over the file; lists in it are separated by commas. Generated from the code:
 `UPDATE_GOLDEN=1 cargo xtask test -- -p postroad reference` rewrites this page.
 
 ## Top of the file
@@ -144,9 +144,9 @@ fn unknown_variables_are_warnings() {
     assert_eq!(
         warnings,
         [
-            "environment variable POSTROAD_HTTP_LISTN is no setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
-            "environment variable POSTROAD_LISTEN is no setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
-            "environment variable POSTROAD_XYZZY is no setting and is ignored",
+            "environment variable POSTROAD_HTTP_LISTN is not a setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
+            "environment variable POSTROAD_LISTEN is not a setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
+            "environment variable POSTROAD_XYZZY is not a setting and is ignored",
         ]
     );
 }

@@ -27,7 +27,7 @@ impl Config {
         let allowed = self.tracking.allow.clone();
         // No idle connections: a certificate is seen when a connection begins.
         let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
-        // Like the records themselves: a host that was just put right is not held to what was remembered of it.
+        // Without a cache, like the records themselves: a corrected host must be seen at once.
         let dns = DnsSettings { nameservers: self.dns.nameservers.clone(), ..DnsSettings::default() };
         let dns = Dns::for_checks(&dns).context("`dns.nameservers`")?;
         Ok(GuardedHttp::new(dns, tls.verified(), settings))
@@ -56,7 +56,7 @@ pub(super) fn parse_base(text: &str) -> Result<Option<String>, String> {
     if is_host && has_port {
         return Ok(Some(plain.to_owned()));
     }
-    Err(format!("{text:?} is no address for links; write one like \"https://track.example.com\""))
+    Err(format!("{text:?} is not an address for links; write one like \"https://track.example.com\""))
 }
 
 /// The host name of a base URL, without its port.

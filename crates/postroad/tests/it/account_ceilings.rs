@@ -261,8 +261,7 @@ async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
     let (account, server) = keys(&one);
     let wanted = json!({"id": one.id, "ceilings": {"servers": 3, "domains": 2, "webhooks": 10, "users": 1}});
     done(&world, operator, "accounts/update", &wanted).await;
-    let full =
-        |what: &str, most: u32| json!([format!("The account has {most} {what}, as many as it may have")]);
+    let full = |what: &str, most: u32| json!([format!("The account has {most} {what}, the maximum")]);
     // The last one is made with a warning, and the next one is refused.
     assert_eq!(
         warnings(&world, account, "servers/create", json!({"name": "third"})).await,
@@ -285,7 +284,7 @@ async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
             "CeilingExceeded"
         );
     }
-    let invite = |name: &str| json!({"email": format!("{name}@example.com"), "mail": false});
+    let invite = |name: &str| json!({"email": format!("{name}@example.com")});
     assert_eq!(warnings(&world, account, "users/invite", invite("anna")).await, full("users", 1));
     assert_eq!(
         warnings(&world, account, "users/invite", invite("anna")).await,

@@ -1,10 +1,11 @@
-//! Account and operator keys: what they do, whose things they see, and the log of what they changed.
+//! Account and operator keys: their operations, the objects they see, and the audit log of their changes.
 
 use std::collections::BTreeSet;
 
+use postroad_model::{Clock as _, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
-use crate::world::{World, both_engines, envelope};
+use crate::world::{World, both_engines, envelope, good_but, program};
 
 /// Whoever calls: the header of the key, and the key.
 pub(crate) type Key<'a> = (&'a str, &'a str);
@@ -112,6 +113,11 @@ both_engines!(
     servers_and_accounts_are_deleted_and_restored_at_the_command_line,
     keys_do_what_their_scopes_say,
     creating_again_with_the_same_key_makes_nothing,
+    a_server_key_changes_only_the_version_it_has_seen,
+    changes_of_mail_leave_one_entry_each,
+    account_keys_are_listed_by_name_and_state,
+    the_command_line_renames_and_changes_keys,
+    the_environments_key_is_used_unless_a_profile_is_named,
     a_deleted_server_is_gone_until_it_is_restored
 );
 
@@ -392,6 +398,219 @@ async fn creating_again_with_the_same_key_makes_nothing(world: World) {
         }
     }
     assert_eq!(names, ["shop", "news", "third"].map(Value::from));
+}
+
+async fn a_server_key_changes_only_the_version_it_has_seen(world: World) {
+    let one = customer(&world, "one").await;
+    let own = (SERVER, one.server_keys[0].as_str());
+    let version = done(&world, own, "server/get", &json!({})).await["version"].as_i64().expect("a version");
+    let changed =
+        done(&world, own, "server/update", &json!({"hourly_limit": 5, "if_version": version})).await;
+    assert_eq!((&changed["hourly_limit"], &changed["version"]), (&json!(5), &json!(version + 1)));
+    let late = json!({"hourly_limit": 6, "if_version": version});
+    assert_eq!(code(&world, own, "server/update", &late).await, "VersionConflict");
+    assert_eq!(done(&world, own, "server/get", &json!({})).await, changed);
+    // The account sees the same number.
+    let by = (ACCOUNT, one.key.as_str());
+    let seen = done(&world, by, "servers/get", &json!({"id": one.servers[0]})).await;
+    assert_eq!(seen["version"], changed["version"]);
+}
+
+/// Entries of the account's log behind `after`, oldest first, without signing in.
+async fn entries_after(world: &World, by: Key<'_>, after: usize) -> Vec<Value> {
+    let log = done(world, by, "account/audit", &json!({"limit": 200})).await;
+    log["items"].as_array().unwrap().iter().rev().skip(after).cloned().collect()
+}
+
+async fn changes_of_mail_leave_one_entry_each(world: World) {
+    let by = (ACCOUNT, ready(&world, "account_api_key"));
+    let own = (SERVER, world.key.as_str());
+    let before = entries_after(&world, by, 0).await.len();
+    let (_, holding) = world.new_key(&["--hold"]);
+    let holding = (SERVER, holding.as_str());
+    let send = async |key: Key<'_>, fields: Value| {
+        let sent = done(&world, key, "send/message", &good_but(fields)).await;
+        sent["messages"].as_object().unwrap().values().next().unwrap()["id"].clone()
+    };
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(send(holding, json!({})).await);
+    }
+    let mut scheduled = Vec::new();
+    for _ in 0..2 {
+        scheduled.push(send(own, json!({"send_at": world_time(3_600)})).await);
+    }
+    for _ in 0..3 {
+        send(own, json!({"send_at": world_time(3_600), "tag": "tagged"})).await;
+    }
+    done(&world, own, "messages/release", &json!({ "id": held[0] })).await;
+    done(&world, own, "messages/cancel_hold", &json!({ "ids": [held[1], held[1]] })).await;
+    done(&world, own, "send/reschedule", &json!({"id": scheduled[0], "send_at": world_time(7_200)})).await;
+    done(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await;
+    let refused = code(&world, own, "messages/retry", &json!({ "id": scheduled[1] })).await;
+    assert_eq!(refused, "MessageNotQueued");
+    done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
+    done(&world, own, "messages/erase", &json!({ "id": held[2] })).await;
+    let cancelled = world.queue(&["cancel", &held[3].to_string()]);
+    assert_eq!(cancelled[0]["done"], true, "{cancelled}");
+    // Refusals, and changes that change nothing.
+    assert_eq!(code(&world, own, "messages/release", &json!({ "id": held[0] })).await, "MessageNotHeld");
+    assert_eq!(code(&world, own, "send/cancel", &json!({ "id": scheduled[0] })).await, "MessageNotScheduled");
+    done(&world, own, "send/cancel", &json!({"tag": "tagged"})).await;
+    world.refused_queue(&["cancel", &held[3].to_string()]);
+
+    // A replay of one event, and of a time.
+    let webhook = json!({"url": "https://hooks.example/in", "events": ["message.cancelled"]});
+    let webhook = done(&world, own, "webhooks/create", &webhook).await["id"].clone();
+    let events = done(&world, own, "events/list", &json!({"types": ["message.cancelled"]})).await;
+    let event = events["items"][0]["id"].clone();
+    done(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": event})).await;
+    let range = json!({"id": webhook, "since": world_time(-3_600), "until": world_time(3_600)});
+    assert!(done(&world, own, "webhooks/replay", &range).await["events"].as_i64() > Some(0));
+    assert_eq!(
+        code(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": "evt_1"})).await,
+        "EventNotFound"
+    );
+
+    let entries = entries_after(&world, by, before).await;
+    let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "credentials/create",
+            "messages/release",
+            "messages/cancel_hold",
+            "send/reschedule",
+            "send/cancel",
+            "send/cancel",
+            "messages/erase",
+            "send/cancel",
+            "webhooks/create",
+            "webhooks/replay",
+            "webhooks/replay"
+        ]
+    );
+    let after = |at: usize, name: &str| entries[at]["after"][name].clone();
+    assert_eq!((after(1, "message"), after(2, "message")), (held[0].clone(), held[1].clone()));
+    assert!(after(3, "send_at").is_string() && after(3, "message") == scheduled[0]);
+    assert_eq!((after(5, "changed"), after(6, "message")), (json!(3), held[2].clone()));
+    assert_eq!(entries[7]["actor"], "command_line");
+    assert!(
+        entries[1..7].iter().all(|entry| entry["actor"] == "server_key" && entry["subject"] == "messages")
+    );
+    assert!(after(9, "replayed_event").is_i64() && after(10, "replayed_from").is_string());
+    assert!(world.audit_output(&["verify"]).0);
+}
+
+/// So many seconds from now.
+fn world_time(seconds: i64) -> String {
+    let now = SystemClock.now().as_micros();
+    Timestamp::from_micros(now + seconds * 1_000_000).to_rfc3339()
+}
+
+async fn account_keys_are_listed_by_name_and_state(world: World) {
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    let second = done(&world, by, "account_keys/create", &json!({"name": "second"})).await;
+    done(&world, by, "account_keys/create", &json!({"name": "third"})).await;
+    done(&world, by, "account_keys/revoke", &json!({"id": second["id"]})).await;
+    let listed = async |filter: Value| {
+        let found = done(&world, by, "account_keys/list", &filter).await;
+        let items = found["items"].as_array().unwrap().clone();
+        items.iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(json!({})).await, ["main", "second", "third"]);
+    assert_eq!(listed(json!({"revoked": false})).await, ["main", "third"]);
+    assert_eq!(listed(json!({"revoked": true})).await, ["second"]);
+    assert_eq!(listed(json!({"name": "third"})).await, ["third"]);
+    assert!(listed(json!({"name": "third", "revoked": true})).await.is_empty());
+}
+
+async fn the_command_line_renames_and_changes_keys(world: World) {
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    assert_eq!(world.admin(&["account", "rename", "one", "uno"])["name"], "uno");
+    assert_eq!(world.admin(&["server", "rename", "uno/shop", "store"])["name"], "store");
+    customer(&world, "two").await;
+    for (arguments, part) in [
+        (vec!["account", "rename", "uno", "two"], "exists already"),
+        (vec!["account", "rename", "uno", "7"], "number"),
+        (vec!["server", "rename", "uno/store", "news"], "exists already"),
+        (vec!["key", "get", "999999"], "there is no key"),
+        (vec!["key", "update", "999999", "--hold", "true"], "there is no key"),
+    ] {
+        let (success, _, err) = world.admin_output(&arguments);
+        assert!(!success && err.contains(part), "{arguments:?}: {err}");
+    }
+    let usage = world.admin(&["account", "usage", "uno"]);
+    assert_eq!(
+        (&usage["account"], &usage["servers"], &usage["users"]),
+        (&json!("uno"), &json!(2), &json!(0))
+    );
+    let told = done(&world, by, "account/usage", &json!({})).await;
+    assert_eq!((&told["servers"], &told["domains"]), (&usage["servers"], &usage["domains"]));
+
+    let id = one.credentials[0].to_string();
+    let shown = world.admin(&["key", "get", &id]);
+    assert_eq!((&shown["name"], &shown["server"]), (&json!("web"), &json!("store")));
+    let update = ["key", "update", &id, "--name", "app", "--hold", "true", "--allow", "192.0.2.0/24"];
+    let changed = world.admin(&[update.as_slice(), &["--expires-at", "2099-01-01T00:00:00Z"]].concat());
+    assert_eq!((&changed["name"], &changed["hold"]), (&json!("app"), &json!(true)));
+    assert_eq!(
+        (&changed["allow"], &changed["expires_at"]),
+        (&json!(["192.0.2.0/24"]), &json!("2099-01-01T00:00:00Z"))
+    );
+    let changed = world.admin(&["key", "update", &id, "--allow-all", "--no-expiry"]);
+    assert_eq!((&changed["allow"], &changed["expires_at"]), (&json!([]), &Value::Null));
+    assert_eq!((&changed["name"], &changed["hold"]), (&json!("app"), &json!(true)), "the rest stays");
+    assert_eq!(world.admin(&["key", "get", &id]), changed);
+    assert!(!world.admin_output(&["key", "update", &id]).0, "nothing to change");
+    let log = done(&world, by, "account/audit", &json!({"actor": "command_line", "limit": 100})).await;
+    let mut names: Vec<&str> =
+        log["items"].as_array().unwrap().iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+    names.reverse();
+    assert_eq!(names, ["accounts/update", "servers/update", "credentials/update", "credentials/update"]);
+}
+
+async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
+    let one = customer(&world, "one").await;
+    let profile = world.folder.path().join("profile.json");
+    std::fs::write(&profile, world.daemon.ready().to_string()).expect("a file");
+    let profile = profile.to_str().expect("text");
+    // Of the profile's keys, that of the operator may read every account.
+    let asked = |key: Option<&str>, variable: bool, option: bool| {
+        let mut command = std::process::Command::new(program());
+        for name in
+            ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY", "POSTROAD_OPERATOR_API_KEY"]
+        {
+            command.env_remove(name);
+        }
+        command.env_remove("POSTROAD_PROFILE").args(["api", "account/get"]);
+        if let Some(key) = key {
+            command.env("POSTROAD_ACCOUNT_API_KEY", key);
+        }
+        if variable {
+            command.env("POSTROAD_PROFILE", profile);
+        }
+        if option {
+            command.args(["--profile", profile]);
+        }
+        let output = command.output().expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
+        (output.status.success(), answer["data"]["name"].clone(), answer["data"]["code"].clone())
+    };
+    let key = one.key.as_str();
+    assert_eq!(asked(Some(key), true, false).1, "one", "the environment's key, at the profile's URL");
+    let named = asked(Some(key), false, true);
+    assert_eq!(named, asked(None, false, true), "the environment's key is not sent");
+    assert_eq!(named, asked(None, true, false));
+    assert_eq!(asked(Some("wrong"), true, false).2, "InvalidAccountAPIKey", "no other key is tried");
+    let (success, help, _) = world.command_output("api", &["--help"]);
+    assert!(
+        success && help.contains("POSTROAD_PROFILE") && help.contains("POSTROAD_ACCOUNT_API_KEY"),
+        "{help}"
+    );
 }
 
 async fn a_deleted_server_is_gone_until_it_is_restored(world: World) {

@@ -127,6 +127,7 @@ async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_c
         account_id: dev.account_id,
         name: prod.to_string(),
         mode: postroad_model::ServerMode::Live,
+        pool_id: None,
     };
     store.create_server(new).await.unwrap();
     drop(store);

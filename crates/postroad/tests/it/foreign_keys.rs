@@ -55,7 +55,7 @@ async fn fill(world: &World, zebra: &Customer) -> Things {
         done(world, server, "messages/erase", &json!({"address": "nobody@zebra.example"})).await["job_id"]
             .clone();
     let user = world.admin(&["user", "create", "zebra@example.com", "--account", "zebra"])["id"].clone();
-    let invite = json!({"email": "foal@zebra.example", "mail": false});
+    let invite = json!({"email": "foal@zebra.example"});
     let invitation = done(world, account, "users/invite", &invite).await["id"].clone();
     let pool = done(world, operator, "ip_pools/create", &json!({"name": "zebra", "account": zebra.id})).await
         ["id"]

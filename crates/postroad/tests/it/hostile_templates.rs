@@ -33,6 +33,9 @@ fn sources() -> Vec<String> {
         "{% for a in list %}{{ a in list }}{% endfor %}".to_owned(),
         format!("{{% set x = text %}}{}{{{{ x }}}}", "{% set x = x ~ x %}".repeat(30)),
         "{% for a in list %}{{ text|upper|lower|replace('x', text) }}{% endfor %}".to_owned(),
+        "{{ text|split('')|sum(start='') }}".to_owned(),
+        format!("{{% set x = text %}}{}{{{{ x }}}}", "{% set x = [x, x]|sum(start='') %}".repeat(10)),
+        "{% for a in list %}{{ '1e30000'|number }}{% endfor %}".to_owned(),
     ]
 }
 
@@ -193,7 +196,8 @@ async fn markup_in_variables_is_escaped_wherever_they_are(world: World) {
         "html_body": "<html><body title=\"{{ v }}\">{{ v }}{{ content }}</body></html>"});
     done(&world, "create", frame).await;
     let html = "<p class='{{ v }}' title=\"{{ v }}\">{{ v }}{% for x in list %}{{ x }}{% endfor %}{{ list|join(', ') }}\
-        {{ v|upper|lower }}{{ v ~ v }}{{ v|default('-') }}{{ {'k': v}.k }}</p>";
+        {{ v|upper|lower }}{{ v ~ v }}{{ v|default('-') }}{{ {'k': v}.k }}\
+        {{ '<i>x</i>'|safe|replace('x', v) }}{{ ['a'|safe, 'b']|join(v) }}</p>";
     let template = json!({"alias": "t", "name": "t", "layout": "frame", "subject": "{{ v }}", "publish": true,
         "html_body": html, "plain_body": "{{ v }}"});
     done(&world, "create", template).await;

@@ -1,4 +1,4 @@
-//! Pools of addresses over HTTP: who makes them, who sees them, and the warm-up of their addresses.
+//! Pools of source addresses over HTTP: who creates and sees them, and the warm-up of their addresses.
 
 use serde_json::{Value, json};
 
@@ -17,8 +17,121 @@ fn warm_up(pool: &Value) -> &str {
 both_engines!(
     the_operator_makes_pools_and_their_addresses,
     a_warm_up_is_started_paused_resumed_and_ended,
-    an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up
+    an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up,
+    an_address_is_added_once_and_changed_only_as_it_was_seen,
+    an_account_gives_its_servers_its_own_pools_and_the_shared_one
 );
+
+async fn an_address_is_added_once_and_changed_only_as_it_was_seen(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let pool = done(&world, operator, "ip_pools/create", &json!({"name": "one"})).await;
+    done(&world, operator, "ip_pools/create", &json!({"name": "two", "shared": true})).await;
+    let address = json!({"pool": pool["id"], "address": "192.0.2.1", "helo": "mta.example.com",
+        "idempotency_key": "once"});
+    let first = call(&world, operator, "ip_pools/add_address", &address).await;
+    let again = call(&world, operator, "ip_pools/add_address", &address).await;
+    assert_eq!((&first["status"], &first["data"]), (&json!("success"), &again["data"]), "{again}");
+    assert_eq!(
+        (&first["flags"]["idempotent_replay"], &again["flags"]["idempotent_replay"]),
+        (&Value::Null, &json!(true))
+    );
+    let other = json!({"pool": pool["id"], "address": "192.0.2.2", "helo": "mta.example.com",
+        "idempotency_key": "once"});
+    assert_eq!(code(&world, operator, "ip_pools/add_address", &other).await, "IdempotencyConflict");
+
+    assert_eq!(first["data"]["addresses"][0]["version"], 1);
+    let change = json!({"address": "192.0.2.1", "weight": 5, "if_version": 1});
+    let changed = done(&world, operator, "ip_pools/update_address", &change).await;
+    assert_eq!(
+        (&changed["addresses"][0]["weight"], &changed["addresses"][0]["version"]),
+        (&json!(5), &json!(2))
+    );
+    let late = json!({"address": "192.0.2.1", "weight": 6, "if_version": 1});
+    assert_eq!(code(&world, operator, "ip_pools/update_address", &late).await, "VersionConflict");
+    let started = json!({"address": "192.0.2.1", "action": "start"});
+    let started = done(&world, operator, "ip_pools/warm_up", &started).await;
+    assert_eq!(
+        (&started["addresses"][0]["weight"], &started["addresses"][0]["version"]),
+        (&json!(5), &json!(3))
+    );
+
+    let listed = async |filter: Value| {
+        let found = done(&world, operator, "ip_pools/list", &filter).await;
+        let items = found["items"].as_array().unwrap().clone();
+        items.iter().map(|pool| pool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(json!({"name": "one"})).await, ["one"]);
+    assert_eq!(listed(json!({"shared": true})).await, ["two"]);
+    assert_eq!(listed(json!({"shared": false})).await, ["one"]);
+    assert!(listed(json!({"name": "one", "shared": true})).await.is_empty());
+
+    let entries = json!({"account": 0, "subject": "address", "limit": 100});
+    let entries = done(&world, operator, "account/audit", &entries).await["items"].clone();
+    let names: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["operation"]).collect();
+    assert_eq!(names, ["ip_pools/warm_up", "ip_pools/update_address", "ip_pools/add_address"]);
+    // An address that was removed is not added again by a repetition.
+    done(&world, operator, "ip_pools/remove_address", &json!({"address": "192.0.2.1"})).await;
+    assert_eq!(code(&world, operator, "ip_pools/add_address", &address).await, "IpAddressNotFound");
+}
+
+async fn an_account_gives_its_servers_its_own_pools_and_the_shared_one(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let mut pools = Vec::new();
+    for pool in [
+        json!({"name": "shared", "shared": true}),
+        json!({"name": "acme's", "account": acme.id}),
+        json!({"name": "rival's", "account": rival.id}),
+        json!({"name": "quarantine"}),
+    ] {
+        pools.push(done(&world, operator, "ip_pools/create", &pool).await["id"].clone());
+    }
+    let [shared, own, foreign, quarantine] = pools.try_into().expect("four pools");
+    let (by, server) = ((ACCOUNT, acme.key.as_str()), &acme.servers[0]);
+    let moved = async |key: Key<'_>, pool: &Value| {
+        call(&world, key, "servers/update", &json!({"id": server, "ip_pool": pool})).await
+    };
+    for pool in [&own, &shared] {
+        assert_eq!(moved(by, pool).await["data"]["ip_pool"], *pool);
+    }
+    assert_eq!(moved(by, &json!("none")).await["data"]["ip_pool"], Value::Null);
+    // Others' pools are as if they did not exist.
+    for pool in [&foreign, &quarantine, &json!(999_999)] {
+        assert_eq!(moved(by, pool).await["data"]["code"], "IpPoolNotFound", "{pool}");
+        let new = json!({"name": "third", "ip_pool": pool});
+        assert_eq!(code(&world, by, "servers/create", &new).await, "IpPoolNotFound", "{pool}");
+    }
+    let new = json!({"name": "third", "ip_pool": own});
+    let made = done(&world, by, "servers/create", &new).await;
+    assert_eq!(made["ip_pool"], own);
+    assert_eq!(code(&world, operator, "ip_pools/delete", &json!({ "id": own })).await, "IpPoolInUse");
+    // The account does not leave a pool that the operator set, but may say what is so anyway.
+    assert_eq!(moved(operator, &quarantine).await["data"]["ip_pool"], quarantine);
+    for pool in [&own, &shared, &json!("none")] {
+        assert_eq!(moved(by, pool).await["data"]["errors"][0]["pointer"], "/ip_pool", "{pool}");
+    }
+    assert_eq!(moved(by, &quarantine).await["data"]["ip_pool"], quarantine);
+    let version = done(&world, by, "servers/get", &json!({ "id": server })).await["version"].clone();
+    let late = json!({"id": server, "ip_pool": shared, "if_version": version.as_i64().unwrap() - 1});
+    assert_eq!(code(&world, operator, "servers/update", &late).await, "VersionConflict");
+    assert_eq!(moved(operator, &shared).await["data"]["ip_pool"], shared);
+    assert_eq!(moved(by, &own).await["data"]["ip_pool"], own);
+    assert_eq!(
+        world
+            .admin(&["server", "list"])
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["id"] == *server)
+            .expect("it is listed")["ip_pool"],
+        own
+    );
+    let entries = json!({"operation": "servers/update", "subject_id": server, "limit": 100});
+    let entries = done(&world, by, "account/audit", &entries).await["items"].clone();
+    let pools: Vec<&Value> =
+        entries.as_array().unwrap().iter().rev().map(|entry| &entry["after"]["pool"]).collect();
+    assert_eq!(pools, [&own, &shared, &Value::Null, &quarantine, &shared, &own], "one for each change");
+}
 
 async fn the_operator_makes_pools_and_their_addresses(world: World) {
     let operator = (OPERATOR, ready(&world, "operator_api_key"));

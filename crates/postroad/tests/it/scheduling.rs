@@ -117,9 +117,18 @@ async fn a_rescheduled_message_is_sent_at_its_new_time(world: World) {
     let other = scheduled(&world, expiring).await;
     let late = world.call(RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_300_000)})).await;
     assert_eq!(late["data"]["errors"][0]["pointer"], "/send_at", "{late}");
-    done(&world, RESCHEDULE, &json!({"id": other, "send_at": in_millis(7_000_000)})).await;
+    let later = in_millis(7_000_000);
+    done(&world, RESCHEDULE, &json!({"id": other, "send_at": later})).await;
     done(&world, RESCHEDULE, &json!({"id": other, "send_at": "2020-01-01T00:00:00Z"})).await;
     world.until_status(other, "Sent").await;
+    let timeline = done(&world, "/api/v1/messages/timeline", &json!({"id": other})).await;
+    let items = timeline["items"].as_array().unwrap_or_else(|| panic!("{timeline}"));
+    let kinds: Vec<&str> = items.iter().take(3).filter_map(|item| item["kind"].as_str()).collect();
+    assert_eq!(kinds, ["accepted", "rescheduled", "rescheduled"], "{timeline}");
+    let times = |at: usize, name: &str| items[at]["data"][name].as_str().unwrap_or_default().to_owned();
+    assert_eq!((times(1, "before"), times(1, "send_at")), (times(0, "send_at"), later.clone()), "{timeline}");
+    assert_eq!(times(2, "before"), later, "{timeline}");
+    assert_eq!(items[1]["text"], format!("Rescheduled to {later}"));
     wait_for(&world, "cat@example.net").await;
 }
 
@@ -225,7 +234,7 @@ async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     let mut cancelling = tokio::task::JoinSet::new();
     for (at, id) in ids.iter().copied().enumerate() {
         let (client, key) = (Client::new(&url), world.key.clone());
-        let moment = due.plus(Duration::from_millis(10 * at as u64)).since(SystemClock.now());
+        let moment = due.plus(Duration::from_millis(20 * at as u64)).since(SystemClock.now());
         cancelling.spawn(async move {
             tokio::time::sleep(moment.saturating_sub(Duration::from_millis(200))).await;
             let reply = client.post_json(CANCEL, Some(&key), &json!({"id": id})).await.unwrap();

@@ -35,7 +35,8 @@ async fn settings_are_read_and_changed(world: World) {
         before,
         json!({
             "id": before["id"], "name": "dev", "mode": "live", "send_rate": null, "hourly_limit": null,
-            "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "ceilings": before["ceilings"], "created_at": before["created_at"], "updated_at": before["updated_at"],
+            "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "ceilings": before["ceilings"],
+            "version": 1, "created_at": before["created_at"], "updated_at": before["updated_at"],
         })
     );
     let changed = update(

@@ -1,4 +1,4 @@
-//! Many slow clients at once, and large messages: they cost little memory, and nobody waits for them.
+//! Many slow clients at once, and large messages: they use little memory and delay nobody.
 
 use std::time::{Duration, Instant};
 

@@ -74,6 +74,19 @@ async fn a_template_is_made_shown_changed_and_deleted(world: World) {
     assert_eq!(done(&world, "get", json!({"alias": "welcome"})).await, made);
     let taken = refused(&world, "create", welcome()).await;
     assert_eq!(taken["code"], "TemplateAliasTaken");
+    let mut same_name = welcome();
+    same_name["alias"] = json!("other");
+    let taken = refused(&world, "create", same_name.clone()).await;
+    assert_eq!(
+        (&taken["code"], &taken["errors"][0]["pointer"]),
+        (&json!("ValidationError"), &json!("/name"))
+    );
+    same_name["name"] = json!("Another");
+    done(&world, "create", same_name).await;
+    let taken = refused(&world, "update", json!({"alias": "other", "name": welcome()["name"]})).await;
+    assert_eq!(taken["errors"][0]["pointer"], "/name", "{taken}");
+    done(&world, "update", json!({"alias": "other", "name": "Another", "subject": "x"})).await;
+    done(&world, "delete", json!({"alias": "other"})).await;
 
     let changed = done(&world, "update", json!({"alias": "welcome", "subject": "Hi {{ name }}"})).await;
     assert_eq!(
@@ -159,7 +172,7 @@ async fn mistakes_in_mjml_are_told_with_line_and_column(world: World) {
         assert_eq!(found["valid"], false, "{text}: {found}");
         let error = &found["errors"][0];
         assert_eq!((&error["line"], &error["column"]), (&json!(line), &json!(column)), "{text}: {error}");
-        assert!(error["message"].as_str().unwrap().starts_with("this is no MJML: "), "{error}");
+        assert!(error["message"].as_str().unwrap().starts_with("this is not valid MJML: "), "{error}");
     }
 }
 
@@ -168,8 +181,8 @@ async fn mistakes_in_styles_are_told_with_line_and_column(world: World) {
     let mjml =
         "<mjml>\n<mj-head><mj-style>\n p { color: red\n</mj-style></mj-head><mj-body></mj-body></mjml>";
     for (format, source, line, column, words) in [
-        ("html", html, 3, 15, "this is no CSS: a quoted text does not end on its line"),
-        ("mjml", mjml, 3, 4, "this is no CSS: `{` without `}`"),
+        ("html", html, 3, 15, "this is not valid CSS: a quoted text does not end on its line"),
+        ("mjml", mjml, 3, 4, "this is not valid CSS: `{` without `}`"),
     ] {
         let request = json!({"subject": "x", "format": format, "html_body": source});
         let found = done(&world, "validate", request).await;

@@ -158,9 +158,10 @@ fn shells_complete_every_command_and_the_manual_names_it() {
     };
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completions", shell]);
-        for word in ["admin", "suppression", "set-up-link", "export", "completions"] {
+        for word in ["admin", "suppression", "set-up-link", "export", "completions", "servers/create"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
+        assert!(!script.contains("person/sign_in"), "{shell}: only calls of the HTTP API");
     }
     let page = run(&["man"]);
     for part in [".TH postroad", "POSTROAD SERVE", "check\\-config", "\\-\\-json"] {

@@ -25,7 +25,128 @@ fn code(answer: &Value) -> &str {
     answer["data"]["code"].as_str().unwrap_or("success")
 }
 
-both_engines!(people_are_invited_by_mail_changed_and_removed, the_command_line_manages_people);
+both_engines!(
+    people_are_invited_by_mail_changed_and_removed,
+    inviting_again_with_the_same_key_sends_no_second_mail,
+    an_invitation_does_not_tell_who_is_in_another_account,
+    people_are_listed_by_address_and_role,
+    the_command_line_manages_people,
+    the_command_line_invites_people
+);
+
+async fn mails_to(world: &World, to: &str) -> usize {
+    let caught = world.client.get("/dev/messages?limit=500").await.unwrap().json();
+    let is_to = |mail: &&Value| mail["rcpt_to"][0] == to;
+    caught["messages"].as_array().unwrap().iter().filter(is_to).count()
+}
+
+async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
+    let asked = json!({"email": "bob@customer.example", "idempotency_key": "k1"});
+    let first = call(&world, ACCOUNT, "users/invite", &asked).await;
+    let again = call(&world, ACCOUNT, "users/invite", &asked).await;
+    assert_eq!((code(&first), code(&again)), ("success", "success"), "{first} {again}");
+    assert_eq!(first["data"], again["data"]);
+    assert_eq!(
+        (&first["flags"]["idempotent_replay"], &again["flags"]["idempotent_replay"]),
+        (&Value::Null, &json!(true))
+    );
+    let other = json!({"email": "carl@customer.example", "idempotency_key": "k1"});
+    assert_eq!(code(&call(&world, ACCOUNT, "users/invite", &other).await), "IdempotencyConflict");
+    // A later mail shows that no second one came before it.
+    let other = json!({"email": "carl@customer.example", "idempotency_key": "k2"});
+    call(&world, ACCOUNT, "users/invite", &other).await;
+    world.client.get("/dev/messages/wait?to=carl@customer.example&timeout=30").await.unwrap();
+    world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
+    assert_eq!(mails_to(&world, "bob@customer.example").await, 1);
+    // The operator's answer has the link, once.
+    let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
+    let asked =
+        json!({"email": "dora@customer.example", "account": account, "mail": false, "idempotency_key": "k3"});
+    let first = call(&world, OPERATOR, "users/invite", &asked).await;
+    let again = call(&world, OPERATOR, "users/invite", &asked).await;
+    assert!(first["data"]["link"].is_string() && again["data"]["link"].is_null(), "{first} {again}");
+    let log = call(&world, ACCOUNT, "account/audit", &json!({"operation": "users/invite"})).await;
+    assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "none for a repetition: {log}");
+    // Of one that was taken back, nothing is left to answer with.
+    let id = json!({ "id": first["data"]["id"], "account": account });
+    assert_eq!(code(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
+    assert_eq!(code(&call(&world, OPERATOR, "users/invite", &asked).await), "InvitationNotFound");
+}
+
+async fn an_invitation_does_not_tell_who_is_in_another_account(world: World) {
+    let other =
+        call(&world, OPERATOR, "accounts/create", &json!({"name": "other"})).await["data"]["id"].clone();
+    let key = call(&world, OPERATOR, "account_keys/create", &json!({"account": other, "name": "k"})).await;
+    let key = (ACCOUNT, key["data"]["api_key"].as_str().unwrap());
+    // dev@example.test is a person of the account `dev`, nobody@example.test is nobody.
+    let mut answers = Vec::new();
+    for email in ["dev@example.test", "nobody@example.test"] {
+        let answer = call_with(&world, key, "users/invite", &json!({ "email": email })).await;
+        let mut data = answer["data"].as_object().unwrap().clone();
+        for own in ["id", "email", "created_at", "expires_at"] {
+            assert!(data.remove(own).is_some(), "{answer}");
+        }
+        answers.push((answer["status"].clone(), answer["flags"].clone(), data));
+        // Both get the mail.
+        let path = format!("/dev/messages/wait?to={email}&timeout=30");
+        assert_eq!(world.client.get(&path).await.unwrap().json()["subject"], "Invitation");
+    }
+    assert_eq!(answers[0], answers[1]);
+    let by_hand = json!({"email": "dev@example.test", "mail": false});
+    let refused = call_with(&world, key, "users/invite", &by_hand).await;
+    assert_eq!(refused["data"]["errors"][0]["pointer"], "/mail", "{refused}");
+}
+
+async fn people_are_listed_by_address_and_role(world: World) {
+    for (name, role) in [("anna", "admin"), ("bob", "member"), ("carl", "member")] {
+        let email = format!("{name}@customer.example");
+        world.admin(&["user", "create", &email, "--account", "dev", "--role", role]);
+    }
+    world.admin(&["account", "create", "other"]);
+    world.admin(&["user", "create", "eve@customer.example", "--account", "other"]);
+    let listed = async |key: &str, filter: Value| {
+        let found = call(&world, key, "users/list", &filter).await;
+        let items = found["data"]["items"].as_array().unwrap_or_else(|| panic!("{found}")).clone();
+        items.iter().map(|item| item["email"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let members = ["bob@customer.example", "carl@customer.example"];
+    assert_eq!(listed(ACCOUNT, json!({"role": "member"})).await, members);
+    assert_eq!(listed(ACCOUNT, json!({"email": "ANNA@customer.example"})).await, ["anna@customer.example"]);
+    assert!(listed(ACCOUNT, json!({"email": "anna@customer.example", "role": "member"})).await.is_empty());
+    assert!(listed(ACCOUNT, json!({"email": "eve@customer.example"})).await.is_empty(), "another account's");
+    assert_eq!(listed(OPERATOR, json!({"email": "eve@customer.example"})).await, ["eve@customer.example"]);
+    assert_eq!(listed(OPERATOR, json!({"role": "member"})).await.len(), 3);
+    let wrong = call(&world, ACCOUNT, "users/list", &json!({"email": "no address"})).await;
+    assert_eq!(wrong["data"]["errors"][0]["pointer"], "/email", "{wrong}");
+}
+
+async fn the_command_line_invites_people(world: World) {
+    let invite = ["user", "invite", "Bob@customer.example", "--account", "dev", "--role", "admin"];
+    let invited = world.admin(&invite);
+    assert_eq!((&invited["email"], &invited["role"]), (&json!("bob@customer.example"), &json!("admin")));
+    let url = world.daemon.ready()["url"].as_str().unwrap();
+    assert!(invited["link"].as_str().unwrap().starts_with(&format!("{url}/invitation?token=")), "{invited}");
+    let caught = world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
+    assert_eq!(caught.json()["subject"], "Invitation");
+    let by_hand = world.admin(&["user", "invite", "carl@customer.example", "--account", "dev", "--no-mail"]);
+    assert!(by_hand["link"].is_string());
+    let open = world.admin(&["user", "invitations", "--account", "dev"]);
+    let emails: Vec<&Value> = open.as_array().unwrap().iter().map(|one| &one["email"]).collect();
+    assert_eq!(emails, ["bob@customer.example", "carl@customer.example"]);
+    assert!(!open.to_string().contains("token"), "{open}");
+    world.admin(&["user", "uninvite", "BOB@customer.example", "--account", "dev"]);
+    assert_eq!(world.admin(&["user", "invitations", "--account", "dev"]).as_array().unwrap().len(), 1);
+    let (success, _, err) =
+        world.admin_output(&["user", "uninvite", "bob@customer.example", "--account", "dev"]);
+    assert!(!success && err.contains("is not invited"), "{err}");
+    // The person of `dev` has the session of its sign-in link once that is opened.
+    assert_eq!(world.admin(&["user", "sessions", "dev@example.test"]), json!([]));
+    let link = world.daemon.ready()["sign_in_url"].as_str().unwrap().to_owned();
+    let path = link.strip_prefix(url).expect("a page of the portal");
+    world.client.get(path).await.expect("the portal answers");
+    let sessions = world.admin(&["user", "sessions", "dev@example.test"]);
+    assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["address"]), (1, &json!("127.0.0.1")));
+}
 
 async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     let asked = json!({"email": "Bob@Customer.example", "role": "admin"});
@@ -35,17 +156,14 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
         (&invited["data"]["email"], &invited["data"]["role"]),
         (&json!("bob@customer.example"), &json!("admin"))
     );
-    let link = invited["data"]["link"].as_str().unwrap();
-    assert!(
-        link.starts_with(&format!("{}/invitation?token=", world.daemon.ready()["url"].as_str().unwrap())),
-        "{link}"
-    );
+    assert!(invited["data"]["link"].is_null(), "the link is for the address alone: {invited}");
     // The mail went the way of every other one, and lands in the inbox.
     let caught = world.client.get("/dev/messages/wait?to=bob@customer.example&timeout=30").await.unwrap();
     assert_eq!(caught.json()["subject"], "Invitation");
     let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
     let raw = raw.text().replace("=\r\n", "").replace("=3D", "=");
-    assert!(raw.contains(link) && raw.contains("DKIM-Signature:"), "{raw}");
+    let link = format!("{}/invitation?token=", world.daemon.ready()["url"].as_str().unwrap());
+    assert!(raw.contains(&link) && raw.contains("DKIM-Signature:"), "{raw}");
     assert!(raw.contains("Auto-Submitted: auto-generated"), "{raw}");
     let open = call(&world, ACCOUNT, "users/invitations", &json!({})).await;
     assert_eq!(open["data"]["items"].as_array().unwrap().len(), 1);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+mod audit;
+mod changes;
 mod first_run;
 mod forms;
 mod hostile;

@@ -234,7 +234,7 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     }
     browser.open(&format!("{list}?tab=scheduled")).await;
     browser.click("input[name=id]").await;
-    browser.click("button[value=retry]").await;
+    browser.click("button[value=send_now]").await;
     browser.until_text("Done. The results are in the list.").await;
     site.until(scheduled, "SoftFail").await;
     // Why it is delayed, with the rule.
@@ -242,4 +242,53 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
     browser.click(".timeline details summary").await;
     browser.until_text("The reply was taken as").await;
     assert!(browser.page_text().await.contains("by the rule"), "{}", browser.page_text().await);
+}
+
+#[tokio::test]
+async fn scheduled_messages_that_match_are_cancelled_on_sqlite() {
+    scheduled_messages_that_match_are_cancelled(Site::start()).await;
+}
+
+#[tokio::test]
+async fn scheduled_messages_that_match_are_cancelled_on_postgres() {
+    scheduled_messages_that_match_are_cancelled(Site::start_on_postgres()).await;
+}
+
+async fn scheduled_messages_that_match_are_cancelled(site: Site) {
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let mut news = Vec::new();
+    // More than a page.
+    for number in 0..60 {
+        let subject = format!("News {number}");
+        news.push(site.send(json!({ "subject": subject, "tag": "news", "send_at": tomorrow })).await);
+    }
+    let other = site.send(json!({ "subject": "Reminder", "tag": "reminder", "send_at": tomorrow })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled&q=tag%3Anews"))).await;
+    browser.until_text("News 59").await;
+    browser.click("input[name=all]").await;
+    browser.click("button[value=cancel]").await;
+    browser.until_text("60 of 60").await;
+    let text = browser.page_text().await;
+    assert!(
+        text.contains("Cancel scheduled messages") && text.contains("status:Scheduled tag:news"),
+        "{text}"
+    );
+    browser.until_text("Done").await;
+    browser.screenshot(&pictures().join("job.png")).await;
+    for id in [news[0], news[59]] {
+        site.until(id, "Cancelled").await;
+    }
+    site.until(other, "Scheduled").await;
+    // Those that are ticked are sent now.
+    browser.open(&site.path(&format!("/servers/{server}/messages?tab=scheduled"))).await;
+    browser.until_text("Reminder").await;
+    browser.click("input[name=id]").await;
+    browser.click("button[value=send_now]").await;
+    site.until(other, "Sent").await;
+    // The log names the jobs.
+    let log = site.get("/account/audit", &site.cookie().await).await.text();
+    assert!(log.contains("send/cancel") && log.contains("send/reschedule"), "{log}");
+    assert_eq!(browser.console().await, [""; 0]);
 }

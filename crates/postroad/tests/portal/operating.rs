@@ -1,4 +1,4 @@
-//! Pages of those who run it: queue and gates, pools, reports, the operator's page, and problems on the overview.
+//! Pages for operators: queue and gates, pools, reports, the operator's page, and problems on the overview.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -8,8 +8,9 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::{Browser, SmtpClient};
+use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::site::{Site, pictures, server_of};
 
@@ -41,6 +42,8 @@ async fn stop_and_resume(site: Site) {
     browser.until_text("ann@example.net").await;
     browser.until_text("It waits because").await;
     assert!(browser.text("#queue tbody tr:last-child").await.contains("the shop is being moved"));
+    let message = site.get(&format!("/servers/{server}/messages/{id}"), &site.cookie().await).await.text();
+    assert!(message.contains("id=\"waits\">It waits because"), "its page says so too: {message}");
     browser.screenshot(&pictures().join("queue-stopped.png")).await;
     // The overview says so too, and leads there.
     browser.open(&site.path(&format!("/servers/{server}"))).await;
@@ -85,6 +88,24 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.fill("form.stack input[name=name]", "Second customer").await;
     browser.click("form.stack button").await;
     browser.until_text("Second customer").await;
+    // Its ceilings, its end, and its return.
+    browser.click("tbody tr:last-child td a").await;
+    browser.until_text("Name and ceilings").await;
+    browser.fill("input[name=daily_limit]", "many").await;
+    browser.click("form.stack button").await;
+    browser.until_text("should be a number").await;
+    browser.fill("form.stack input[name=name]", "Second Ltd").await;
+    browser.fill("input[name=daily_limit]", "5000").await;
+    browser.fill("input[name=send_rate]", "10/s").await;
+    browser.click("form.stack button").await;
+    browser.until_text("Saved").await;
+    assert_eq!(browser.attribute("input[name=daily_limit]", "value").await.as_deref(), Some("5000"));
+    assert_eq!(browser.text("h1").await, "Second Ltd");
+    browser.fill("form[action$='/delete'] input[name=name]", "Second Ltd").await;
+    browser.click("form[action$='/delete'] button").await;
+    browser.until("#deleted").await;
+    browser.click("#deleted button").await;
+    browser.until_text("Restored").await;
 }
 
 #[tokio::test]
@@ -267,4 +288,66 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
     browser.click("form[action$='/import'] button").await;
     browser.until_text("every line was taken").await;
     browser.until_text("eve@example.net").await;
+}
+
+#[tokio::test]
+async fn nodes_are_listed_and_certificates_that_end_soon_are_problems_on_sqlite() {
+    nodes_and_certificates(None).await;
+}
+
+#[tokio::test]
+async fn nodes_are_listed_and_certificates_that_end_soon_are_problems_on_postgres() {
+    nodes_and_certificates(Some(Database::create())).await;
+}
+
+async fn nodes_and_certificates(database: Option<Database>) {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let in_days = |days: u64| SystemClock.now().plus(Duration::from_hours(24 * days));
+    let write = |pair: &TestCertificate, has_key: bool| {
+        std::fs::write(path("cert.pem"), &pair.certificate_pem).unwrap();
+        if has_key {
+            std::fs::write(path("key.pem"), &pair.key_pem).unwrap();
+        }
+    };
+    write(&TestCertificate::good_until(&["localhost"], in_days(5)), true);
+    let files = [("POSTROAD_TLS_CERTIFICATE", path("cert.pem")), ("POSTROAD_TLS_KEY", path("key.pem"))];
+    let envs: Vec<(&str, &str)> = files.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let site = Site::start_with(database, &envs);
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    // The home page says what to do, and leads to the nodes.
+    browser.open(&site.path(&format!("/servers/{server}"))).await;
+    browser.until_text("The TLS certificate of").await;
+    browser.until("#troubles ~ ul time").await;
+    assert!(browser.text(".troubles").await.contains("renew the files"), "{}", browser.page_text().await);
+    browser.screenshot(&pictures().join("overview-certificate.png")).await;
+    browser.click(".troubles a[href='/operator/nodes']").await;
+    browser.until_text("which shows this page").await;
+    let text = browser.text("table.rows").await;
+    for part in
+        ["Runs", "node 0", "HTTP", "Bounces", "127.0.0.1:", env!("CARGO_PKG_VERSION"), "Problem", "expires"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    browser.screenshot(&pictures().join("operator-nodes-problem.png")).await;
+    browser.open(&site.path("/operator/doctor")).await;
+    browser.until_text("The TLS certificate of").await;
+    browser.open(&site.path("/operator")).await;
+    browser.until(".problem time").await;
+    // A renewal that went wrong, and one that went well.
+    let good = TestCertificate::good_until(&["localhost"], in_days(80));
+    write(&good, false);
+    site.hang_up();
+    browser.open(&site.path("/operator/nodes")).await;
+    reload_until(&browser, "cannot be loaded again").await;
+    assert!(browser.page_text().await.contains("does not belong to the certificate"));
+    write(&good, true);
+    site.hang_up();
+    reload_until(&browser, "Good").await;
+    let home = site.get(&format!("/servers/{server}"), &site.cookie().await).await.text();
+    assert!(!home.contains("TLS certificate") && home.contains("No problems"), "{home}");
+    assert_eq!(browser.console().await, [""; 0]);
 }

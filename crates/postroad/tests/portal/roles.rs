@@ -1,4 +1,4 @@
-//! What people of each role see and may do: the pages ask the permission table and add nothing.
+//! Pages and actions of each role: the pages use the permission table and add no rules.
 
 use std::collections::HashMap;
 
@@ -125,6 +125,7 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let job = location(&job).rsplit_once('/').unwrap().1.to_owned();
     HashMap::from([
         ("server", server),
+        ("account", account.to_string()),
         ("message", message.to_string()),
         ("number", "1".to_owned()),
         ("caught", "1".to_owned()),
@@ -141,7 +142,7 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     ])
 }
 
-async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) -> Value {
+pub(crate) async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) -> Value {
     let headers = [(header, key), ("content-type", "application/json")];
     let path = format!("/api/v1/{path}");
     let reply = site.client.request(Method::POST, &path, &headers, body.to_string().into()).await.unwrap();
@@ -151,7 +152,7 @@ async fn call(site: &Site, header: &str, key: &str, path: &str, body: &Value) ->
 }
 
 /// Invites somebody, accepts the invitation, and returns the person's id and the session's cookie.
-async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
+pub(crate) async fn join(site: &Site, name: &str, role: &str) -> (i64, String) {
     let key = site.ready("account_api_key");
     let email = format!("{name}@example.com");
     let account = call(site, "x-account-api-key", &key, "account/get", &json!({})).await["id"].clone();

@@ -1,4 +1,4 @@
-//! What is shown without signing in: the link for whoever edits the DNS, and the address of the request inspector. And the
+//! Pages without sign-in: the link for the person who edits the DNS, and the address of the request inspector. And the
 //! code that an authenticator app scans.
 
 use postroad_testkit::Browser;
@@ -67,7 +67,7 @@ async fn records_of_a_domain_are_shown_by_a_link_without_signing_in(site: Site) 
     browser.open(&site.path("/account/audit")).await;
     browser.until_text("domains/unshare").await;
     let log = browser.page_text().await;
-    assert!(log.matches("domains/share").count() == 2 && log.contains("domain link 2"), "{log}");
+    assert!(log.matches("domains/share").count() == 2 && log.contains("domain link shared.test"), "{log}");
     assert!(!log.contains(path.strip_prefix("/dns/").unwrap()), "its secret is not in the log");
     // Not after the domain is gone.
     browser.open(&site.path(&format!("/servers/{server}/domains/shared.test"))).await;

@@ -1,4 +1,4 @@
-//! A running `postroad dev`, and somebody who is signed in to it.
+//! A running `postroad dev`, and a signed-in person.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,11 @@ impl Site {
     pub(crate) fn bounce_address(&self) -> SocketAddr {
         let port = self.daemon.ready()["smtp"]["bounce_port"].as_u64().unwrap();
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
+    }
+
+    /// Has it load its certificate again.
+    pub(crate) fn hang_up(&self) {
+        self.daemon.signal("HUP");
     }
 
     pub(crate) fn path(&self, path: &str) -> String {

@@ -50,7 +50,8 @@ async fn every_page_is_legible_in_every_way() {
         pages.push((format!("account-{name}"), format!("/account/{name}")));
     }
     pages.push(("account-address".to_owned(), "/account/pools/address?address=192.0.2.9".to_owned()));
-    for name in ["", "/accounts", "/doctor"] {
+    pages.push(("operator-account".to_owned(), "/operator/accounts/1".to_owned()));
+    for name in ["", "/accounts", "/nodes", "/doctor"] {
         pages.push((format!("operator{}", name.replace('/', "-")), format!("/operator{name}")));
     }
     pages.push(("inbox".to_owned(), "/inbox".to_owned()));

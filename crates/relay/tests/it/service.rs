@@ -11,7 +11,7 @@ use postroad_app::admin::NewKey;
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_net::ReloadingCertificate;
 use postroad_relay::{ListenerKind, Relay, Settings};
-use postroad_store::{Database, Message, Role, Store};
+use postroad_store::{ClaimSkips, Database, Message, Role, Store};
 use postroad_testkit::{SmtpClient, TestCertificate};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -109,7 +109,7 @@ impl Service {
     pub(crate) async fn stored(&self) -> Vec<Stored> {
         let later = SystemClock.now().plus(Duration::from_hours(1));
         let mut stored = Vec::new();
-        for claimed in self.store.claim(later, 10_000, Vec::new()).await.unwrap() {
+        for claimed in self.store.claim(later, 10_000, ClaimSkips::default()).await.unwrap() {
             let found = self.store.find_message(claimed.server_id, claimed.message_id).await.unwrap();
             let message = found.unwrap();
             let send = &message.send;

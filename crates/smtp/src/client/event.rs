@@ -101,9 +101,9 @@ pub enum ProtocolError {
     /// Plaintext between STARTTLS and the handshake: injected, or from an untrustworthy peer.
     #[error("the server sent more after its answer to STARTTLS")]
     BytesAfterStartTls,
-    #[error("the server said {0}, which answers nothing that was asked")]
+    #[error("the server sent {0} without a command")]
     Unasked(u16),
-    #[error("{0} is no answer to what was said")]
+    #[error("{0} is not a valid reply to the command")]
     Unexpected(u16),
 }
 

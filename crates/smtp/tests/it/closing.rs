@@ -82,21 +82,21 @@ fn flight_that_meets_a_closing_server_gets_its_outcome() {
 #[test]
 fn nonsense_in_a_transaction_interrupts_it() {
     let cases = [
-        ("DATA", "250 what?", "interrupted (data)", "250 is no answer to what was said (data)"),
-        ("net>", "354 go", "interrupted (rcpt_to)", "354 is no answer to what was said (rcpt_to)"),
+        ("DATA", "250 what?", "interrupted (data)", "250 is not a valid reply to the command (data)"),
+        ("net>", "354 go", "interrupted (rcpt_to)", "354 is not a valid reply to the command (rcpt_to)"),
         ("DATA", "gibberish", "interrupted (data)", "this is not a reply: \"gibberish\" (data)"),
     ];
     for (line, reply, outcome, closed) in cases {
         let end = format!("S: {reply}\nE: {outcome}\nE: closed: {closed}");
         play(config(), &format!("{}{end}", up_to(line)));
     }
-    let end = "S: 354 more?\nE: interrupted (final, after the end)\nE: closed: 354 is no answer to what was said (final)";
+    let end = "S: 354 more?\nE: interrupted (final, after the end)\nE: closed: 354 is not a valid reply to the command (final)";
     play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
 }
 
 #[test]
 fn unasked_reply_at_rest_closes() {
-    let end = "S: 250 hello?\nE: closed: the server said 250, which answers nothing that was asked (ready)";
+    let end = "S: 250 hello?\nE: closed: the server sent 250 without a command (ready)";
     play(config(), &format!("{}{end}", opened("")));
 }
 

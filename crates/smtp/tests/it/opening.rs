@@ -61,12 +61,12 @@ fn refused_openings_close_with_a_quit() {
          C: QUIT
          E: closed, refused: 550 no again (helo)",
         "S: 354 go ahead
-         E: closed: 354 is no answer to what was said (banner)",
+         E: closed: 354 is not a valid reply to the command (banner)",
         "S: SSH-2.0-OpenSSH_9.2
          E: closed: this is not a reply: \"SSH-2.0-OpenSSH_9.2\" (banner)",
         "S: 220 hi
          S: 250 impatient
-         E: closed: the server said 250, which answers nothing that was asked (ehlo)",
+         E: closed: the server sent 250 without a command (ehlo)",
         "> drop
          E: closed: EndOfStream (banner)",
         "> timeout
@@ -194,8 +194,8 @@ fn passwords_are_not_said_in_the_clear_or_in_unknown_ways() {
 
 #[test]
 fn odd_answers_to_auth_close() {
-    let rest = "C: AUTH LOGIN\nS: 235 already\nE: closed: 235 is no answer to what was said (auth)";
+    let rest = "C: AUTH LOGIN\nS: 235 already\nE: closed: 235 is not a valid reply to the command (auth)";
     play(with_password(true), &auth("LOGIN", rest));
-    let rest = "C: AUTH PLAIN AHJlbGF5AGh1bnRlcjI=\nS: 334 more\nE: closed: 334 is no answer to what was said (auth)";
+    let rest = "C: AUTH PLAIN AHJlbGF5AGh1bnRlcjI=\nS: 334 more\nE: closed: 334 is not a valid reply to the command (auth)";
     play(with_password(true), &auth("PLAIN", rest));
 }

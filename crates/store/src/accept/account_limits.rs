@@ -1,4 +1,5 @@
-//! Limits of an account's messages, for all its servers together: how many of a send fit, and which lines it crosses.
+//! Message limits of an account, for all its servers together: how many messages of a send fit, and which thresholds it
+//! crosses.
 
 use postroad_model::{EventKind, MessageId, Timestamp};
 use serde_json::json;
@@ -8,18 +9,18 @@ use super::initial::{HoldCause, HoldCauses};
 use super::limit_values::{LimitOwner, LimitUse, Window};
 use crate::events::NewEvent;
 
-/// Messages of a window before those that ask now.
+/// Messages counted in a window before the new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WindowCount {
     pub(crate) window: Window,
     pub(crate) before: i64,
 }
 
-/// How many of those that ask fit into all windows of an account.
+/// How many of the new messages fit into all windows of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) admitted: usize,
-    /// Why the others are held.
+    /// Why the rest is held.
     pub(crate) cause: Option<HoldCause>,
     counts: Vec<WindowCount>,
 }
@@ -36,7 +37,7 @@ impl Admission {
         Self { admitted, cause, counts }
     }
 
-    /// Objects to those of `messages`, in their order, that do not fit.
+    /// Marks the `messages` that do not fit as held, in their order.
     pub(crate) fn hold_beyond(&self, messages: &[MessageId], causes: &mut HoldCauses) {
         if let Some(cause) = &self.cause {
             causes.extend(messages[self.admitted..].iter().map(|id| (*id, cause.clone())));
@@ -51,7 +52,7 @@ impl Admission {
         self.counts.iter().map(used)
     }
 
-    /// Events of the windows that are nearly used up, or used up, by those that were admitted.
+    /// Events for windows that the admitted messages fill up, or nearly so.
     pub(crate) fn events(&self) -> Vec<NewEvent> {
         let mut events = Vec::new();
         for WindowCount { window: Window { period, number, limit }, before } in &self.counts {
@@ -67,7 +68,7 @@ impl Admission {
     }
 }
 
-/// Event of a number of things that an account has and may have.
+/// Event about the number of objects that an account has and may have.
 pub(crate) fn count_event(kind: EventKind, ceiling: &str, limit: u32, count: i64) -> NewEvent {
     let kind = match kind {
         EventKind::SendLimitApproaching => EventKind::CeilingApproaching,

@@ -1,4 +1,4 @@
-//! Counts of an account's messages, for operations that are written once for both engines.
+//! Counts of an account's messages, for operations that both engines share.
 
 use postroad_model::{AccountId, Timestamp};
 
@@ -15,7 +15,7 @@ pub(crate) fn read(row: &Row, at: usize) -> Result<Option<AccountLimits>, StoreE
     Ok(AccountLimits::of(AccountId(row.int(at)?), limits))
 }
 
-/// Counts `asking` messages in the present windows of the account, as far as they fit.
+/// Counts new messages in the account's current windows, as far as they fit.
 pub(crate) async fn count(
     sql: &Sql<'_>,
     limits: &AccountLimits,
@@ -37,7 +37,7 @@ pub(crate) async fn count(
     Ok(admission)
 }
 
-/// Takes messages out of the count that were not sent after all.
+/// Removes messages from the count that were not sent after all.
 pub(crate) async fn give_back(
     sql: &Sql<'_>,
     limits: &AccountLimits,

@@ -1,17 +1,23 @@
-//! Freshly accepted messages on their way from the commit straight into delivery.
+//! Freshly accepted messages, passed from the commit directly to delivery.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postroad_model::{MessageId, MessageToken};
+use postroad_model::{MessageId, MessageToken, ServerId};
 
 use super::send::{NewSend, SendInfo};
 use crate::queue::Claimed;
 
-/// Takes messages right after the commit that accepted them, on the thread that committed: it must not wait.
+/// Receives messages right after the commit that accepted them, on the committing thread: it must not block.
 pub trait FreshSink: Send + Sync + fmt::Debug {
     fn take(&self, fresh: Fresh);
+
+    /// Whether it takes more of this server's messages now. If not, they are accepted unclaimed, and a later claim
+    /// finds them. It must not wait.
+    fn has_room(&self, _server: ServerId) -> bool {
+        true
+    }
 }
 
 /// Messages of one send, claimed by this node.
@@ -32,7 +38,7 @@ pub struct FreshRecipient {
 }
 
 impl Fresh {
-    /// Those recipients of `send` that were `claimed`, which is in their order.
+    /// The recipients of `send` that are in `claimed`, which has the same order.
     pub(crate) fn of(send: NewSend, claimed: &[MessageId]) -> Self {
         let NewSend { info, body, recipients, .. } = send;
         let mut claimed = claimed.iter().peekable();

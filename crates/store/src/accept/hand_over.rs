@@ -1,13 +1,14 @@
-//! Hands freshly accepted messages to whoever delivers them.
+//! Hands freshly accepted messages to delivery.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use postroad_model::ServerId;
 
 use super::fresh::{Fresh, FreshSink};
 
-/// Receiver of fresh messages; none as long as nobody delivers.
+/// Receiver of fresh messages; none while delivery is not running.
 #[derive(Debug, Default)]
 pub(crate) struct HandOver {
     sink: RwLock<Option<Arc<dyn FreshSink>>>,
@@ -26,6 +27,11 @@ impl HandOver {
 pub(crate) struct Sink(Arc<dyn FreshSink>);
 
 impl Sink {
+    /// Whether this server's messages may be claimed for it.
+    pub(crate) fn has_room(&self, server: ServerId) -> bool {
+        self.0.has_room(server)
+    }
+
     /// A bug in delivery must not take the thread that commits, and with it everybody's mail, down.
     pub(crate) fn take(&self, fresh: Fresh) {
         let (send_id, messages) = (fresh.send.id, fresh.recipients.len());

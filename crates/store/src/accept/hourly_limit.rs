@@ -1,5 +1,5 @@
-//! Events of a server's hourly limit: nearly used up, used up. Each once an hour, in the transaction that crosses the
-//! line.
+//! Events of a server's hourly limit: nearly reached, reached. Each once an hour, in the transaction that crosses the
+//! threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// Events of an hour whose messages have grown from `before` to `after`.
+/// Events for an hour whose count grows from `before` to `after`.
 pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
     let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();
@@ -18,19 +18,19 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
     crossed_lines(limit, before, after).map(event).collect()
 }
 
-/// Which lines of a limit are crossed by a count that grows from `before` to `after`: nine tenths, and all of it.
+/// Which thresholds of a limit are crossed when the count grows from `before` to `after`: nine tenths, and all of it.
 pub(crate) fn crossed_lines(limit: u32, before: i64, after: i64) -> impl Iterator<Item = EventKind> {
-    // Also a limit of nothing is reached by a first message only.
+    // A limit of 0 also needs a first message to be reached.
     let full = i64::from(limit).max(1);
     let nearly = (i64::from(limit) * 9 + 9) / 10;
     let is_crossed = |line: i64| before < line && line <= after;
-    // Of small limits nine tenths are all of it.
+    // For small limits nine tenths are the whole limit.
     let approaching = (nearly < full && is_crossed(nearly)).then_some(EventKind::SendLimitApproaching);
     let exceeded = is_crossed(full).then_some(EventKind::SendLimitExceeded);
     approaching.into_iter().chain(exceeded)
 }
 
-/// The same event, saying whose limit it is.
+/// The same event with the server whose limit it is.
 pub(crate) fn with_server(event: &NewEvent, id: ServerId, name: Option<&str>) -> NewEvent {
     let mut data = Map::from_iter([("server".to_owned(), json!({ "id": id.0, "name": name }))]);
     if let Ok(Value::Object(own)) = serde_json::from_str(&event.data) {

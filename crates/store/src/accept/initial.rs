@@ -1,4 +1,4 @@
-//! The first state of a message and the rows it leads to; the same on both engines.
+//! The initial state of a message and its rows; the same on both engines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ use crate::events::held::sentence as held_sentence;
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
-/// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
+/// `queue.scheduled` of a message that does not count: it is exempt, or was counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
-/// Why a recipient is held, found in the transaction that accepts it.
+/// Why a recipient is held, determined in the accepting transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HoldCause {
     Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
@@ -41,7 +41,7 @@ impl HoldCause {
         }
     }
 
-    /// Record of a message that is held: our sentence, the event, and when the hold ends.
+    /// Record of a held message: explanation, event, and when the hold ends.
     pub(crate) fn hold(&self, now: Timestamp) -> (String, NewEvent, Timestamp) {
         let details = self.sentence();
         let event = self.event(&details);
@@ -60,12 +60,12 @@ impl HoldCause {
 /// Hold causes of a batch, by message.
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
-/// Whether this recipient's address has to be looked up. What is held or only a test is not sent anyway.
+/// Whether this recipient's address has to be looked up. Messages that are held or in test mode are not sent anyway.
 pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
     !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
 }
 
-/// The hour that a send counts in.
+/// The hour in which a send counts.
 pub(crate) fn hour_of(send: &NewSend) -> i64 {
     hour_at(send.info.created_at)
 }
@@ -75,7 +75,8 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
     moment.as_secs() / 3_600
 }
 
-/// Those of a send that count against limits now: of its server, and then of its account. Scheduled ones count when they become due.
+/// Messages of a send that count against limits now: of its server, and then of its account. Scheduled ones count when
+/// they become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
     causes: &'a HoldCauses,
@@ -88,7 +89,7 @@ pub(crate) fn counted<'a>(
     send.recipients.iter().filter(counts)
 }
 
-/// Objects to those of `messages`, in their order, that do not fit under `limit` after `before` earlier ones.
+/// Marks `messages`, in their order, as held if they do not fit under `limit` after `before` earlier ones.
 pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {
@@ -103,10 +104,10 @@ pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,
     /// When its queue entry is due; `None` for no queue entry.
     pub(crate) due_at: Option<Timestamp>,
-    /// `queue.scheduled` of that entry.
+    /// `queue.scheduled` of the queue entry.
     pub(crate) scheduled: i64,
     pub(crate) hold_expiry: Option<Timestamp>,
-    /// The delivery record a message starts with, if it does.
+    /// The first delivery record of a message, if it starts with one.
     pub(crate) delivery: Option<FirstDelivery<'a>>,
 }
 

@@ -1,10 +1,10 @@
-//! Limits of messages by period, and how much of them is used.
+//! Message limits by period, and their usage.
 
 use std::time::Duration;
 
 use postroad_model::{AccountId, LimitPeriod, Timestamp};
 
-/// Messages an hour, a day and a month (UTC); those beyond are held.
+/// Messages an hour, a day and a month (UTC); messages beyond are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountLimits {
     pub account_id: AccountId,
@@ -19,18 +19,18 @@ pub enum LimitOwner {
     Account,
 }
 
-/// A limit, and how much of it is used after a send.
+/// A limit, and its usage after a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitUse {
     pub owner: LimitOwner,
     pub period: LimitPeriod,
     pub limit: u32,
     pub used: i64,
-    /// How long until the count begins again.
+    /// Time until the count starts again.
     pub resets_in: Duration,
 }
 
-/// A period with a limit.
+/// The current period of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) period: LimitPeriod,
@@ -60,7 +60,7 @@ impl AccountLimits {
         limits.iter().any(Option::is_some).then_some(Self { account_id, limits })
     }
 
-    /// The windows of a moment, in the order in which they are locked.
+    /// The windows at a time, in locking order.
     pub(crate) fn windows(&self, at: Timestamp) -> impl Iterator<Item = Window> {
         let limits = LimitPeriod::ALL.into_iter().zip(self.limits);
         limits.filter_map(move |(period, limit)| {

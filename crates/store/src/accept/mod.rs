@@ -29,7 +29,7 @@ impl Store {
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
-            // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
+            // In its own task, so that a caller that disconnects between the two writes leaves no orphan.
             Engine::Sqlite { .. } if send.is_large() => self.accept_apart(vec![send]).await,
             Engine::Sqlite { engine, ids } => engine.accept(vec![send], Arc::clone(ids)).await,
             Engine::Postgres(engine) => engine.accept(send).await,
@@ -40,8 +40,8 @@ impl Store {
         accepted
     }
 
-    /// Accepts sends of one server in one transaction: all of them, or none. The first one's idempotency key is the key of
-    /// all. Batches take turns, so that another server's send waits for one of them at most.
+    /// Accepts sends of one server in one transaction: all of them, or none. The idempotency key of the first one
+    /// applies to all. Batches take turns, so that another server's send waits for at most one of them.
     pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
             return Err(StoreError::Internal("a batch of nothing".into()));
@@ -53,7 +53,7 @@ impl Store {
         accepted
     }
 
-    /// In a task of its own: a caller who hangs up leaves nothing half done.
+    /// Runs in its own task, so that a caller that disconnects leaves nothing half done.
     async fn accept_apart(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let engine = Arc::clone(&self.engine);
         let accepting = tokio::spawn(async move {

@@ -22,7 +22,7 @@ pub struct SendInfo {
     /// The Message-ID header without its angle brackets.
     pub message_id: String,
     pub mail_from: String,
-    /// The domain of the From header; what analytics go by. Empty if there is none.
+    /// The domain of the From header, by which analytics are grouped. Empty if there is none.
     pub from_domain: String,
     pub subject: String,
     pub tag: Option<String>,
@@ -41,36 +41,36 @@ pub struct SendInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendOptions {
-    /// Tracking of each recipient's copy. Boxed: most sends have none, and should not carry the room for it.
+    /// Tracking of each recipient's copy. Boxed, because most sends have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracking: Option<Box<SendTracking>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
-    /// Not before this time; also kept here because a held message has no queue entry to keep it.
+    /// Earliest time of delivery. Stored here as well, because a held message has no queue entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_at: Option<Timestamp>,
-    /// Not after this time, likewise.
+    /// Latest time of delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The pool to send from instead of the server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_id: Option<PoolId>,
-    /// The protocol it came in by, for the `Received` header.
+    /// The protocol of submission, for the `Received` header.
     #[serde(skip_serializing_if = "Protocol::is_http")]
     pub protocol: Protocol,
-    /// The host that took it, which its `Received` header and the installation's signature name, whoever sends it. Messages of
-    /// older versions have none.
+    /// The accepting host, which the `Received` header and the installation's signature name, whichever node sends.
+    /// Absent in messages of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DomainName>,
-    /// The template that it was made of, by its alias, or by its id if it has none. Analytics go by it.
+    /// The template it was rendered from: its alias, or its id if it has none. Used by analytics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// A part of it is an attachment. Messages of older versions do not say.
+    /// It has an attachment. Unknown for messages of older versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub attachment: bool,
 }
 
-/// Tracking of the copies of a send, as decided when it was accepted.
+/// Tracking of the copies of a send, decided at acceptance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendTracking {
@@ -80,18 +80,18 @@ pub struct SendTracking {
     pub opens: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clicks: bool,
-    /// Links to these hosts are left alone.
+    /// Links to these hosts are not tracked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded_hosts: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsubscribe: Option<OwnUnsubscribe>,
 }
 
-/// One click that comes to us (RFC 8058).
+/// One-click unsubscription that Postroad handles (RFC 8058).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OwnUnsubscribe {
-    /// Another way, for those who write.
+    /// Alternative address for unsubscribing by mail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mailto: Option<String>,
 }
@@ -104,11 +104,11 @@ pub struct NewSend {
     pub recipients: Vec<NewRecipient>,
     pub state: InitialState,
     pub idempotency: Option<Idempotency>,
-    /// The server's hourly limit, if it has one: recipients beyond it are held.
+    /// The server's hourly limit, if any: recipients beyond it are held.
     pub hourly_limit: Option<u32>,
-    /// Likewise its account's, which count the messages that the server's own limit leaves.
+    /// The account's limits, which count the messages that the server's own limit admits.
     pub account_limits: Option<AccountLimits>,
-    /// The batch that it was sent with.
+    /// The batch that it belongs to.
     pub batch_id: Option<BatchId>,
 }
 
@@ -122,14 +122,14 @@ pub struct NewRecipient {
     pub exempt: bool,
 }
 
-/// The state a message starts in.
+/// The initial state of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InitialState {
     /// To be delivered now.
     Pending,
     /// To be delivered at this time.
     Scheduled(Timestamp),
-    /// Kept back, and why.
+    /// Held, with the reason.
     Held { reason: HoldReason, details: String, expiry: Timestamp },
     /// Test mode: recorded as sent, never queued.
     TestSent { details: String },
@@ -138,14 +138,14 @@ pub enum InitialState {
 /// Result of `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The send is on stable storage; with the limits that it counted against.
+    /// The send is on stable storage; carries the limits it counted against.
     Stored(Vec<LimitUse>),
-    /// Its idempotency key had been used before; nothing was written.
+    /// Its idempotency key was used before; nothing was written.
     Repeated(StoredAnswer),
 }
 
 impl NewSend {
-    /// Bytes this send adds to a batch; batches are bounded by it.
+    /// Bytes that this send adds to a batch, whose size is limited.
     pub(crate) fn weight(&self) -> usize {
         self.body.compressed().len() + 1_024 * self.recipients.len()
     }

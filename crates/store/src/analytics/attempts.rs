@@ -1,5 +1,5 @@
-//! Attempt that each event is counted by: pool, source address and encryption of its own, or of the delivery that it came
-//! after; and why it failed.
+//! Finds the attempt by which each event is counted, with its pool, source address, encryption and failure. For events
+//! after delivery it is the attempt that delivered.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::pools;
 use crate::sql::{Sql, to_json};
 
-/// Replaces the pools that were asked for by those that were used, and fills in what only an attempt decides.
+/// Replaces requested pools by those used, and fills in the values that only an attempt determines.
 pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -29,7 +29,7 @@ pub(crate) async fn find(
         let own = Some(&event.data).filter(|data| data.is_attempt());
         let Some(attempt) = own.or(later) else { continue };
         if !ids.is_empty() {
-            // 0 for the machine's own choice, and for a pool that is gone.
+            // 0 if the operating system chose the address, and for a deleted pool.
             dimensions.pool_id = ids.get(attempt.used_pool()).copied().unwrap_or(0);
         }
         attempt.source_ip().clone_into(&mut dimensions.source_ip);
@@ -38,7 +38,7 @@ pub(crate) async fn find(
     Ok(())
 }
 
-/// These say nothing of attempts themselves.
+/// Whether events of this kind come after delivery and say nothing about the attempt itself.
 fn comes_after_delivery(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -63,7 +63,7 @@ async fn delivered_from(
         return Ok(HashMap::new());
     }
     let text = if sql.is_sqlite() {
-        // Left to itself SQLite would go through all events of the server.
+        // SQLite would otherwise scan all events of the server.
         "SELECT e.message_id, e.data FROM json_each($2) AS wanted
          CROSS JOIN events e INDEXED BY events_by_message
              ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.delivered'"

@@ -1,4 +1,4 @@
-//! Numbers of sets of dimensions. Each server has its own, assigned by whoever moves its mark.
+//! Numbers of dimension sets. Each server has its own numbers, assigned by the node that moves its mark.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,15 +13,15 @@ use crate::sql::{Sql, to_json};
 
 /// Changes of the server's sets by a batch.
 pub(crate) struct SetChanges {
-    /// Of the tally's sets, in their order.
+    /// Numbers of the tally's sets, in their order.
     pub(crate) numbers: Vec<i64>,
     pub(crate) new: Vec<(i64, Breakdown, Dimensions)>,
-    /// Known ones that were last counted on an earlier day.
+    /// Known sets that were last counted on an earlier day.
     pub(crate) touched: Vec<i64>,
     pub(crate) last_day: i64,
 }
 
-/// Numbers all sets of a tally: known ones in one question, new ones from the next free number on.
+/// Numbers all sets of a tally: reads known ones in one query, and gives new ones the next free numbers.
 pub(crate) async fn prepare(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -68,7 +68,7 @@ async fn find_known(
     rows.iter().map(|row| Ok((row.int(0)? as usize, (row.int(1)?, row.int(2)?)))).collect()
 }
 
-/// False if a known set was removed meanwhile: it had not been counted for very long.
+/// Returns false if a known set was removed meanwhile, because it was not used for very long.
 pub(crate) async fn write(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -94,12 +94,12 @@ pub(crate) async fn write(
     Ok(true)
 }
 
-/// The code of the breakdown, and then the values of the dimensions.
+/// The code of the breakdown, followed by the values of the dimensions.
 fn with_code(breakdown: Breakdown, set: &Dimensions) -> Vec<Value> {
     [json!(breakdown.code())].into_iter().chain(set.values()).collect()
 }
 
-/// Statements with the columns of the dimensions. Sets come as a JSON array for each: code, dimensions, number.
+/// SQL statements with the columns of the dimensions. Each set is passed as a JSON array: code, dimensions, number.
 struct Texts {
     find: String,
     touch: String,

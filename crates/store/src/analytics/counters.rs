@@ -1,7 +1,7 @@
-//! Write what a batch of events adds to the counters, together with how far counting went.
+//! Adds a batch of events to the counters, together with the position that counting has reached.
 //!
-//! The rows it adds to are read and added up first, which keeps nobody waiting; then everything is written at once. Nobody
-//! changes these rows in between: adding to counters moves the server's mark, and if that has moved, nothing is written.
+//! The affected rows are first read and added up, without a lock; then everything is written at once. Nobody changes
+//! these rows in between: adding to counters moves the server's mark, and if the mark has moved, nothing is written.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::{counter_sets, counters_postgres};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
-/// Rows as they are to be.
+/// New contents of rows.
 pub(crate) struct Additions {
     sets: SetChanges,
     counters: Vec<(CounterKey, [Vec<u8>; 3])>,
@@ -26,7 +26,7 @@ pub(crate) struct Additions {
     recipient_domains: Vec<((i64, String), Vec<u8>)>,
 }
 
-/// Counters with a batch added. Read after the mark that the batch begins at.
+/// Reads the counters and adds the batch. Called after reading the mark at which the batch begins.
 pub(crate) async fn prepare(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -42,7 +42,7 @@ pub(crate) async fn prepare(
     add_known_counters(sql, server_id, &mut sums).await?;
     let mut days = tally.recipient_domains;
     add_known_days(sql, server_id, &mut days).await?;
-    // In the order of the table: neighbours are written together.
+    // In table order, so that neighbouring rows are written together.
     let mut counters: Vec<_> = sums.into_iter().map(|(key, sums)| (key, sums.encode())).collect();
     counters.sort_unstable_by_key(|(key, _)| *key);
     let mut recipient_domains: Vec<_> = days.into_iter().map(|(key, days)| (key, days.encode())).collect();
@@ -98,7 +98,7 @@ async fn add_known_days(
     Ok(())
 }
 
-/// False if somebody else has counted these events meanwhile; then nothing is written.
+/// Returns false if somebody else counted these events meanwhile; then nothing is written.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,

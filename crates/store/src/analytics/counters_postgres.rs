@@ -1,4 +1,4 @@
-//! Counters written in one statement each on PostgreSQL: a round trip per row would take longer than the counting.
+//! Writes counters in one statement each on PostgreSQL: a round trip per row would take longer than the counting.
 
 use deadpool_postgres::Transaction;
 use postroad_model::ServerId;

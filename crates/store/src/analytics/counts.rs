@@ -1,4 +1,4 @@
-//! Counts per metric. Stored as pairs of metric and number, zeros left out.
+//! Counts per metric. Stored as pairs of metric and number, without zeros.
 
 use crate::error::StoreError;
 use crate::varint;
@@ -7,7 +7,7 @@ const METRICS: usize = Metric::ALL.len();
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// Metrics that are counted. Their numbers are stored: new ones go to the end.
+        /// Counted metrics. Their numbers are stored, so new ones go to the end.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Metric {
             $($(#[$doc])* $variant),+
@@ -38,10 +38,10 @@ metrics! {
     Clicked = "clicked",
     UniqueClicked = "unique_clicked",
     Unsubscribed = "unsubscribed",
-    /// By programs; `opened` leaves them out.
+    /// Opens by programs; `opened` excludes them.
     BotOpened = "bot_opened",
     BotClicked = "bot_clicked",
-    /// Messages that were opened by anybody, programs included.
+    /// Messages opened by anybody, including programs.
     UniqueOpenedWithBots = "unique_opened_with_bots",
     UniqueClickedWithBots = "unique_clicked_with_bots",
 }
@@ -69,7 +69,7 @@ impl Counts {
         }
     }
 
-    /// With what programs opened and clicked among what people did.
+    /// Adds opens and clicks by programs to those by people.
     #[must_use]
     pub fn including_bots(mut self) -> Self {
         for (into, from) in [(Metric::Opened, Metric::BotOpened), (Metric::Clicked, Metric::BotClicked)] {
@@ -99,7 +99,7 @@ impl Counts {
                 }
                 _ => (varint::read(&mut bytes)? as usize, varint::read(&mut bytes)?),
             };
-            // A metric of a later version is not ours to show.
+            // Ignore a metric of a later version.
             if let Some(sum) = self.0.get_mut(metric) {
                 *sum += count;
             }

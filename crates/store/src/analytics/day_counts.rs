@@ -1,5 +1,5 @@
-//! Counts of each day of a block of 32 days, in one value. There are many recipient domains: a row for each day would
-//! make answers too slow.
+//! Counts of each day of a block of 32 days, in one value. There are many recipient domains: one row per day would make
+//! queries too slow.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::grain::Grain;
 use crate::error::StoreError;
 use crate::varint;
 
-/// Days (UTC) that are kept together.
+/// Days (UTC) stored together.
 const DAYS: i64 = 32;
 
 /// By the index of the day in its block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DayCounts(BTreeMap<u64, Counts>);
 
-/// When the block begins that a moment is in, in seconds since 1970.
+/// Start of the block that contains a time, in seconds since 1970.
 pub(crate) fn block_start(seconds: i64) -> i64 {
     seconds - seconds.rem_euclid(block_seconds())
 }
@@ -25,13 +25,13 @@ const fn block_seconds() -> i64 {
 }
 
 impl DayCounts {
-    /// `seconds` are of the day that the counts belong to.
+    /// `seconds` is any time of the day that the counts belong to.
     pub(crate) fn add(&mut self, seconds: i64, counts: &Counts) {
         let day = seconds.rem_euclid(block_seconds()) / Grain::Day.seconds();
         self.0.entry(day as u64).or_default().add(counts);
     }
 
-    /// Each day as its index, the length of its counts, and the counts.
+    /// Each day is encoded as its index, the length of its counts, and the counts.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (day, counts) in &self.0 {

@@ -1,6 +1,6 @@
-//! Dimensions that messages are counted by, each one entry of one table.
+//! Dimensions by which messages are counted, each one entry of one table.
 //!
-//! A new one needs an entry here, its columns in a migration, its value in `uncounted`, and its public name in
+//! A new dimension needs an entry here, its columns in a migration, its value in `uncounted`, and its public name in
 //! `app/src/analytics/dimension.rs`.
 
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::sql::Row;
 
-/// Different labels counted per server: this many tags, and as many templates and source addresses.
+/// Distinct labels counted per server: this many tags, and as many templates and source addresses.
 pub const LABELS_MAX: usize = 1_000;
-/// The label under which those beyond the limit are counted.
+/// The label under which labels beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
 
 /// A column of `counter_dimensions`.
@@ -19,11 +19,11 @@ pub(crate) struct DimensionColumn {
     pub(crate) is_text: bool,
 }
 
-/// A dimension whose values others choose, so that their number has a limit.
+/// A dimension whose values senders choose, so that their number needs a limit.
 pub(crate) struct LimitedDimension {
     pub(crate) breakdown: Breakdown,
     pub(crate) column: &'static str,
-    /// Its values, in log lines.
+    /// Plural for log lines.
     pub(crate) plural: &'static str,
 }
 
@@ -50,7 +50,7 @@ impl DimensionType for i64 {
     }
 }
 
-/// Empties a column that is marked as one of attempts.
+/// Clears a column if it is marked as one of attempts.
 macro_rules! clear {
     (attempts $column:expr) => {
         $column.clear()
@@ -63,7 +63,7 @@ macro_rules! is_of {
     };
 }
 
-/// Of each dimension: its breakdown and that one's number in the database, its column, the plural of its values if their
+/// For each dimension: its breakdown with the number in the database, its column, the plural of its values if their
 /// number is limited, and whether it differs between the attempts of a message.
 macro_rules! dimensions {
     ($($(#[$doc:meta])* $breakdown:ident = $code:literal, $column:ident: $kind:ty $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {
@@ -95,7 +95,7 @@ macro_rules! dimensions {
                 Ok(Self { $($column: DimensionType::read(row, next())?,)+ })
             }
 
-            /// The value of a dimension with a text.
+            /// The value of a text dimension.
             pub(crate) fn label_mut(&mut self, limited: &LimitedDimension) -> Option<&mut String> {
                 $($(if limited.plural == $plural {
                     return Some(&mut self.$column);
@@ -104,16 +104,17 @@ macro_rules! dimensions {
             }
         }
 
-        /// Dimensions that a set of counters tells apart. A chart by tag reads the counters of single tags, not those of
-        /// every combination that a tag is part of.
+        /// Dimensions that a set of counters distinguishes. A chart by tag reads the counters of single tags, not those
+        /// of every combination that includes a tag.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Breakdown {
-            /// None: everything is counted together. Its only set has the number 0.
+            /// No dimensions: everything is counted together. Its only set has the number 0.
             Total,
             $($(#[$doc])* $breakdown,)+
-            /// All of them at once that a message has: for questions about more than one.
+            /// All dimensions of a message, for queries about more than one.
             Full,
-            /// All of them at once, those of attempts as well. Apart from `Full`, which would have several times as many sets.
+            /// All dimensions, including those of attempts. Separate from `Full`, because it has several times as many
+            /// sets.
             FullByAttempt,
         }
 
@@ -121,7 +122,7 @@ macro_rules! dimensions {
             pub const ALL: [Self; Dimensions::COLUMNS.len() + 3] =
                 [Self::Total, $(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
-            /// Those whose sets are numbered.
+            /// Breakdowns whose sets are numbered.
             pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
                 [$(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
@@ -130,7 +131,7 @@ macro_rules! dimensions {
                 match self {
                     Self::Total => 0,
                     $(Self::$breakdown => $code,)+
-                    // Stored, so that it stays when dimensions are added.
+                    // Stored, so it must not change when dimensions are added.
                     Self::Full => 63,
                     Self::FullByAttempt => 511,
                 }
@@ -144,7 +145,7 @@ macro_rules! dimensions {
                 }
             }
 
-            /// The dimensions it tells apart; the others are left empty.
+            /// The dimensions that it distinguishes; the others are empty.
             pub(crate) fn part_of(self, full: &Dimensions) -> Dimensions {
                 match self {
                     Self::Total => Dimensions::default(),
@@ -167,20 +168,20 @@ dimensions! {
     /// Of the From header.
     Domain = 1, domain: String;
     Tag = 2, tag: String, limited "tags";
-    /// Whose mail servers the recipient's domain has.
+    /// Operator of the recipient domain's mail servers.
     Provider = 4, provider: String;
     Template = 8, template: String, limited "templates";
     Pool = 16, pool_id: i64;
     Credential = 32, credential_id: i64;
-    /// Why an attempt failed, or the message came back.
+    /// Why an attempt failed, or why the message bounced.
     BounceClass = 64, bounce_class: String, of attempts;
-    /// Our address that the attempt was made from; of the delivery for what came after it.
+    /// Source address of the attempt; for later events, that of the delivery.
     SourceIp = 128, source_ip: String, limited "source addresses", of attempts;
-    /// Likewise, how it was encrypted.
+    /// TLS version of that attempt.
     TlsVersion = 256, tls_version: String, of attempts;
 }
 
-/// For each column of the dimensions, in their order.
+/// Writes a text for each column of the dimensions, in their order.
 pub(crate) fn each_column(write: impl Fn(usize, &DimensionColumn) -> String) -> String {
     Dimensions::COLUMNS.iter().enumerate().map(|(place, column)| write(place, column)).collect()
 }

@@ -1,4 +1,4 @@
-//! Add up the next events of a server.
+//! Adds the next events of a server to its counters.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -10,17 +10,17 @@ use crate::{Result, Store};
 
 /// Events added up in one transaction.
 const FOLD_EVENTS_MAX: usize = 500;
-/// Rows that it writes, or little more: few enough to hold nobody up.
+/// Approximate limit of rows written, so that nobody has to wait long.
 const FOLD_ROWS_MAX: usize = 1_000;
 
 /// Progress of one turn of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountProgress {
-    /// Nothing was left.
+    /// No events are left.
     AllDone,
-    /// There may be more.
+    /// There may be more events.
     Some,
-    /// Another node was at it.
+    /// Another node counted them first.
     Overtaken,
 }
 
@@ -31,8 +31,8 @@ impl Store {
         self.read(|sql| Box::pin(uncounted::list_uncounted_servers(sql))).await
     }
 
-    /// Adds the next events of a server up. What they add and how far it went are one transaction: each event counts
-    /// once, whoever crashes and however many are at it.
+    /// Adds the next events of a server to its counters. The sums and the new position are one transaction: each event
+    /// counts once, whatever crashes and however many nodes count.
     pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self

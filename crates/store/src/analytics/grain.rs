@@ -1,5 +1,5 @@
-//! Spans of time that are counted together. Quarters of an hour, because every time zone's days and hours begin on one;
-//! hours and days, so that long ranges are read in few rows.
+//! Time spans of counters. Quarters of an hour, because days and hours of every time zone begin on one; hours and days,
+//! so that long ranges need few rows.
 
 use postroad_model::Timestamp;
 
@@ -36,7 +36,7 @@ impl Grain {
         }
     }
 
-    /// The beginning of the span that a moment is in, in seconds since 1970.
+    /// Start of the span that contains a time, in seconds since 1970.
     pub const fn start(self, moment: Timestamp) -> i64 {
         let seconds = moment.as_secs();
         seconds - seconds.rem_euclid(self.seconds())

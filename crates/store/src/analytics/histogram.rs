@@ -1,19 +1,19 @@
-//! Latency histograms: sixteen steps to each doubling, from a millisecond to a week. Two of them add up exactly, and a
-//! percentile is off by at most 3.2 % of itself.
+//! Latency histograms: sixteen steps per doubling, from a millisecond to a week. Adding two of them is exact, and a
+//! percentile is off by at most 3.2 %.
 
 use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::varint;
 
-/// Steps to each doubling, as a power of two.
+/// Steps per doubling, as a power of two.
 const STEP_BITS: u32 = 4;
 const STEPS: u64 = 1 << STEP_BITS;
 const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Steps of the scale and their counts, in order, none of them zero.
+    /// Steps of the scale and their counts, in order, without zeros.
     counts: Vec<(u16, u64)>,
 }
 
@@ -34,7 +34,7 @@ impl Histogram {
         self.counts.iter().map(|(_, counts)| counts).sum()
     }
 
-    /// The time that `share` (0 to 1) of all stayed within. `None` if there are none.
+    /// The time within which `share` (0 to 1) of all values lie. `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;
@@ -52,7 +52,7 @@ impl Histogram {
         }
     }
 
-    /// Each step as its distance from the one before.
+    /// Each step is encoded as its distance from the one before.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * self.counts.len());
         let mut before = 0;

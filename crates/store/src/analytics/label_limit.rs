@@ -11,8 +11,8 @@ use super::tally::CountedEvent;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// Gives the labels of these events that are beyond the limit their common name. Whoever counts the events is alone with
-/// the server's mark, or counts in vain: so nobody else can take the last free labels.
+/// Replaces labels beyond the limit by their common name. Only the node that moves the server's mark succeeds in
+/// counting, so nobody else can take the last free labels.
 pub(crate) async fn merge_beyond_limit(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -40,7 +40,7 @@ pub(crate) async fn merge_beyond_limit(
     Ok(())
 }
 
-/// Statements about one limited dimension.
+/// SQL statements for one limited dimension.
 struct Texts {
     known_sqlite: String,
     known_postgres: String,
@@ -88,7 +88,7 @@ struct Limited<'a> {
 }
 
 impl Limited<'_> {
-    /// Those of the labels that have no room any more.
+    /// The labels for which no room is left.
     async fn find_beyond_limit(&self, mut wanted: Vec<String>) -> Result<HashSet<String>, StoreError> {
         if wanted.is_empty() {
             return Ok(HashSet::new());
@@ -117,7 +117,7 @@ impl Limited<'_> {
         self.sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// How many there are; the limit at most.
+    /// Number of labels; the limit at most.
     async fn count(&self) -> Result<usize, StoreError> {
         let (code, limit) = (self.dimension.breakdown.code(), LABELS_MAX as i64);
         let params = [self.server_id.0.into(), code.into(), OTHER_LABELS.into(), limit.into()];

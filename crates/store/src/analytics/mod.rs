@@ -1,4 +1,4 @@
-//! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
+//! Analytics: adds events to counters by time span and dimensions, and reads them.
 
 mod attempts;
 mod counter_key;

@@ -1,4 +1,4 @@
-//! Read counters back.
+//! Reads counters.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -16,20 +16,20 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
-/// The sums of one span of time.
+/// The sums of one time span.
 #[derive(Debug, Clone)]
 pub struct CounterRow {
     /// Number of the set of dimensions; 0 for the total.
     pub dimensions: i64,
-    /// When the span begins, in seconds since 1970.
+    /// Start of the span, in seconds since 1970.
     pub at: i64,
     pub sums: Sums,
 }
 
 #[boxed_futures]
 impl Store {
-    /// The counters of one breakdown, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
-    /// `limit` rows, in no order.
+    /// The counters of one breakdown for spans that start in one of these ranges (start included, end excluded; seconds
+    /// since 1970). At most `limit` rows, in no order.
     pub async fn list_counters(
         &self,
         server_id: ServerId,
@@ -43,8 +43,8 @@ impl Store {
         .await
     }
 
-    /// The counters of these sets of dimensions in the spans that begin at these moments, each by its key: as many looks as
-    /// there are sets times spans, however many other sets there are.
+    /// The counters of these dimension sets in the spans that start at these times, each found by its key. The cost is
+    /// the number of sets times spans, whatever else is stored.
     pub async fn find_counters(
         &self,
         server_id: ServerId,
@@ -58,8 +58,8 @@ impl Store {
         .await
     }
 
-    /// The sets of dimensions of a server that were counted on this day or later, with their numbers. `None` if
-    /// there are more than `sets_max`.
+    /// The dimension sets of a server that were counted on this day or later, with their numbers. `None` if there are
+    /// more than `sets_max`.
     pub async fn list_dimensions(
         &self,
         server_id: ServerId,
@@ -70,7 +70,7 @@ impl Store {
         self.read(move |sql| Box::pin(list_dimensions(sql, server_id, breakdown, since_day, sets_max))).await
     }
 
-    /// Counts by recipient domain, of whole days (UTC, seconds of their start). `None` if that would take more than
+    /// Counts by recipient domain for whole days (UTC, seconds of their start). `None` if that would read more than
     /// `rows_max` rows: one for each domain and block of days.
     pub async fn list_recipient_domains(
         &self,
@@ -88,7 +88,7 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-/// Of one breakdown in these ranges; at most `limit` rows, in no order.
+/// Counters of one breakdown in these ranges; at most `limit` rows, in no order.
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -119,7 +119,7 @@ pub(crate) async fn list_counters(
     sql.query(text, &params).await?.into_iter().map(counter_row).collect()
 }
 
-/// Of these sets in these spans: each by its key, without passing over those of others.
+/// Counters of these sets in these spans, each by its key, without scanning others.
 pub(crate) async fn find_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -127,7 +127,7 @@ pub(crate) async fn find_counters(
     numbers: &[i64],
     spans: &[i64],
 ) -> Result<Vec<CounterRow>, StoreError> {
-    // Left to themselves, both engines might scan all counters of the breakdown.
+    // Both engines might otherwise scan all counters of the breakdown.
     let text = if sql.is_sqlite() {
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
          FROM json_each($4) AS span CROSS JOIN json_each($5) AS wanted
@@ -177,7 +177,7 @@ pub(crate) async fn list_dimensions(
     rows.iter().map(dimensions).collect::<Result<_, _>>().map(Some)
 }
 
-/// By recipient domain, over whole days (UTC); at most `limit` rows, each of the days of one block.
+/// Counts by recipient domain, over whole days (UTC); at most `limit` rows, each with the days of one block.
 pub(crate) async fn list_recipient_domains(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -193,7 +193,7 @@ pub(crate) async fn list_recipient_domains(
         |row| {
             rows += 1;
             let domain = row.text(0)?;
-            // Most are known already: a month is in two blocks more often than not.
+            // Most domains are already in the map: a month usually spans two blocks.
             let sum = match sums.get_mut(domain) {
                 Some(sum) => sum,
                 None => sums.entry(domain.to_owned()).or_default(),

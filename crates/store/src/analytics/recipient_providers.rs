@@ -10,14 +10,14 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Notes whose mail servers these domains have.
+    /// Stores the providers of these domains.
     pub async fn learn_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(async move { learn(sql, &found, now).await })).await
     }
 }
 
-/// Notes those that are new or have moved. Of the many that belong to nobody large nothing is kept.
+/// Stores providers that are new or changed. Domains without a known provider are not stored.
 pub(crate) async fn learn(
     sql: &Sql<'_>,
     found: &[(DomainName, String)],
@@ -40,7 +40,7 @@ pub(crate) async fn learn(
     Ok(())
 }
 
-/// The group of receivers that an address belongs to.
+/// The receiver group of an address.
 pub(crate) async fn of_address(sql: &Sql<'_>, address: &str) -> Result<String, StoreError> {
     let Ok(address) = EmailAddress::parse(address) else { return Ok(OTHER_PROVIDER.to_owned()) };
     let text = "SELECT provider FROM recipient_providers WHERE domain = $1";

@@ -10,7 +10,7 @@ pub struct Sums {
     pub counts: Counts,
     /// From acceptance (or the time it was scheduled for) to the start of the first attempt.
     pub first_attempt: Histogram,
-    /// Likewise, until it was sent.
+    /// Until it was sent, from the same start.
     pub sent: Histogram,
 }
 

@@ -1,7 +1,8 @@
-//! Turns a batch of events into what they add to the counters.
+//! Turns a batch of events into additions to the counters.
 //!
-//! Statuses decide: `hard_fail` is a message that ended as HardFail (refused for good, or given up), `bounced` one that was
-//! Sent and came back. `soft_fail` counts attempts that met a host; all others count a message once, except opens and clicks.
+//! Statuses decide: `hard_fail` is a message that ended as HardFail (permanently refused, or expired), `bounced` one
+//! that was Sent and then bounced. `soft_fail` counts attempts that reached a host; all others count a message once,
+//! except opens and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,17 +21,17 @@ const OPENED: TrackingMetrics =
 const CLICKED: TrackingMetrics =
     [Metric::Clicked, Metric::BotClicked, Metric::UniqueClicked, Metric::UniqueClickedWithBots];
 
-/// The provider of recipient domains that belong to none we know.
+/// The provider of recipient domains without a known provider.
 pub const OTHER_PROVIDER: &str = "other";
 
 /// Exceptions from counting.
 #[derive(Debug, Clone)]
 pub struct CountingRules {
-    /// Recipients here are played, not delivered to.
+    /// Recipients at this domain are simulated.
     pub simulator_domain: DomainName,
 }
 
-/// An event with what its message is counted by.
+/// An event with the data by which it is counted.
 #[derive(Debug, Clone)]
 pub(crate) struct CountedEvent {
     pub(crate) cursor: EventCursor,
@@ -42,19 +43,19 @@ pub(crate) struct CountedEvent {
     pub(crate) facts: Facts,
 }
 
-/// Of the message; they never change, but for what its attempts were made with.
+/// Facts about the message. They never change, except for those about its attempts.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
-    /// Without the provider. The pool is the one that it left from, or is to leave from; source address, encryption and bounce
+    /// Without the provider. The pool is the one that was used, or will be used; source address, encryption and bounce
     /// class are those of the event's attempt.
     pub(crate) dimensions: Dimensions,
-    /// When it was accepted, or is scheduled for.
+    /// When it was accepted, or the time it is scheduled for.
     pub(crate) wanted_at: Timestamp,
 }
 
 impl Facts {
-    /// As the DNS compares it.
+    /// In lower case, as DNS names compare.
     pub(crate) fn recipient_domain(&self) -> String {
         let domain = self.rcpt_to.rsplit_once('@').map_or("", |(_, domain)| domain);
         if domain.is_ascii() {
@@ -64,7 +65,7 @@ impl Facts {
     }
 }
 
-/// Fields of an event's data that counting needs. Unexpected data counts as none.
+/// Fields of an event's data that counting needs. Unexpected data counts as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct EventData {
@@ -76,13 +77,13 @@ pub(crate) struct EventData {
     first: bool,
     first_including_bots: bool,
     bot: bool,
-    /// The host that an attempt was made at.
+    /// The host that an attempt reached.
     mx: Option<String>,
-    /// The pool that an attempt was made from; none is the machine's own choice.
+    /// The pool of an attempt; absent if the operating system chose the address.
     ip_pool: Option<String>,
     source_ip: Option<String>,
     tls_version: Option<String>,
-    /// Bounce class of a failure that is no bounce.
+    /// Bounce class of a failure that is not a bounce.
     class: Option<String>,
 }
 
@@ -102,12 +103,12 @@ impl EventData {
         self.reason.as_deref() == Some("suppressed")
     }
 
-    /// Whether it tells of an attempt at a host. A bounce that came back later names the host that wrote it.
+    /// Whether it describes an attempt at a host. A later bounce names the host that wrote it.
     pub(crate) fn is_attempt(&self) -> bool {
         self.mx.is_some() && !self.is_async_bounce()
     }
 
-    /// The name of the pool of an attempt: empty for the machine's own choice.
+    /// The pool of an attempt; empty if the operating system chose the address.
     pub(crate) fn used_pool(&self) -> &str {
         self.ip_pool.as_deref().unwrap_or_default()
     }
@@ -116,7 +117,7 @@ impl EventData {
         self.source_ip.as_deref().unwrap_or_default()
     }
 
-    /// One of a few names, whatever a peer negotiated; empty for no TLS.
+    /// One of a fixed set of names, whatever a peer negotiated; empty without TLS.
     pub(crate) fn tls_version(&self) -> &'static str {
         match self.tls_version.as_deref() {
             None => "",
@@ -126,7 +127,7 @@ impl EventData {
         }
     }
 
-    /// Empty for what did not fail. A class that a later version wrote counts as `other`.
+    /// Empty if nothing failed. A class of a later version counts as `other`.
     pub(crate) fn bounce_class(&self) -> &'static str {
         let class = self.bounce.as_ref().and_then(|bounce| bounce.class.as_deref()).or(self.class.as_deref());
         class.map_or("", |class| BounceClass::parse(class).unwrap_or(BounceClass::Other).as_str())
@@ -145,7 +146,8 @@ pub(crate) struct Hold {
 }
 
 impl CountedEvent {
-    /// Whether earlier holds of the message decide how it counts. They do where the event's number leaves room for them.
+    /// Whether earlier holds of the message affect how it counts. That is possible only if its `seq` leaves room for
+    /// them.
     pub(crate) fn needs_holds(&self) -> bool {
         match self.kind {
             EventKind::Held => self.seq > 2,
@@ -173,9 +175,9 @@ pub(crate) struct Tally {
     pub(crate) counters: HashMap<Key, Sums>,
     /// By block of days (seconds of its start) and recipient domain.
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
-    /// The start of the last day that something was counted on.
+    /// Start of the last day on which something was counted.
     pub(crate) last_day: i64,
-    /// Number of events in it, from the first.
+    /// Number of events included, from the first.
     pub(crate) taken: usize,
 }
 
@@ -187,8 +189,8 @@ struct SetIndexes {
 }
 
 impl Tally {
-    /// Ends before the last event if there are `rows_max` rows to write by then. `providers` by recipient domain; `holds`
-    /// by message, for those that need them.
+    /// Stops before the last event once there are `rows_max` rows to write. `providers` by recipient domain; `holds` by
+    /// message, for those that need them.
     pub(crate) fn of(
         events: &[CountedEvent],
         providers: &HashMap<String, String>,
@@ -216,7 +218,7 @@ impl Tally {
         tally
     }
 
-    /// The sets that a message of these dimensions counts in, one of each breakdown.
+    /// The sets in which a message with these dimensions counts, one for each breakdown.
     fn indexes_of(
         &mut self,
         full: Dimensions,
@@ -303,8 +305,8 @@ fn count_tracking_event(
     }
 }
 
-/// A message that somebody held back says nothing of our speed. Before the first attempt there is only its acceptance, or
-/// delays without an attempt (the DNS did not answer).
+/// A message that was held is not counted: its latency says nothing about our speed. Before the first attempt there is
+/// only its acceptance, or delays without an attempt (the DNS did not answer).
 fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
     let EventData { attempt: Some(attempt), time, .. } = event.data else { return };
     let is_attempt = match event.kind {

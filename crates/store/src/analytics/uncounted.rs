@@ -11,18 +11,18 @@ use super::{attempts, label_limit};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
-/// Events of a server that were not counted yet.
+/// Uncounted events of a server.
 pub(crate) struct Uncounted {
     pub(crate) from: EventCursor,
     pub(crate) to: EventCursor,
     pub(crate) is_full: bool,
-    /// Without those that never count.
+    /// Without events that are never counted.
     pub(crate) events: Vec<CountedEvent>,
     pub(crate) providers: HashMap<String, String>,
     pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
 }
 
-/// A send's options that counting reads. Sends that were made of a template name it there.
+/// Options of a send that counting reads, such as its template.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CountedOptions {
@@ -37,7 +37,7 @@ pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id AND e.id > COALESCE(c.event_id, 0))"
     } else {
-        // `EXISTS` may become a join with all events.
+        // `EXISTS` may be executed as a join with all events.
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE (SELECT e.id FROM events e WHERE e.server_id = s.id
                 AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))
@@ -64,7 +64,7 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
-    // Before tags and templates are counted against their limit: these need none.
+    // Done before the limit on tags and templates, because these events need none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     attempts::find(sql, server_id, &mut events).await?;
     label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn find_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<Even
     row.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }
 
-/// On PostgreSQL only what no open transaction can come before.
+/// On PostgreSQL, only events that no open transaction can precede.
 async fn read_rows(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -111,13 +111,13 @@ async fn read_rows(
     .await
 }
 
-/// `None` for tests, incoming mail, events of the server, and messages that are gone.
+/// `None` for tests, incoming mail, events of the server, and deleted messages.
 fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, StoreError> {
     let is_outgoing = row.text_opt(14)?.as_deref() == Some("outgoing");
     if row.flag(6)? || !is_outgoing {
         return Ok(None);
     }
-    // A kind that a later version wrote.
+    // A kind of a later version.
     let Some(kind) = EventKind::parse(&row.text(4)?) else { return Ok(None) };
     let options: CountedOptions = serde_json::from_str(&row.text(12)?).unwrap_or_default();
     let accepted_at = row.time(13)?;
@@ -188,7 +188,7 @@ async fn find_holds(
         return Ok(holds);
     }
     let text = if sql.is_sqlite() {
-        // Left to itself SQLite would go through all events of the server.
+        // SQLite would otherwise scan all events of the server.
         "SELECT e.message_id, e.seq, e.data FROM json_each($2) AS wanted
          CROSS JOIN events e INDEXED BY events_by_message
              ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.held'"

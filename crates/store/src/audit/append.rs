@@ -1,4 +1,4 @@
-//! Writing entries.
+//! Writes audit entries.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use futures_util::future::BoxFuture;
@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::setup::creations;
 use crate::sql::{Sql, to_json};
 
-/// Runs a change and records it in the same transaction, unless it left the subject as it was.
+/// Runs a change and records it in the same transaction, unless the subject is unchanged.
 pub(crate) async fn around<'a, T>(
     sql: &'a Sql<'a>,
     audit: &Audit,
@@ -22,7 +22,7 @@ pub(crate) async fn around<'a, T>(
     let before = audit.subject.snapshot(sql).await?;
     let done = change.await?;
     let after = audit.subject.snapshot(sql).await?;
-    // A new thing may have the name of an older one.
+    // A new object may have the name of an older one.
     let is_other = |old: &Snapshot| after.as_ref().is_some_and(|new| new.id != old.id);
     let before = before.filter(|before| !is_other(before));
     if before != after {
@@ -36,8 +36,8 @@ pub(crate) async fn around<'a, T>(
     Ok(done)
 }
 
-/// On PostgreSQL, lets other recorded changes of the same thing wait for the end of this one: each entry begins with what the one
-/// before it left.
+/// On PostgreSQL, makes other recorded changes of the same object wait until this one ends, so that each entry begins
+/// with the state that the previous one left.
 async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
     if sql.is_sqlite() {
         return Ok(());
@@ -48,7 +48,7 @@ async fn lock(sql: &Sql<'_>, subject: &AuditSubject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Records a change that says itself what it did.
+/// Records a change that describes itself.
 pub(crate) async fn describe(
     sql: &Sql<'_>,
     audit: &Audit,
@@ -68,7 +68,7 @@ async fn append(
 ) -> Result<(), StoreError> {
     let known = after.as_ref().or(before.as_ref());
     let account_id: AccountId = known.map_or(INSTALLATION, |snapshot| snapshot.account_id);
-    // Locks the account's head until the commit, so that entries get their numbers in turn.
+    // Locks the account's head until the commit, so that entries are numbered one after the other.
     let mut head = sql
         .query_opt(
             "INSERT INTO audit_heads (account_id, seq, hash) VALUES ($1, 1, $2)

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::AuditEntry;
 
 pub(super) const HASH_BYTES: usize = 32;
-/// The hash before the first entry.
+/// The hash that precedes the first entry.
 pub(super) const START: [u8; HASH_BYTES] = [0; HASH_BYTES];
 
 pub(super) fn hex(hash: &[u8]) -> String {
@@ -19,7 +19,7 @@ pub(super) fn hash(
     before: Option<&str>,
     after: Option<&str>,
 ) -> Vec<u8> {
-    // A JSON array has one form for each sequence of values, so no two entries give the same text.
+    // A JSON array is unambiguous, so no two entries give the same text.
     let text = json!([
         entry.account_id,
         entry.seq,

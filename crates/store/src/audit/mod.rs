@@ -1,5 +1,5 @@
-//! Audit log: one entry for each change, written in the change's own transaction. Entries of an account are chained by
-//! hash, so that a removed or changed one is noticed.
+//! Audit log: one entry for each change, written in the change's own transaction. Entries of an account form a hash
+//! chain, which reveals removed or changed entries.
 
 pub(crate) mod append;
 mod chain;
@@ -21,7 +21,7 @@ use crate::setup::NewCreation;
 /// The account under which changes of the installation itself are recorded.
 pub const INSTALLATION: AccountId = AccountId(0);
 
-/// Facts of a change before it is made.
+/// Facts about a change, known before it is made.
 #[derive(Debug, Clone)]
 pub struct Audit {
     /// Kind of the actor, such as `account_key`, and its id.

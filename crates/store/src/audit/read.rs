@@ -1,11 +1,11 @@
-//! Reading entries, and checking that none was changed or removed.
+//! Reads entries, and checks that none was changed or removed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Timestamp};
 
 use super::{AuditEntry, chain};
 use crate::error::StoreError;
-use crate::sql::{Row, Sql};
+use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
 /// Entries checked in one read.
@@ -26,9 +26,9 @@ pub struct AuditFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditVerdict {
     pub account_id: AccountId,
-    /// Entries that are there and as they were written.
+    /// Number of entries that exist unchanged.
     pub good: i64,
-    /// Hash of the last of them, as hexadecimal digits. Kept elsewhere, it proves later that none of them was removed.
+    /// Hash of the last of them in hexadecimal. Kept elsewhere, it can prove later that none was removed.
     pub hash: String,
     /// The number of the first entry that is missing or changed.
     pub broken_at: Option<i64>,
@@ -53,7 +53,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit as i64))).await
     }
 
-    /// Oldest first, behind the entry `after`.
+    /// Oldest first, after the entry `after`.
     pub async fn export_audit(
         &self,
         account_id: AccountId,
@@ -64,7 +64,7 @@ impl Store {
         self.read(move |sql| Box::pin(export(sql, account_id, filter, after, limit as i64))).await
     }
 
-    /// Accounts that have entries or the end of a chain, behind `after`.
+    /// Accounts after `after` that have entries or a chain head.
     pub async fn list_audited_accounts(&self, after: AccountId, limit: usize) -> Result<Vec<AccountId>> {
         let text = "SELECT account_id FROM audit_heads WHERE account_id > $1
                     UNION SELECT account_id FROM audit WHERE account_id > $1
@@ -73,9 +73,9 @@ impl Store {
         self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
     }
 
-    /// Follows the chain of an account from its first entry to its head, a part at a time.
+    /// Follows the chain of an account from its first entry to its head, one page at a time.
     pub async fn verify_audit(&self, account_id: AccountId) -> Result<AuditVerdict> {
-        // The head first: entries that come meanwhile are behind it.
+        // Read the head first: entries added meanwhile come after it.
         let head = self
             .fetch_opt(
                 "SELECT seq, hash FROM audit_heads WHERE account_id = $1",
@@ -128,6 +128,33 @@ async fn part(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<Ch
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
+/// A query for entries by the column that finds them by index, and by all other conditions of a filter.
+macro_rules! entries {
+    ($by:literal, $rest:literal) => {
+        concat!(
+            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
+             FROM audit
+             WHERE account_id = $1 ",
+            $by,
+            " AND (CAST($2 AS TEXT) IS NULL OR operation = $2)
+              AND (CAST($3 AS TEXT) IS NULL OR subject = $3)
+              AND (CAST($4 AS BIGINT) IS NULL OR subject_id = $4)
+              AND (CAST($5 AS TEXT) IS NULL OR actor = $5)
+              AND at >= $6 AND at < $7 ",
+            $rest
+        )
+    };
+}
+
+/// The page of a list, by its filter.
+macro_rules! newest {
+    ($by:literal) => {
+        entries!($by, "AND (at, seq) < ($8, $9) ORDER BY at DESC, seq DESC LIMIT $10")
+    };
+}
+
+/// In the order of their times, because every index ends with the time. That of their numbers differs where the clock was set
+/// back.
 async fn list(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -135,34 +162,27 @@ async fn list(
     before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<AuditEntry>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
-             FROM audit
-             WHERE account_id = $1 AND seq < $2
-               AND (CAST($3 AS TEXT) IS NULL OR operation = $3)
-               AND (CAST($4 AS TEXT) IS NULL OR subject = $4)
-               AND (CAST($5 AS BIGINT) IS NULL OR subject_id = $5)
-               AND (CAST($6 AS TEXT) IS NULL OR actor = $6)
-               AND (CAST($7 AS BIGINT) IS NULL OR at >= $7)
-               AND (CAST($8 AS BIGINT) IS NULL OR at < $8)
-             ORDER BY seq DESC LIMIT $9",
-            &[
-                account_id.0.into(),
-                before.unwrap_or(i64::MAX).into(),
-                filter.operation.into(),
-                filter.subject.into(),
-                filter.subject_id.into(),
-                filter.actor.into(),
-                filter.since.into(),
-                filter.until.into(),
-                limit.into(),
-            ],
+    let text = match &filter {
+        AuditFilter { subject_id: Some(_), .. } => newest!("AND subject_id = $4"),
+        AuditFilter { operation: Some(_), .. } => newest!("AND operation = $2"),
+        AuditFilter { subject: Some(_), .. } => newest!("AND subject = $3"),
+        AuditFilter { actor: Some(_), .. } => newest!("AND actor = $5"),
+        _ => newest!(""),
+    };
+    let seq = before.unwrap_or(i64::MAX);
+    let found = sql
+        .query_opt(
+            "SELECT at FROM audit WHERE account_id = $1 AND seq = $2",
+            &[account_id.0.into(), seq.into()],
         )
         .await?;
-    rows.iter().map(read).collect()
+    let at = found.map_or(Ok(i64::MAX), |row| row.int(0))?;
+    let mut params = filter_params(account_id, filter);
+    params.extend([at.into(), seq.into(), limit.into()]);
+    sql.query(text, &params).await?.iter().map(read).collect()
 }
 
+/// In the order of their numbers: whoever goes on behind the last one misses none.
 async fn export(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -170,32 +190,23 @@ async fn export(
     after: i64,
     limit: i64,
 ) -> Result<Vec<AuditEntry>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
-             FROM audit
-             WHERE account_id = $1 AND seq > $2
-               AND (CAST($3 AS TEXT) IS NULL OR operation = $3)
-               AND (CAST($4 AS TEXT) IS NULL OR subject = $4)
-               AND (CAST($5 AS BIGINT) IS NULL OR subject_id = $5)
-               AND (CAST($6 AS TEXT) IS NULL OR actor = $6)
-               AND (CAST($7 AS BIGINT) IS NULL OR at >= $7)
-               AND (CAST($8 AS BIGINT) IS NULL OR at < $8)
-             ORDER BY seq LIMIT $9",
-            &[
-                account_id.0.into(),
-                after.into(),
-                filter.operation.into(),
-                filter.subject.into(),
-                filter.subject_id.into(),
-                filter.actor.into(),
-                filter.since.into(),
-                filter.until.into(),
-                limit.into(),
-            ],
-        )
-        .await?;
-    rows.iter().map(read).collect()
+    let mut params = filter_params(account_id, filter);
+    params.extend([after.into(), limit.into()]);
+    let text = entries!("", "AND seq > $8 ORDER BY seq LIMIT $9");
+    sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+fn filter_params(account_id: AccountId, filter: AuditFilter) -> Vec<Value> {
+    let micros = |time: Option<Timestamp>, otherwise| time.map_or(otherwise, Timestamp::as_micros);
+    vec![
+        account_id.0.into(),
+        filter.operation.into(),
+        filter.subject.into(),
+        filter.subject_id.into(),
+        filter.actor.into(),
+        micros(filter.since, i64::MIN).into(),
+        micros(filter.until, i64::MAX).into(),
+    ]
 }
 
 fn read(row: &Row) -> Result<AuditEntry, StoreError> {

@@ -1,4 +1,4 @@
-//! The things that changes are about, and their rows as JSON without secrets.
+//! Objects of changes, and their rows as JSON without secrets.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::setup::KeyHash;
 use crate::sql::{self, Row, Sql};
 use crate::webhooks::WebhookSecret;
 
-/// The thing that a change is about. New things are named by what makes them unique, because they have no id yet.
+/// The object of a change. New objects are identified by a unique value, because they have no id yet.
 #[derive(Debug, Clone)]
 pub enum AuditSubject {
     Account(AccountId),
@@ -29,21 +29,21 @@ pub enum AuditSubject {
     Domain(DomainId),
     NewDomain(DomainOwner, DomainName),
     DomainLink(DomainLinkId),
-    /// By the hash of its secret, which is not shown.
+    /// By the hash of its secret; the secret is not shown.
     NewDomainLink(KeyHash),
     Pool(PoolId),
     NewPool(String),
     Source(SourceId),
     NewSource(IpAddr),
     Webhook(ServerId, WebhookId),
-    /// By its secret, which is not shown.
+    /// By its secret; the secret is not shown.
     NewWebhook(ServerId, WebhookSecret),
     Template(ServerId, TemplateId),
-    /// By its name; the newest if several have it.
+    /// By its name; the newest if several have the name.
     NewTemplate(ServerId, String),
-    /// The whole list of a server: its entries say how many addresses changed, and name none.
+    /// The whole list of a server: entries contain the number of changed addresses, but no address.
     Suppressions(ServerId),
-    /// Messages of a server: its entries say which or how many, and neither whose nor what for.
+    /// Messages of a server: entries contain ids or a number, but neither recipients nor contents.
     Messages(ServerId),
     User(UserId),
     /// By the address in lower case.
@@ -55,7 +55,7 @@ pub enum AuditSubject {
     Gate(GateScope),
 }
 
-/// A subject as it is at one moment.
+/// A subject at one point in time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Snapshot {
     pub(super) account_id: AccountId,
@@ -155,7 +155,7 @@ impl AuditSubject {
         row.map(|row| read(&row, fields)).transpose()
     }
 
-    /// A subject that is no single row, with what a change did to it.
+    /// Snapshot of a subject that is not a single row, with a description of the change.
     pub(super) async fn described(
         &self,
         sql: &Sql<'_>,
@@ -346,7 +346,7 @@ impl AuditSubject {
                 vec![(*key).into()],
                 SETTING_FIELDS,
             ),
-            // A gate on a server is of its account, all others are of the installation.
+            // A gate on a server belongs to its account, all others to the installation.
             Self::Gate(scope) => (
                 "SELECT coalesce((SELECT account_id FROM servers WHERE id = $3), 0), CAST(NULL AS BIGINT), scope_kind,
                         scope_key, action, per_minute, reason, ends_at
@@ -376,7 +376,7 @@ fn read(row: &Row, names: &'static [&'static str]) -> Result<Snapshot, StoreErro
     Ok(Snapshot { account_id, id: row.int_opt(1)?, fields: Value::Object(fields) })
 }
 
-/// A column as the log shows it: times as text, flags as such, lists as lists.
+/// A column as the log shows it: times as text, flags as booleans, lists as lists.
 fn shown(name: &str, value: &sql::Value) -> Value {
     match value {
         sql::Value::Int(int) if name.ends_with("_at") => Timestamp::from_micros(*int).to_rfc3339().into(),
@@ -386,7 +386,7 @@ fn shown(name: &str, value: &sql::Value) -> Value {
             serde_json::from_str(text).unwrap_or_else(|_| json!(text))
         }
         sql::Value::Text(text) => text.as_str().into(),
-        // No column of these is a blob.
+        // None of these columns is a blob.
         sql::Value::Null | sql::Value::Blob(_) => Value::Null,
     }
 }

@@ -1,4 +1,4 @@
-//! Corrections after the clock was ahead and went back, so that nothing waits for that future.
+//! Corrections after the clock was ahead and was set back, so that nothing waits for the wrong time.
 
 mod outbox;
 pub(crate) mod queue;
@@ -14,20 +14,20 @@ use queue::QueuePosition;
 
 /// Rows that one transaction looks at.
 const AT_ONCE: i64 = 500;
-/// Rows of the outbox that are looked at together. Few of them are late, as a rule none.
+/// Outbox rows checked together. Usually none of them is late.
 const OUTBOX_PAGE: i64 = 5_000;
-/// Ids of a busy second may run ahead of the clock, and clocks of nodes differ a little.
+/// Ids of a busy second may be ahead of the clock, and clocks of nodes differ slightly.
 const LEAD_MAX: Duration = Duration::from_mins(1);
 
 #[boxed_futures]
 impl Store {
-    /// Whether the clock is behind an earlier reading: the newest id, which is kept over restarts, was made later than now.
+    /// Whether the clock is behind an earlier reading: the newest id, which survives restarts, has a later time.
     pub fn is_clock_behind(&self) -> bool {
         self.ids().is_ok_and(|ids| moment_of(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }
 
-    /// Makes messages due that wait longer than `pause_max` after their last attempt, or for an attempt or acceptance that
-    /// lies in the future. Leaves claimed ones alone. Returns how many it changed.
+    /// Makes messages due that would wait longer than `pause_max` after their last attempt, or whose attempt or
+    /// acceptance lies in the future. Skips claimed ones. Returns how many it changed.
     pub async fn pull_queue_back(&self, pause_max: Duration) -> Result<usize> {
         let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
@@ -47,7 +47,7 @@ impl Store {
         }
     }
 
-    /// Likewise events for webhooks, by the pauses after their first attempt, their second, …
+    /// Does the same for webhook events, with the pauses after the first attempt, the second, …
     pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);
@@ -66,12 +66,13 @@ impl Store {
         Ok(changed)
     }
 
-    /// Likewise holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
+    /// Does the same for holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;
         self.note_change();
-        // By the time of each transaction, and until one is not full: what is stored meanwhile must not keep this going.
+        // Each transaction uses its own time, and a page that is not full ends the loop, so that rows stored meanwhile
+        // cannot prolong it.
         loop {
             let now = self.clock.now();
             let count = self.write(move |sql| Box::pin(tables::pull_holds(sql, now, AT_ONCE))).await?;

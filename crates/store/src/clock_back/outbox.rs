@@ -1,5 +1,5 @@
 //! Corrections of the webhook outbox. It may have millions of rows: pages along its primary key are read first, and
-//! only pages with late events are written to.
+//! only pages with late events are written.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, Value};
 use crate::webhooks::outbox::CLAIMED_FOR;
 
-/// Before every row.
+/// A position before every row.
 pub(crate) const START: RowKey = [0; 3];
 const END: RowKey = [i64::MAX; 3];
 
@@ -34,7 +34,7 @@ impl Page {
     }
 }
 
-/// The page of `rows` rows after `after`, and whether it has rows that wait too long.
+/// The page of `rows` rows after `after`, and whether some of its rows wait too long.
 pub(crate) async fn look(
     sql: &Sql<'_>,
     now: Timestamp,
@@ -67,7 +67,7 @@ pub(crate) async fn look(
     Ok((page, sql.query_opt(text, &params).await?.is_some()))
 }
 
-/// Makes the events of a page due that wait longer than the pause after their last attempt: `pauses` after the first
+/// Makes events of a page due that would wait longer than the pause after their last attempt: `pauses` after the first
 /// attempt, the second, … Returns how many.
 pub(crate) async fn pull(
     sql: &Sql<'_>,
@@ -93,7 +93,7 @@ pub(crate) async fn pull(
             .await?;
     }
     if !sql.is_sqlite() {
-        // Claims of a node that is gone would last until that time, too.
+        // Claims of a dead node would last until that time, too.
         let mut params = page.params();
         params.push(now.plus(CLAIMED_FOR).into());
         let text = "UPDATE webhook_queue SET claimed_until = $7

@@ -1,7 +1,7 @@
 //! Corrections of the queue: entries that are due later than their own schedule allows.
 //!
-//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay: a message whose `send_at` lies
-//! ahead again is scheduled again.
+//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) stay: a message whose
+//! `send_at` is in the future again is scheduled again.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ pub(crate) struct Late {
     pub(crate) key: Key,
     /// When it should be due.
     pub(crate) due_at: Timestamp,
-    /// Its sender wants it sent then, and not before.
+    /// Its sender chose this time.
     is_scheduled: bool,
 }
 
 impl Late {
-    /// Corrects the entry, which nobody has claimed.
+    /// Corrects the entry, which is not claimed.
     pub(crate) async fn put_right(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
         if self.is_scheduled {
             return scheduled::put_back(sql, self.key, self.due_at).await;
@@ -44,7 +44,7 @@ struct ScheduledOptions {
     send_at: Option<Timestamp>,
 }
 
-/// A page of the queue from `after` on: those that are late, and where the next page begins.
+/// A page of the queue from `after` on: its late entries, and where the next page begins.
 pub(crate) async fn list_late(
     sql: &Sql<'_>,
     now: Timestamp,
@@ -66,7 +66,7 @@ pub(crate) async fn list_late(
            AND (q.due_at, q.message_id) > ($1, $2) AND q.claimed_node IS NULL
          ORDER BY q.due_at, q.message_id LIMIT $3 FOR UPDATE OF q SKIP LOCKED"
     };
-    // One bound, so that each page begins where the last one ended.
+    // A single bound, so that each page begins where the last one ended.
     let (from, from_id) =
         after.map_or((now.as_micros(), i64::MAX), |(due_at, id)| (due_at.as_micros(), id.0));
     let rows = sql.query(text, &[from.into(), from_id.into(), limit.into()]).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn list_late(
     Ok((late, last.filter(|_| rows.len() as i64 == limit)))
 }
 
-/// When a message should be due that is due later than now; `None` if its time is right.
+/// The corrected due time of a message that is due in the future; `None` if it is right.
 fn corrected(
     due_at: Timestamp,
     last_delivery_at: Option<Timestamp>,
@@ -93,7 +93,7 @@ fn corrected(
     pause_max: Duration,
 ) -> Option<Timestamp> {
     match last_delivery_at {
-        // Never tried, so it was due from the moment it was accepted.
+        // Never attempted, so it was due since its acceptance.
         None => Some(now),
         // Its last attempt lies in the future: the pause after it begins now.
         Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),
@@ -101,7 +101,8 @@ fn corrected(
     }
 }
 
-/// Puts a page of the queue right, where claims are in the rows; returns how many were late, and where the next page begins.
+/// Corrects a page of the queue, where claims are stored in the rows. Returns the number of late entries, and where the
+/// next page begins.
 pub(crate) async fn pull_queue(
     sql: &Sql<'_>,
     now: Timestamp,

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 
-/// Shortens holds that would end later than any hold can, at most `limit`; returns how many.
+/// Shortens holds that end later than any hold can, at most `limit`. Returns how many.
 pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     sql.execute(
         "UPDATE messages SET hold_expiry = $1 WHERE (server_id, id) IN (
@@ -19,7 +19,7 @@ pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Res
     .await
 }
 
-/// Likewise idempotency keys, which are kept for `key_kept`.
+/// Does the same for idempotency keys, which are kept for `key_kept`.
 pub(crate) async fn pull_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,

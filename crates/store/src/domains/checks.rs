@@ -1,7 +1,7 @@
-//! Checks of domains' records: whose turn it is, and what a check changed.
+//! Checks of domains' records: which ones are due, and what a check changed.
 //!
-//! Of several nodes only one checks a domain: whoever moves `next_check_at` first. A node that dies meanwhile is made up
-//! for when the time it moved it to has come.
+//! Only one node checks a domain: the one that moves `next_check_at` first. If that node dies, the check is repeated
+//! when the new time comes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::sql::{Sql, to_json};
 /// Longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
-/// Due domains that are looked at to choose from.
+/// Due domains that are read to choose from.
 const DUE_READ_MAX: i64 = 200;
-/// Checks of one account at the same time: name servers that never answer must not hold up other accounts' checks.
+/// Concurrent checks of one account: name servers that never answer must not delay other accounts' checks.
 const PER_ACCOUNT_MAX: usize = 5;
 
-/// Takes the domains whose check is due, from each account in turn. `running` counts the checks that have not ended.
+/// Claims domains whose check is due, from each account in turn. `running` counts the running checks.
 pub(super) async fn claim_due(
     sql: &Sql<'_>,
     limit: usize,
     running: HashMap<AccountId, usize>,
     now: Timestamp,
 ) -> Result<Vec<(DomainId, AccountId)>, StoreError> {
-    // On PostgreSQL the rows of another node that chooses at this moment are left out instead of waited for.
+    // On PostgreSQL, rows that another node is choosing now are skipped instead of waited for.
     let text = if sql.is_sqlite() {
         "SELECT id, account_id FROM domains
          WHERE next_check_at <= $1 AND account_id NOT IN (SELECT value FROM json_each($3))
@@ -65,7 +65,7 @@ pub(super) async fn claim_due(
     Ok(taken)
 }
 
-/// Up to `limit` of the due ones: the first of each account, then the second of each, counted from those that are running.
+/// Up to `limit` of the due domains: the first of each account, then the second of each, counting the running ones.
 fn take_turns(
     due: Vec<(DomainId, AccountId)>,
     mut running: HashMap<AccountId, usize>,
@@ -77,7 +77,7 @@ fn take_turns(
         (*turn, (id, account))
     });
     let mut by_turn: Vec<_> = with_turn.filter(|(turn, _)| *turn <= PER_ACCOUNT_MAX).collect();
-    // Stable: within a turn the one that waits longest is first.
+    // Stable: within a turn the longest waiting one comes first.
     by_turn.sort_by_key(|(turn, _)| *turn);
     by_turn.into_iter().take(limit).map(|(_, due)| due).collect()
 }
@@ -89,7 +89,7 @@ pub(super) async fn claim(
     apart: Duration,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    // One in the future is from before the clock was set back.
+    // A time in the future is from before the clock was set back.
     let claimed = sql
         .execute(
             "UPDATE domains SET check_begun_at = $3
@@ -100,9 +100,8 @@ pub(super) async fn claim(
     Ok(claimed == 1)
 }
 
-/// Records a check, what it changes of the domain and its keys, and the event that tells of it. A check that began before the
-/// one whose result is there changes nothing.
-/// Returns whether sending is affected.
+/// Records a check with its changes to the domain and its keys, and their event. Ignores a check that began before the
+/// one already recorded. Returns whether sending is affected.
 pub(super) async fn record(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -110,7 +109,7 @@ pub(super) async fn record(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let domain = statements::lock(sql, check.id).await?;
-    // A beginning in the future is from before the clock was set back.
+    // A start in the future is from before the clock was set back.
     if domain.result_begun_at.is_some_and(|begun_at| begun_at > check.begun_at && begun_at <= now) {
         return Ok(false);
     }
@@ -123,7 +122,7 @@ pub(super) async fn record(
     let (after, news) = after_check(before, check.is_good, now);
     let return_path = name_after_check(domain.return_path, check.has_return_path, now);
     let track_host = name_after_check(domain.track_host, check.has_track_host, now);
-    // A change made while the check ran (a new key) waits for its own check, not for the next one of this.
+    // A change made during the check (a new key) keeps its own check time.
     let is_changed = domain.updated_at > check.begun_at;
     let next_check_at =
         if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };
@@ -189,7 +188,7 @@ pub(super) async fn record(
     Ok(affects_sending)
 }
 
-/// Writes the events that wait with some domains; returns of how many.
+/// Writes the pending events of some domains; returns for how many.
 pub(super) async fn tell_waiting(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -8,7 +8,7 @@ use super::statements::usable;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// `Conflict` if the domain has a key of that selector.
+/// `Conflict` if the domain already has a key with this selector.
 pub(super) async fn insert(
     sql: &Sql<'_>,
     domain_id: DomainId,
@@ -34,7 +34,8 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Puts a key beside those that sign; it takes over when its record is there. One that waits already is replaced.
+/// Adds a key next to the signing ones; it starts to sign when its record is found. Replaces a key that is still
+/// waiting.
 pub(super) async fn rotate(
     sql: &Sql<'_>,
     domain_id: DomainId,
@@ -55,7 +56,7 @@ pub(super) async fn rotate(
     insert(sql, domain_id, key, KeyState::Pending, now).await
 }
 
-/// Of the domains with these ids, in the order of their creation.
+/// Keys of the domains with these ids, in the order of their creation.
 pub(super) async fn list(
     sql: &Sql<'_>,
     domain_ids: &[i64],
@@ -86,7 +87,7 @@ pub(super) async fn list(
     rows.into_iter().map(read).collect()
 }
 
-/// The operator's word for a domain is good for its keys, unless others sign already.
+/// Verification by the operator also activates the domain's keys, unless others already sign.
 pub(super) async fn activate_waiting(
     sql: &Sql<'_>,
     domain: &Domain,

@@ -1,4 +1,5 @@
-//! How a check changes a domain and its keys. Pure: the statements beside it read the state before and write the state after.
+//! How a check changes a domain and its keys. Pure functions: the SQL next to it reads the old state and writes the new
+//! one.
 
 use std::time::Duration;
 
@@ -6,19 +7,19 @@ use postroad_model::{DomainKeyId, Timestamp};
 
 use super::records::{DomainKey, KeyState, NameUse, VerifiedBy};
 
-/// A domain whose records fail for this long may not send any more (contract 8), and a key whose record is gone for this long
-/// does not sign.
+/// A domain whose records fail for this long may no longer send (contract 8), and a key whose record is missing for
+/// this long no longer signs.
 pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
-/// A key that was replaced keeps its record for this long: mail that it signed may still be on its way.
+/// The record of a replaced key is still needed for this long: mail that it signed may be in transit.
 const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// A name that was good is used until this many checks in a row found it wrong, over at least `NAME_FAILING_MIN`. A wrong
-/// answer or two of a name server change nothing; a name that is really gone must not be in mail for days, because receivers
-/// refuse senders that do not exist.
+/// A name in use is given up after this many failed checks in a row, over at least `NAME_FAILING_MIN`. One or two wrong
+/// DNS answers change nothing. But a name that is really gone must not be used for days, because receivers refuse
+/// senders that do not exist.
 const NAME_FAILS_MAX: u32 = 3;
 const NAME_FAILING_MIN: Duration = Duration::from_mins(30);
 
-/// What a check can change of a domain.
+/// The part of a domain that a check can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DomainState {
     pub(super) verified_by: Option<VerifiedBy>,
@@ -27,14 +28,14 @@ pub(super) struct DomainState {
     pub(super) failing_since: Option<Timestamp>,
 }
 
-/// Change that customers get an event for.
+/// A change that customers get an event for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DomainChange {
     Verified,
     Failing,
 }
 
-/// `is_good` of `None`: the DNS gave no verdict.
+/// `is_good` is `None` if the DNS gave no verdict.
 pub(super) fn after_check(
     before: DomainState,
     is_good: Option<bool>,
@@ -62,7 +63,7 @@ pub(super) fn after_check(
     (before, None)
 }
 
-/// `is_good` of `None`: the DNS gave no verdict.
+/// `is_good` is `None` if the DNS gave no verdict.
 pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Timestamp) -> NameUse {
     match (is_good, before.since) {
         (None, _) => before,
@@ -79,16 +80,16 @@ pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Time
     }
 }
 
-/// What becomes of one key.
+/// Change of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyStep {
     Enter(KeyState),
-    /// The DNS denies its record, or does not any more.
+    /// The DNS denies its record, or no longer does.
     SetFails(bool),
     Delete,
 }
 
-/// `verdicts` are those of the DNS on the keys' records; a key without one stays as it is, but for its age.
+/// `verdicts` are the results for the keys' records; a key without one changes only by age.
 pub(super) fn key_steps(
     keys: &[DomainKey],
     verdicts: &[(DomainKeyId, bool)],

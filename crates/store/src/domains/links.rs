@@ -1,4 +1,4 @@
-//! Links to the DNS records of a domain. Whoever has one sees the records until it expires or is revoked.
+//! Links to the DNS records of a domain. Anybody with a link can see the records until it expires or is revoked.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, DomainLinkId, Timestamp};
@@ -27,13 +27,13 @@ pub struct DomainLink {
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the domain, `LimitReached` if it has `most` links that have not expired.
+    /// `NotFound` without the domain, `LimitReached` if it already has `most` unexpired links.
     pub async fn create_domain_link(&self, new: NewDomainLink, most: usize) -> Result<DomainLink> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, most as i64, now))).await
     }
 
-    /// Newest first; those that have expired are left out.
+    /// Newest first, without expired ones.
     pub async fn list_domain_links(&self, domain_id: DomainId, limit: usize) -> Result<Vec<DomainLink>> {
         let text = "SELECT id, domain_id, created_at, expires_at FROM domain_links
                     WHERE domain_id = $1 AND expires_at > $2 ORDER BY id DESC LIMIT $3";
@@ -41,7 +41,7 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// The domain that a link shows. Those that have expired or were revoked are not found.
+    /// The domain that a link shows. Expired and revoked links are not found.
     pub async fn find_domain_link(&self, token_hash: KeyHash) -> Result<Option<(DomainLink, Domain)>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(find(sql, token_hash, now))).await

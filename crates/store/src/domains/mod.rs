@@ -1,5 +1,4 @@
-//! Sending domains: who may use them, whether they are verified, the DKIM keys that sign for them, and what receivers
-//! report about them.
+//! Sending domains: their owners, verification, DKIM keys, and receivers' reports about them.
 
 mod checks;
 mod keys;

@@ -1,16 +1,16 @@
-//! Sending domains and their DKIM keys as they go into the store and come out of it.
+//! Records of sending domains and their DKIM keys.
 
 use std::fmt;
 
 use postroad_model::{AccountId, DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
 use serde::Serialize;
 
-/// What a domain says of tracking; `None` is its server's setting.
+/// Tracking settings of a domain; `None` inherits the server's setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DomainTracking {
     pub opens: Option<bool>,
     pub clicks: Option<bool>,
-    /// The host name that its links lead to, instead of the installation's.
+    /// Host name of its tracking links, instead of the installation's.
     pub host: Option<String>,
 }
 
@@ -18,7 +18,7 @@ pub struct DomainTracking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainOwner {
     Server(ServerId),
-    /// All servers of the account. A server's own domain of the same name goes first.
+    /// All servers of the account. A server's own domain of the same name takes precedence.
     Account(AccountId),
 }
 
@@ -45,9 +45,9 @@ macro_rules! names {
 names! {
     /// Why a domain counts as verified.
     VerifiedBy {
-        /// Its records were found.
+        /// Its records were found in the DNS.
         Dns = "dns",
-        /// The operator said so.
+        /// The operator set it.
         Operator = "operator",
     }
 }
@@ -61,18 +61,18 @@ names! {
 }
 
 names! {
-    /// The states of a DKIM key in their order. After the last one the key is deleted.
+    /// States of a DKIM key in order. After the last one the key is deleted.
     KeyState {
         /// Waits for its record.
         Pending = "pending",
         /// Signs.
         Active = "active",
-        /// Signs no more; receivers still verify what it signed.
+        /// No longer signs; receivers still verify earlier signatures.
         Retiring = "retiring",
     }
 }
 
-/// A DKIM key on its way in.
+/// A DKIM key to add.
 #[derive(Clone)]
 pub struct NewDkimKey {
     pub selector: String,
@@ -91,17 +91,17 @@ impl fmt::Debug for NewDkimKey {
 pub struct NewDomain {
     pub owner: DomainOwner,
     pub name: DomainName,
-    /// By the operator's word: then its keys sign from the beginning.
+    /// Verified by the operator: its keys sign from the beginning.
     pub is_verified: bool,
     pub keys: Vec<NewDkimKey>,
     pub next_check_at: Timestamp,
-    /// What is known of its records already: a JSON array.
+    /// Already known results for its records: a JSON array.
     pub records: String,
-    /// Domains that the owner may have with it.
+    /// Most domains that the owner may have, including this one.
     pub owner_max: usize,
 }
 
-/// The public half of a DKIM key, and where it is in its life.
+/// The public half of a DKIM key, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainKey {
     pub id: DomainKeyId,
@@ -115,14 +115,14 @@ pub struct DomainKey {
     pub created_at: Timestamp,
 }
 
-/// Whether one of the customer's names is used instead of the installation's.
+/// Whether one of the customer's own names is used instead of the installation's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameUse {
     /// Since when it is used.
     pub since: Option<Timestamp>,
-    /// Since when checks find it wrong, although it is still used.
+    /// Since when checks have failed while the name is still used.
     pub fails_since: Option<Timestamp>,
-    /// Checks in a row that found it wrong.
+    /// Failed checks in a row.
     pub fails: u32,
 }
 
@@ -143,21 +143,21 @@ pub struct Domain {
     pub name: DomainName,
     pub verified_by: Option<VerifiedBy>,
     pub verified_at: Option<Timestamp>,
-    /// Since when all required records verify, as of the last check with a verdict.
+    /// Since when all required records are verified, according to the last check with a verdict.
     pub good_since: Option<Timestamp>,
-    /// Since when they do not any more.
+    /// Since when they fail.
     pub failing_since: Option<Timestamp>,
     pub checked_at: Option<Timestamp>,
     pub next_check_at: Timestamp,
-    /// What the last check found: a JSON array.
+    /// Results of the last check: a JSON array.
     pub records: String,
-    /// When the check began whose result this is.
+    /// When the check with this result began.
     pub result_begun_at: Option<Timestamp>,
-    /// The name for bounces, an alias of ours.
+    /// The customer's bounce domain, an alias of ours.
     pub return_path: NameUse,
-    /// Whether the name for links was ever found to be an alias of ours.
+    /// Whether the tracking host was ever found to be an alias of ours.
     pub has_track_alias: bool,
-    /// The name for links, an alias of ours that answers with a good certificate.
+    /// The customer's tracking host, an alias of ours that answers with a valid certificate.
     pub track_host: NameUse,
     pub tracking: DomainTracking,
     /// In the order of their creation.
@@ -176,29 +176,29 @@ impl Domain {
     }
 }
 
-/// What an owner has before a domain is added.
+/// An owner's domains before one is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerDomains {
     pub account_id: AccountId,
     /// Counted up to a limit.
     pub count: usize,
-    /// Whether the domain is one of them already.
+    /// Whether it already has a domain of this name.
     pub has_name: bool,
 }
 
-/// Which domains a list has.
+/// Selects the domains of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainFilter {
     All,
-    /// Those that a server may send from: its own, and its account's of other names.
+    /// Domains that a server may send from: its own, and its account's of other names.
     UsableBy(ServerId),
-    /// Those that belong to the account itself.
+    /// Domains of the account itself.
     OfAccount(AccountId),
-    /// Those of the account and of all its servers.
+    /// Domains of the account and of all its servers.
     InAccount(AccountId),
 }
 
-/// A verified domain as a send needs it.
+/// A verified domain, with the fields that sending needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SendingDomain {
     pub tracking: DomainTracking,
@@ -206,7 +206,7 @@ pub struct SendingDomain {
     pub has_track_host: bool,
 }
 
-/// A key that signs.
+/// A signing key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
     pub id: DomainKeyId,
@@ -224,33 +224,33 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// A verified domain as delivery needs it.
+/// A verified domain, with the fields that delivery needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainDelivery {
-    /// RSA first. None if the DNS has denied the records of all for too long.
+    /// RSA first. Empty if the DNS has denied the records of all keys for too long.
     pub keys: Vec<SigningKey>,
     /// Whether `rp.<domain>` may be used.
     pub has_return_path: bool,
 }
 
-/// The outcome of a check of a domain's records. `None` where the DNS gave no answer: then nothing changes.
+/// The result of checking a domain's records. `None` where the DNS gave no answer: such values do not change.
 #[derive(Debug, Clone)]
 pub struct DomainCheck {
     pub id: DomainId,
-    /// A check that began before the one whose result is shown changes nothing.
+    /// A check that began before the one already recorded is ignored.
     pub begun_at: Timestamp,
-    /// A JSON array, kept as it is.
+    /// A JSON array, stored as it is.
     pub records: String,
-    /// Records as events tell of them: a JSON array.
+    /// Records as shown in events: a JSON array.
     pub told_records: String,
-    /// Whether all required records verify.
+    /// Whether all required records are verified.
     pub is_good: Option<bool>,
-    /// Keys about whose records the DNS answered, and whether they verify.
+    /// Keys whose records the DNS answered for, and whether they are verified.
     pub keys: Vec<(DomainKeyId, bool)>,
     pub has_return_path: Option<bool>,
-    /// Whether the name for links is an alias of ours.
+    /// Whether the tracking host is an alias of ours.
     pub has_track_alias: Option<bool>,
-    /// Whether its host answers with a good certificate.
+    /// Whether the tracking host answers with a valid certificate.
     pub has_track_host: Option<bool>,
     pub next_check_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Reports of receivers on the mail of our domains (DMARC, TLS): add, sum up, list.
+//! Receivers' reports about the mail of our domains (DMARC, TLS): add, sum up, list.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::{Removed, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
-    /// Messages, and those that passed (RFC 7489).
+    /// Counts messages, and those that passed (RFC 7489).
     Dmarc,
-    /// Sessions, and those that went well (RFC 8460).
+    /// Counts sessions, and successful ones (RFC 8460).
     Tls,
 }
 
@@ -34,7 +34,7 @@ pub struct DomainReport {
     pub domain: DomainName,
     pub kind: ReportKind,
     pub organisation: String,
-    /// Given by the organisation; the same report may come twice.
+    /// Chosen by the organisation; the same report may arrive twice.
     pub report_id: String,
     pub begin: Timestamp,
     pub end: Timestamp,
@@ -63,13 +63,13 @@ impl Store {
         self.read(move |sql| Box::pin(list_known(sql, names))).await
     }
 
-    /// Returns how many were new. When a domain has many, its oldest ones make room.
+    /// Adds reports and returns how many were new. If a domain has too many, its oldest ones are deleted.
     pub async fn add_domain_reports(&self, reports: Vec<DomainReport>) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(add(sql, reports, now))).await
     }
 
-    /// Removes those that are too old, some at a time.
+    /// Deletes expired reports, some at a time.
     pub async fn remove_old_domain_reports(&self) -> Result<Removed> {
         let text = "DELETE FROM domain_reports WHERE (domain, kind, organisation, report_id) IN (
                         SELECT domain, kind, organisation, report_id FROM domain_reports WHERE received_at < $1
@@ -79,14 +79,14 @@ impl Store {
         Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
     }
 
-    /// By domain and kind; of all domains, or of one.
+    /// Sums by domain and kind; of all domains, or of one.
     pub async fn sum_up_domain_reports(&self, domain: Option<DomainName>) -> Result<Vec<DomainReportSum>> {
         let domain = domain.map(|domain| domain.as_str().to_owned());
         self.read(move |sql| Box::pin(sum_up(sql, domain))).await
     }
 
-    /// Those that touch the time between the two moments, by kind, organisation and id, behind `after`. Reports that came before
-    /// `received_since` are left out: they may be about a domain that somebody else had.
+    /// Reports that overlap the time range, by kind, organisation and id, after `after`. Reports received before
+    /// `received_since` are omitted: they may be about a previous owner of the domain.
     pub async fn list_domain_reports_between(
         &self,
         domain: DomainName,
@@ -107,9 +107,9 @@ impl Store {
     }
 }
 
-/// Anybody can send them: more about one domain are nobody's honest work.
+/// Anybody can send reports; honest receivers never send so many about one domain.
 const PER_DOMAIN_MAX: i64 = 10_000;
-/// Removed at once when there are more, so that not every further report has to make room.
+/// Number deleted at once, so that not every further report has to delete one.
 const MADE_ROOM: i64 = 100;
 const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
 const REMOVED_AT_ONCE: i64 = 500;
@@ -163,7 +163,7 @@ async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u
             report.begin.into(),
             report.end.into(),
             now.into(),
-            // Bounded, so that a sum of them is a number of 64 bits.
+            // Limited, so that sums fit into 64 bits.
             count(report.total).min(COUNT_MAX).into(),
             count(report.passed).min(COUNT_MAX).into(),
             report.details.into(),
@@ -174,7 +174,7 @@ async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u
 
 const COUNT_MAX: i64 = 1 << 48;
 
-/// By domain and kind; of all domains, or of one.
+/// Sums by domain and kind; of all domains, or of one.
 async fn sum_up(sql: &Sql<'_>, domain: Option<String>) -> Result<Vec<DomainReportSum>> {
     let rows = sql
         .query(
@@ -199,7 +199,7 @@ async fn sum_up(sql: &Sql<'_>, domain: Option<String>) -> Result<Vec<DomainRepor
         .collect()
 }
 
-/// Of one domain, the newest first.
+/// Reports of one domain, newest first.
 async fn list(sql: &Sql<'_>, domain: DomainName, limit: i64) -> Result<Vec<DomainReport>> {
     let rows = sql
         .query(

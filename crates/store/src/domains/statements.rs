@@ -27,7 +27,8 @@ macro_rules! select {
     };
 }
 
-/// Condition that `d` is a domain that the server $1 may send from. Of two with one name the server's own comes first.
+/// Condition that `d` is a domain that the server $1 may send from. Of two domains with one name, the server's own
+/// comes first.
 macro_rules! usable {
     () => {
         "(d.server_id = $1
@@ -47,7 +48,7 @@ async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Opt
     }
 }
 
-/// `NotFound` without the owner, `Conflict` if it has the domain already, `LimitReached` if it has as many as it may have.
+/// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum number.
 pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let (account_id, server_id) = account_of(sql, new.owner).await?;
     lock_owner(sql, account_id, server_id).await?;
@@ -77,6 +78,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         )
         .await?
         .ok_or(StoreError::Conflict)?;
+    room::count_change(sql, account_id, CountedThing::Domains, 1).await?;
     let id = DomainId(inserted.int(0)?);
     let state = if new.is_verified { KeyState::Active } else { KeyState::Pending };
     for key in new.keys {
@@ -85,7 +87,8 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
     find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-/// Two calls for one owner take turns, so that both count what the other added. SQLite has one writer.
+/// Makes concurrent calls for one owner take turns, so that each counts what the other added. SQLite has only one
+/// writer anyway.
 async fn lock_owner(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -135,7 +138,7 @@ pub(super) async fn find_of_account(
     with_keys(sql, row.into_iter().collect()).await.map(|mut found| found.pop())
 }
 
-/// The domains of that name, whoever owns them.
+/// The domains of this name, whoever owns them.
 pub(super) async fn find_named(
     sql: &Sql<'_>,
     name: DomainName,
@@ -146,7 +149,7 @@ pub(super) async fn find_named(
     with_keys(sql, rows).await
 }
 
-/// In the order of their ids, behind `after`.
+/// In the order of their ids, after `after`.
 pub(super) async fn list(
     sql: &Sql<'_>,
     filter: DomainFilter,
@@ -183,7 +186,7 @@ pub(super) async fn list(
     with_keys(sql, rows).await
 }
 
-/// What the owner has, counted up to `most`. `NotFound` without the server.
+/// The owner's domains, counted up to `most`. `NotFound` without the server.
 pub(super) async fn survey(
     sql: &Sql<'_>,
     owner: DomainOwner,
@@ -209,8 +212,8 @@ pub(super) async fn survey(
     Ok(OwnerDomains { account_id, count: row.int(0)? as usize, has_name: row.int(1)? > 0 })
 }
 
-/// `None` unless the domain is verified for the server. A server's own domain goes before its account's, but one that is not
-/// verified yet does not hide the account's.
+/// `None` unless the domain is verified for the server. A server's own domain takes precedence over its account's,
+/// unless it is not verified yet.
 pub(super) async fn find_sending(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -237,8 +240,9 @@ pub(super) async fn find_sending(
     Ok(Some(SendingDomain { tracking, has_track_host }))
 }
 
-/// The operator's word; `None` takes it away, and the DNS decides again. A domain that becomes verified is told of, and keys
-/// that wait for their records sign. `links_until`: for how long links of a domain that is not verified any more work.
+/// Sets the verification by the operator; `None` removes it, and the DNS decides again. A domain that becomes verified
+/// gets an event, and its waiting keys begin to sign. `links_until`: how long links of a domain that is no longer
+/// verified keep working.
 pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -276,7 +280,8 @@ pub(super) async fn set_verified(
     Ok(())
 }
 
-/// With its keys. Its reports go by their age; whoever adds the name later sees none that came before. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
+/// Deletes a domain with its keys. Its reports expire by age; a later owner of the name does not see them. Waiting mail
+/// is signed by the installation, and links in sent mail work until `links_until`.
 pub(super) async fn delete(
     sql: &Sql<'_>,
     id: DomainId,
@@ -287,10 +292,12 @@ pub(super) async fn delete(
     tracking::note_change(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
     sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
-    sql.change("DELETE FROM domains WHERE id = $1", &[id.0.into()]).await
+    let text = "DELETE FROM domains WHERE id = $1 RETURNING account_id";
+    let deleted = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
+    room::count_change(sql, AccountId(deleted.int(0)?), CountedThing::Domains, -1).await
 }
 
-/// The domain, which nobody else changes before the end of the transaction.
+/// Reads the domain and locks it until the end of the transaction.
 pub(super) async fn lock(sql: &Sql<'_>, id: DomainId) -> Result<Domain, StoreError> {
     if !sql.is_sqlite() {
         sql.query_opt("SELECT id FROM domains WHERE id = $1 FOR UPDATE", &[id.0.into()]).await?;

@@ -1,4 +1,4 @@
-//! Domains as the other crates ask for them.
+//! Public operations on domains.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the owner, `Conflict` if it has the domain already, `LimitReached` if it has as many as it may have.
+    /// `NotFound` without the owner, `Conflict` if it already has the domain, `LimitReached` if it has the maximum
+    /// number.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(statements::create(sql, new, now))).await
     }
 
-    /// A domain that the server may send from, verified or not. Its own goes before its account's.
+    /// A domain that the server may send from, verified or not. Its own takes precedence over its account's.
     pub async fn find_domain(&self, server_id: ServerId, name: DomainName) -> Result<Option<Domain>> {
         self.read(move |sql| Box::pin(statements::find(sql, server_id, name))).await
     }
@@ -39,12 +40,12 @@ impl Store {
         self.read(move |sql| Box::pin(statements::find_by_id(sql, id))).await
     }
 
-    /// The domains of that name, whoever owns them.
+    /// The domains of this name, whoever owns them.
     pub async fn find_domains_named(&self, name: DomainName, limit: usize) -> Result<Vec<Domain>> {
         self.read(move |sql| Box::pin(statements::find_named(sql, name, limit as i64))).await
     }
 
-    /// In the order of their ids, behind `after`.
+    /// In the order of their ids, after `after`.
     pub async fn list_domains(
         &self,
         filter: DomainFilter,
@@ -54,7 +55,7 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, filter, after, limit as i64))).await
     }
 
-    /// What an owner has before a domain of that name is added, counted up to `most`. `NotFound` without the server.
+    /// The owner's domains before one of this name is added, counted up to `most`. `NotFound` without the server.
     pub async fn survey_domain_owner(
         &self,
         owner: DomainOwner,
@@ -74,7 +75,7 @@ impl Store {
         self.read(move |sql| Box::pin(statements::find_sending(sql, server_id, name, now))).await
     }
 
-    /// What signs for a domain, and where its bounces go. `None` unless it is verified for the server.
+    /// The signing keys of a domain, and its bounce domain. `None` unless it is verified for the server.
     pub async fn find_domain_delivery(
         &self,
         server_id: ServerId,
@@ -84,8 +85,9 @@ impl Store {
         self.read(move |sql| Box::pin(keys::find_delivery(sql, server_id, name, now))).await
     }
 
-    /// The operator's word; `None` takes it away, and links of the domain's mail work until `links_until`. A domain that
-    /// becomes verified is told of: at once, or by the next node if this process has no ids for events.
+    /// Sets the verification by the operator. `None` removes it; links of the domain's mail then work until
+    /// `links_until`. A domain that becomes verified gets an event: at once, or from the next node if this process
+    /// cannot create event ids.
     pub async fn set_domain_verified(
         &self,
         id: DomainId,
@@ -112,14 +114,14 @@ impl Store {
         Ok(())
     }
 
-    /// With its keys. Links in mail that was sent work until `links_until`.
+    /// Deletes a domain with its keys. Links in sent mail work until `links_until`.
     pub async fn delete_domain(&self, id: DomainId, links_until: Timestamp) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(statements::delete(sql, id, links_until, now))).await
     }
 
-    /// Puts a key beside those that sign; it takes over when its record is found. `Conflict` if the selector is taken by
-    /// one that signs or did so lately.
+    /// Adds a key next to the signing ones; it starts to sign when its record is found. `Conflict` if the selector
+    /// belongs to a key that signs or did so recently.
     pub async fn rotate_domain_key(
         &self,
         id: DomainId,
@@ -130,8 +132,8 @@ impl Store {
         self.change(move |sql| Box::pin(keys::rotate(sql, id, key, next_check_at, now))).await
     }
 
-    /// Takes domains whose check is due, from each account in turn; `running` counts the checks of accounts that have not
-    /// ended. Nobody else gets them before the check is recorded or a few minutes are over.
+    /// Claims domains whose check is due, from each account in turn; `running` counts the running checks by account.
+    /// Nobody else gets them until the check is recorded or a few minutes have passed.
     pub async fn claim_due_domain_checks(
         &self,
         limit: usize,
@@ -147,9 +149,9 @@ impl Store {
         self.write(move |sql| Box::pin(checks::claim(sql, id, apart, now))).await
     }
 
-    /// Records a check with everything that it changes, unless one that began later was recorded before. What becomes
-    /// verified or fails is told: at once, or by the next node if this process has no ids for events.
-    /// Returns whether sending is affected.
+    /// Records a check with all its changes, unless a later one was already recorded. Verification and failure get an
+    /// event: at once, or from the next node if this process cannot create event ids. Returns whether sending is
+    /// affected.
     pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
         let affects_sending = if self.ids().is_err() {
@@ -167,7 +169,7 @@ impl Store {
         Ok(affects_sending)
     }
 
-    /// Writes the events of changes that processes without ids for events made. Returns how many domains they were of.
+    /// Writes the events of changes by processes that cannot create event ids. Returns for how many domains.
     pub async fn tell_domain_events(&self) -> Result<usize> {
         if !self.read(move |sql| Box::pin(untold::is_waiting(sql))).await? {
             return Ok(0);
@@ -182,7 +184,7 @@ impl Store {
         Ok(told)
     }
 
-    /// Links with the host of before work until `links_until`.
+    /// Links with the previous host work until `links_until`.
     pub async fn set_domain_tracking(
         &self,
         id: DomainId,
@@ -193,8 +195,8 @@ impl Store {
         self.change(move |sql| Box::pin(tracking::set(sql, id, tracking, links_until, now))).await
     }
 
-    /// The host names that links lead to: of verified domains, those that were set, and `track.<domain>` where it is an alias
-    /// of ours; and those of before, while mail with them is kept.
+    /// Tracking hosts: those set for verified domains, `track.<domain>` where it is an alias of ours, and previous ones
+    /// as long as mail with them is kept.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(tracking::list_hosts(sql, now))).await

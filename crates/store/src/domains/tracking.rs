@@ -1,4 +1,4 @@
-//! Whether opens and clicks of a domain's mail are tracked, where that differs from its server, and by which host.
+//! Tracking settings of a domain that differ from its server's, and its tracking host.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use super::records::DomainTracking;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// Setting that counts the changes of tracking hosts, so that nodes read the list only then.
+/// Setting that counts changes of tracking hosts, so that nodes read the list only after a change.
 pub(super) const HOSTS_VERSION: &str = "tracking_hosts_version";
 
-/// By then every node serves a new host: they read the list of hosts every two seconds.
+/// After this time every node serves a new host: they read the list every two seconds.
 const HOSTS_READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// Whether all nodes serve a host that may be used since then, so that links can lead to it.
+/// Whether all nodes serve a host that is usable since then, so that links can use it.
 pub(super) fn is_host_served(since: Timestamp, now: Timestamp) -> bool {
-    // One in the future is from before the clock was set back.
+    // A time in the future is from before the clock was set back.
     since.plus(HOSTS_READ_WITHIN) <= now || since > now
 }
 
-/// Links with the host of before work until `links_until`.
+/// Links with the previous host work until `links_until`.
 pub(super) async fn set(
     sql: &Sql<'_>,
     id: DomainId,
@@ -43,7 +43,7 @@ pub(super) async fn set(
     .await
 }
 
-/// The hosts of links in mail of verified domains, also of those that fail since, and of those that are gone.
+/// Hosts of links in mail of verified domains, including domains that fail now or were deleted.
 pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<String>, StoreError> {
     let rows = sql
         .query(
@@ -58,7 +58,7 @@ pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Stri
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Remembers the hosts of a domain's links, which are in mail that people have, until `until`.
+/// Keeps serving a domain's tracking hosts until `until`, because delivered mail contains them.
 pub(super) async fn keep_hosts(
     sql: &Sql<'_>,
     id: DomainId,
@@ -66,7 +66,7 @@ pub(super) async fn keep_hosts(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sql.execute("DELETE FROM former_tracking_hosts WHERE until <= $1", &[now.into()]).await?;
-    // Of one account no more than it may have domains of a server.
+    // Limited per account to the number of domains that a server may have.
     sql.execute(
         "INSERT INTO former_tracking_hosts (account_id, host, until)
          SELECT account_id, host, CAST($2 AS BIGINT) FROM
@@ -83,7 +83,7 @@ pub(super) async fn keep_hosts(
     Ok(())
 }
 
-/// Makes nodes read the hosts again.
+/// Makes nodes read the list of hosts again.
 pub(super) async fn note_change(sql: &Sql<'_>) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO settings (key, value) VALUES ($1, '1')

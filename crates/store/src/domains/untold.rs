@@ -1,5 +1,5 @@
-//! Events of domains. Whoever changes a domain tells of it in the same transaction; a process without ids for events (a tool
-//! on PostgreSQL) leaves the event with the domain, and the next node writes it.
+//! Events of domains. A change of a domain writes its event in the same transaction. A process that cannot create event
+//! ids (a tool on PostgreSQL) stores the event with the domain, and the next node writes it.
 
 use postroad_model::{DomainId, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 
-/// Events that wait with one domain. Of more the oldest are dropped: no node has run for a long time.
+/// Most events stored with one domain; beyond that the oldest are dropped, because no node has run for a long time.
 const WAITING_MAX: usize = 10;
 
-/// Writes what waits with the domain, then `news`; without ids `news` waits too.
+/// Writes the events stored with the domain, then `news`; without ids `news` is stored as well.
 pub(super) async fn tell(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -43,13 +43,13 @@ pub(super) async fn tell(
     Ok(())
 }
 
-/// Whether events wait with any domain.
+/// Whether events are stored with any domain.
 pub(super) async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     let text = "SELECT id FROM domains WHERE untold IS NOT NULL LIMIT 1";
     Ok(sql.query_opt(text, &[]).await?.is_some())
 }
 
-/// Some of the domains that events wait with. Another node does not get them before the end of the transaction.
+/// Some of the domains with stored events. Other nodes cannot get them before the transaction ends.
 pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id FROM domains WHERE untold IS NOT NULL ORDER BY id LIMIT 20"
@@ -59,7 +59,7 @@ pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreE
     sql.query(text, &[]).await?.iter().map(|row| Ok(DomainId(row.int(0)?))).collect()
 }
 
-/// Tells every server that may send from the domain.
+/// Appends the event to every server that may send from the domain.
 async fn add_event(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -71,7 +71,7 @@ async fn add_event(
     let rows = if let Some(id) = domain.server_id {
         sql.query("SELECT id, name FROM servers WHERE id = $1", &[id.0.into()]).await?
     } else {
-        // In one order, so that two transactions never wait for each other.
+        // In a fixed order, to avoid deadlocks.
         let text = "SELECT id, name FROM servers WHERE account_id = $1 ORDER BY id";
         sql.query(text, &[domain.account_id.0.into()]).await?
     };

@@ -1,5 +1,5 @@
-//! Erase an address where it is not part of a message: suppressions keep a hash of it, answers kept for idempotency keys,
-//! finished jobs and notes of receivers lose it.
+//! Erases an address outside of messages: suppressions keep only its hash; stored answers of idempotency keys, finished
+//! jobs and pacing notes lose it.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -10,54 +10,56 @@ use crate::sql::{Sql, Value, storable};
 use crate::suppressions::record::{address_key, erased_key};
 use crate::{Result, Store};
 
-/// Idempotency keys that one step looks through.
+/// Idempotency keys scanned in one step.
 const KEYS_AT_ONCE: i64 = 2_000;
 
-/// Where else an address may be mentioned. What is found is changed row by row: accepts do not wait for a search.
+/// Other places that may contain an address. Matches are changed row by row, so that accepts do not wait for the
+/// search.
 struct Mentions {
-    /// With the address in lower case as `$1`; finds keys of one or two parts.
+    /// With the address in lower case as `$1`; finds keys of two parts, and the text.
     sqlite: &'static str,
     postgres: &'static str,
-    /// The table is the server's, which is `$2`.
+    /// Whether rows belong to a server, which is `$2`.
     is_by_server: bool,
-    /// With the server before the parts of the key, if it is by server.
+    /// Takes the parts of the key, preceded by the server if rows belong to one.
     change: &'static str,
 }
 
 macro_rules! mentions {
-    ($find:literal, $column:literal) => {
-        concat!($find, " instr(lower(", $column, "), $1) > 0")
+    ($key:literal, $column:literal, $of:literal) => {
+        concat!("SELECT ", $key, ", ", $column, " FROM ", $of, " instr(lower(", $column, "), $1) > 0")
     };
-    (postgres $find:literal, $column:literal) => {
-        concat!($find, " strpos(lower(", $column, "), $1) > 0")
+    (postgres $key:literal, $column:literal, $of:literal) => {
+        concat!("SELECT ", $key, ", ", $column, " FROM ", $of, " strpos(lower(", $column, "), $1) > 0")
     };
 }
 
 const MENTIONS: [Mentions; 4] = [
     Mentions {
         sqlite: mentions!(
-            "SELECT CAST(id AS TEXT), '' FROM jobs WHERE server_id = $2 AND state <> 'running' AND",
-            "request"
+            "CAST(id AS TEXT), ''",
+            "request",
+            "jobs WHERE server_id = $2 AND state <> 'running' AND"
         ),
-        postgres: mentions!(postgres "SELECT CAST(id AS TEXT), '' FROM jobs WHERE server_id = $2 AND state <> 'running' AND", "request"),
+        postgres: mentions!(postgres "CAST(id AS TEXT), ''", "request", "jobs WHERE server_id = $2 AND state <> 'running' AND"),
         is_by_server: true,
         change: "UPDATE jobs SET request = '' WHERE server_id = $1 AND id = CAST(CAST($2 AS TEXT) AS BIGINT) AND $3 = ''",
     },
     Mentions {
-        sqlite: mentions!("SELECT address, '' FROM suppressions WHERE server_id = $2 AND", "details"),
-        postgres: mentions!(postgres "SELECT address, '' FROM suppressions WHERE server_id = $2 AND", "details"),
+        sqlite: mentions!("address, ''", "details", "suppressions WHERE server_id = $2 AND"),
+        postgres: mentions!(postgres "address, ''", "details", "suppressions WHERE server_id = $2 AND"),
         is_by_server: true,
         change: "UPDATE suppressions SET details = '' WHERE server_id = $1 AND address = $2 AND $3 = ''",
     },
     Mentions {
-        sqlite: mentions!("SELECT source, site FROM pacing_notes WHERE", "reason"),
-        postgres: mentions!(postgres "SELECT source, site FROM pacing_notes WHERE", "reason"),
+        sqlite: mentions!("source, site", "reason", "pacing_notes WHERE"),
+        postgres: mentions!(postgres "source, site", "reason", "pacing_notes WHERE"),
         is_by_server: false,
         change: "UPDATE pacing_notes SET reason = '' WHERE source = $1 AND site = $2",
     },
     Mentions {
-        sqlite: mentions!("SELECT scope_kind, scope_key FROM gates WHERE automatic = 1 AND", "reason"),
-        postgres: mentions!(postgres "SELECT scope_kind, scope_key FROM gates WHERE automatic = 1 AND", "reason"),
+        sqlite: mentions!("scope_kind, scope_key", "reason", "gates WHERE automatic = 1 AND"),
+        postgres: mentions!(postgres "scope_kind, scope_key", "reason", "gates WHERE automatic = 1 AND"),
         is_by_server: false,
         change: "UPDATE gates SET reason = '' WHERE scope_kind = $1 AND scope_key = $2 AND automatic = 1",
     },
@@ -65,7 +67,7 @@ const MENTIONS: [Mentions; 4] = [
 
 #[boxed_futures]
 impl Store {
-    /// Call it after the messages to the address are erased. Can be repeated.
+    /// Call it after erasing the messages to the address. Can be repeated.
     pub async fn erase_address(&self, server_id: ServerId, address: String) -> Result<()> {
         let key = storable(&address_key(&address)).into_owned();
         let wanted = key.clone();
@@ -84,8 +86,10 @@ impl Store {
         let text = if self.is_sqlite() { mentions.sqlite } else { mentions.postgres };
         let mut params: Vec<Value> = vec![address.into()];
         params.extend(mentions.is_by_server.then(|| server_id.0.into()));
-        let found = self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?))).await?;
-        for (first, second) in found {
+        let found =
+            self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).await?;
+        let meant = found.into_iter().filter(|(_, _, text)| !whole(text, address).is_empty());
+        for (first, second, _) in meant {
             let mut params: Vec<Value> = Vec::with_capacity(3);
             params.extend(mentions.is_by_server.then(|| server_id.0.into()));
             params.extend([first.into(), second.into()]);
@@ -94,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Runs one statement; SQLite overwrites what was there before.
+    /// Runs one statement; SQLite overwrites the old content.
     async fn overwrite(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
         self.write(move |sql| {
             Box::pin(async move { sql.overwriting(sql.execute(text, &params)).await.map(drop) })
@@ -102,7 +106,7 @@ impl Store {
         .await
     }
 
-    /// The answers list recipients by address. Read in steps, because a busy server has many keys.
+    /// Stored answers list recipients by address. Scanned in steps, because a busy server has many keys.
     async fn erase_answers(&self, server_id: ServerId, address: &str) -> Result<()> {
         let mut after = String::new();
         loop {
@@ -110,7 +114,7 @@ impl Store {
             let params = vec![server_id.0.into(), after.clone().into(), KEYS_AT_ONCE.into()];
             let answers = self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?))).await?;
             for (key, answer) in &answers {
-                if let Some(erased) = replace_ignoring_case(answer, address, ERASED_ADDRESS) {
+                if let Some(erased) = replace_whole(answer, address, ERASED_ADDRESS) {
                     let text = "UPDATE idempotency_keys SET answer = $3 WHERE server_id = $1 AND key = $2";
                     self.overwrite(text, vec![server_id.0.into(), key.as_str().into(), erased.into()])
                         .await?;
@@ -124,7 +128,7 @@ impl Store {
     }
 }
 
-/// The entry stays in force by the hash.
+/// The suppression stays in force by the hash.
 async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -> Result<(), StoreError> {
     let hash = erased_key(server_id, &address);
     let both = [server_id.0.into(), address.as_str().into(), hash.into()];
@@ -137,17 +141,47 @@ async fn hash_suppression(sql: &Sql<'_>, server_id: ServerId, address: String) -
     Ok(())
 }
 
-/// `None` if the text does not contain it. `part` is in lower case.
-fn replace_ignoring_case(text: &str, part: &str, new: &str) -> Option<String> {
-    let lower = text.to_ascii_lowercase();
+/// `None` if the text does not contain it. The address is in lower case.
+fn replace_whole(text: &str, address: &str, new: &str) -> Option<String> {
     let mut replaced = String::with_capacity(text.len());
     let mut end = 0;
-    for (at, _) in lower.match_indices(part) {
+    for at in whole(text, address) {
         replaced.push_str(&text[end..at]);
         replaced.push_str(new);
-        end = at + part.len();
+        end = at + address.len();
     }
     (end > 0).then(|| replaced + &text[end..])
+}
+
+/// Where a text contains an address in any letter case, and not as a part of a longer one.
+fn whole(text: &str, address: &str) -> Vec<usize> {
+    let lower = text.to_ascii_lowercase();
+    let places = lower.match_indices(address).map(|(at, _)| at);
+    let is_whole = |at: &usize| !is_continued(&text[..*at]) && !continues(&text[*at + address.len()..]);
+    places.filter(is_whole).collect()
+}
+
+/// Whether a text ends within the local part of an address. Characters that are also used around addresses end it.
+fn is_continued(before: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || ".-_+!#$%&*?^~".contains(c) || !c.is_ascii();
+    before.ends_with(is_part) && !ends_with_escape(before)
+}
+
+/// Whether a text begins within the domain of an address.
+fn continues(after: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_') || !c.is_ascii();
+    after.starts_with(is_part) || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(is_part))
+}
+
+/// Such as `\n` in JSON.
+fn ends_with_escape(text: &str) -> bool {
+    let short = text.strip_suffix(['n', 'r', 't', 'b', 'f']);
+    let long =
+        text.len().checked_sub(4).and_then(|at| text.get(..at)).and_then(|text| text.strip_suffix('u'));
+    [short, long].into_iter().flatten().any(|before| {
+        let backslashes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
+        backslashes % 2 == 1
+    })
 }
 
 #[cfg(test)]
@@ -155,10 +189,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_is_replaced() {
-        let text = r#"{"Ann@Example.com":1,"ann@example.com":2,"joann@example.com.au":3}"#;
-        let erased = replace_ignoring_case(text, "ann@example.com", "x@y").unwrap();
-        assert_eq!(erased, r#"{"x@y":1,"x@y":2,"jox@y.au":3}"#);
-        assert_eq!(replace_ignoring_case("nothing", "ann@example.com", ""), None);
+    fn every_spelling_is_replaced_and_longer_addresses_stay() {
+        let text = r#"{"Ann@Example.com":1,"ann@example.com":2,"joann@example.com":3,"ann@example.com.au":4,"x.ann@example.com":5}"#;
+        let erased = replace_whole(text, "ann@example.com", "x@y").unwrap();
+        assert_eq!(
+            erased,
+            r#"{"x@y":1,"x@y":2,"joann@example.com":3,"ann@example.com.au":4,"x.ann@example.com":5}"#
+        );
+        for (text, expected) in [
+            ("to <ann@example.com>, 'ann@example.com'.", Some("to <x@y>, 'x@y'.")),
+            ("Thank you, ann@example.com.", Some("Thank you, x@y.")),
+            (
+                r#"{"text":"Dear\nann@example.com\r\nann@example.com"}"#,
+                Some(r#"{"text":"Dear\nx@y\r\nx@y"}"#),
+            ),
+            (r#"{"text":"\u0007ann@example.com"}"#, Some(r#"{"text":"\u0007x@y"}"#)),
+            (r"C:\\nann@example.com", None),
+            ("éann@example.com ann@example.comé ann@example.com-x", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(replace_whole(text, "ann@example.com", "x@y").as_deref(), expected, "{text}");
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! The part of an event's data that says nothing about a person: numbers, flags, and the texts that are words of ours.
+//! Removes personal fields from an event's data; keeps numbers, flags, and texts from fixed sets.
 
 use serde_json::{Map, Value};
 
-/// Texts that stay: values from fixed sets, and names of our side.
+/// Texts that are kept: values from fixed sets, and our own names.
 const KEPT_TEXTS: [&str; 13] = [
     "status",
     "reason",

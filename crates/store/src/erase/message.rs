@@ -1,4 +1,4 @@
-//! Erase the personal data of one message: its text, recipient, transcripts, and what its events and webhook answers say.
+//! Erases the personal data of one message: its text, recipient, transcripts, event data and webhook answers.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, SendId, ServerId, Status};
@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Described, Engine, Result, Store};
 
-/// The same for statements. Nothing that arrives later is recorded of a message with this recipient.
+/// The same for SQL. Nothing that arrives later is recorded for a message with this recipient.
 macro_rules! erased_address {
     () => {
         "erased@erased.invalid"
@@ -19,25 +19,25 @@ pub(crate) use erased_address;
 /// Recipient of an erased message.
 pub const ERASED_ADDRESS: &str = erased_address!();
 
-/// Messages before and after a send's id that are looked at for its recipients: their ids were made together, and few others
-/// come in between.
+/// Messages before and after a send's id that are searched for its recipients: their ids were created together, with
+/// few others in between.
 const NEIGHBOURS_MAX: i64 = 5_000;
-/// Events of a message that one transaction changes: accepts wait for it.
+/// Events changed in one transaction; accepts wait for it.
 const EVENTS_AT_ONCE: i64 = 100;
 
 /// Result of erasing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erased {
     Done,
-    /// Nothing was changed: it, or another recipient's copy with the same text, still waits for delivery.
+    /// Nothing was changed: the message, or another recipient's copy with the same text, still waits for delivery.
     StillNeeded,
     NotFound,
 }
 
-/// A message with those that share its text or came back because of it.
+/// A message with the copies that share its text, and its bounces.
 struct Related {
     send_id: SendId,
-    /// Other recipients of the same send, and the message itself.
+    /// All recipients' copies of the send, including the message itself.
     copies: Vec<i64>,
     /// Returned mail: message and send.
     returned: Vec<(i64, i64)>,
@@ -45,8 +45,8 @@ struct Related {
 
 #[boxed_futures]
 impl Store {
-    /// Erases a message that is not waiting for delivery. Bodies go first, so that a repetition after a crash finds the
-    /// message still unerased.
+    /// Erases a message that is not waiting for delivery. Bodies are erased first, so that after a crash the message
+    /// still counts as not erased.
     pub async fn erase_message(&self, server_id: ServerId, id: MessageId) -> Result<Erased> {
         let related = self.read(move |sql| Box::pin(find_related(sql, server_id, id))).await?;
         let Some(related) = related else { return Ok(Erased::NotFound) };
@@ -72,7 +72,7 @@ impl Store {
         Ok(Erased::Done)
     }
 
-    /// What the events of a message and the answers of webhooks say of the person.
+    /// Erases personal data in the events of a message and in webhook answers.
     async fn erase_events(&self, server_id: ServerId, id: MessageId) -> Result<()> {
         let mut after = 0;
         loop {
@@ -159,14 +159,14 @@ async fn is_any_waiting(sql: &Sql<'_>, server_id: ServerId, copies: String) -> R
     Ok(false)
 }
 
-/// What all recipients of a send share: subject and metadata may name any of them.
+/// Erases data that all recipients of a send share: subject and metadata may name any of them.
 async fn erase_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
     let text = "UPDATE sends SET subject = '', metadata = '{}' WHERE server_id = $1 AND id = $2";
     sql.execute(text, &[server_id.0.into(), send_id.0.into()]).await?;
     Ok(())
 }
 
-/// Of returned mail the sender too: an auto-reply comes from the person.
+/// For returned mail, erases the sender too: an automatic reply comes from the person.
 async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
     let text =
         "UPDATE sends SET subject = '', metadata = '{}', mail_from = '', message_id = '', from_domain = ''

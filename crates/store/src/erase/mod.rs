@@ -1,7 +1,7 @@
-//! Erasure of personal data: of one message, and of an address. Ids, statuses, codes and counters stay.
+//! Erasure of personal data, of a message or an address. Ids, statuses, codes and counters stay.
 //!
-//! On SQLite `Store::scrub` then overwrites what unused parts of the file still hold of the address. PostgreSQL keeps old
-//! versions of rows until a vacuum reuses their room.
+//! On SQLite `Store::scrub` then overwrites remains of the address in unused parts of the file. PostgreSQL keeps old
+//! row versions until a vacuum reuses their space.
 
 mod address;
 mod event_data;

@@ -1,4 +1,4 @@
-//! Remove an address from unused parts of the database file.
+//! Removes an address from unused parts of the database file.
 
 use postroad_boxed_futures::boxed_futures;
 
@@ -7,8 +7,8 @@ use crate::{Engine, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Overwrites an address in parts of SQLite's file that no row uses. Returns on how many pages rows still contain it, as
-    /// when another message's subject mentions it. Does nothing on PostgreSQL.
+    /// Overwrites an address in parts of SQLite's file that no row uses. Returns the number of pages with rows that
+    /// still contain it, for example because another message's subject mentions it. Does nothing on PostgreSQL.
     pub async fn scrub(&self, address: &str) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {
@@ -25,8 +25,8 @@ impl Store {
         self.is_sqlite()
     }
 
-    /// Empties SQLite's log into the database file: the log holds pages as they were before. Fails if it is in use
-    /// all the time. Does nothing on PostgreSQL.
+    /// Copies SQLite's log into the database file and truncates it, because the log contains old pages. Fails if it is
+    /// in use all the time. Does nothing on PostgreSQL.
     pub async fn truncate_log(&self) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.truncate_log().await,

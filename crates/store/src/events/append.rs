@@ -1,4 +1,4 @@
-//! Append events, with the outbox rows of the webhooks that subscribe to them.
+//! Appends events, with the outbox rows of the subscribed webhooks.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, IdGenerator, MessageId, ServerId, Timestamp};
@@ -12,7 +12,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Appends an event that is about a server, not about a message.
+    /// Appends an event about a server, not a message.
     pub async fn add_server_event(&self, server_id: ServerId, event: NewEvent) -> Result<()> {
         let now = self.clock.now();
         self.write_with_ids(move |sql, ids| {
@@ -24,7 +24,7 @@ impl Store {
     }
 }
 
-/// Inside a transaction, whichever engine it is on.
+/// Appends inside a transaction, on either engine.
 pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
     match sql {
         Sql::Sqlite(connection) => {
@@ -40,7 +40,7 @@ pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
     }
 }
 
-/// An event of a server, not of a message: these count their own `seq`.
+/// An event about a server, not a message; these have their own `seq`.
 pub(crate) async fn append_of_server(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -49,7 +49,7 @@ pub(crate) async fn append_of_server(
     at: Timestamp,
 ) -> Result<()> {
     if !sql.is_sqlite() {
-        // Other nodes number their events after ours.
+        // The lock makes other nodes number their events after ours.
         let text = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
         sql.query_opt(text, &[server_id.0.into()]).await?;
     }

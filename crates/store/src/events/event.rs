@@ -1,4 +1,4 @@
-//! An event as it is written and read back; the events of one message.
+//! Events as written and read; the events of one message.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{Result, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     pub kind: EventKind,
-    /// Details beyond the message: a JSON object.
+    /// Details in addition to the message: a JSON object.
     pub data: String,
 }
 
@@ -29,8 +29,8 @@ pub struct Event {
     pub data: String,
 }
 
-/// A row of `events`, for the one function of each engine that writes them. On SQLite `id` has to be made by the writer:
-/// the order of the ids is the order of the feed.
+/// A row of `events`, for the one function of each engine that writes them. On SQLite the writer creates `id`, because
+/// the order of ids is the order of the feed.
 pub(crate) struct EventRow<'a> {
     pub(crate) server_id: ServerId,
     /// 0 for an event of the server.

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// A page of a server's event feed.
+/// Selects a page of a server's event feed.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedQuery {
     pub server_id: ServerId,
@@ -16,7 +16,7 @@ pub struct FeedQuery {
     pub kinds: EventSet,
     /// Only those of one message.
     pub message_id: Option<MessageId>,
-    /// Events to look at; fewer may match.
+    /// Events to scan; fewer may match.
     pub limit: usize,
 }
 
@@ -31,12 +31,12 @@ pub struct FeedPage {
 
 #[boxed_futures]
 impl Store {
-    /// Events in the order of their commits. Nothing comes later that belongs before `next`.
+    /// Events in the order of their commits. No later event ever comes before `next`.
     pub async fn feed(&self, query: FeedQuery) -> Result<FeedPage> {
         self.read(move |sql| Box::pin(feed(sql, query))).await
     }
 
-    /// Behind everything that `feed` gives by now.
+    /// Position after everything that `feed` currently returns.
     pub async fn feed_end(&self, server_id: ServerId) -> Result<EventCursor> {
         self.read(move |sql| Box::pin(feed_end(sql, server_id))).await
     }
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// Events whose transaction every earlier one has ended before.
+/// Events that no open transaction can precede.
 macro_rules! settled {
     () => {
         "e.xact < settled_xact()"
@@ -119,7 +119,7 @@ pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, St
     Ok(page)
 }
 
-/// Behind everything that `feed` gives by now.
+/// Position after everything that `feed` currently returns.
 pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT 0, id FROM events WHERE server_id = $1 ORDER BY id DESC LIMIT 1"
@@ -130,8 +130,8 @@ pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<Event
             " ORDER BY e.xact DESC, e.id DESC LIMIT 1"
         )
     };
-    // That of an event, not of the present: in another cluster what comes later may be told apart from it only by
-    // what is stored (`postgres::event_order`).
+    // The position of an event, not the current one: after a restore into another cluster, later events are
+    // distinguished only by stored positions (`postgres::event_order`).
     let last = sql.query_opt(text, &[server_id.0.into()]).await?;
     last.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }

@@ -1,4 +1,4 @@
-//! An event with its message, as feed and webhooks show it.
+//! An event with its message, as the feed and webhooks show it.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use postroad_model::{Direction, EventId, EventKind, MessageId, MessageToken, Ser
 use crate::error::StoreError;
 use crate::sql::Row;
 
-/// The number of `columns`: what follows them in a row begins here.
+/// Number of `columns`; further columns of a row begin here.
 pub(crate) const COLUMNS: usize = 19;
 
-/// An event and its message, if it is about one that still exists. Nothing in it ever changes: an event that is
-/// delivered twice has the same bytes.
+/// An event and its message, if it still exists. It never changes, so an event that is delivered twice has the same
+/// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEvent {
     pub server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Events and sentences about messages that are held.
+//! Events and texts about held messages.
 
 use postroad_model::{EventKind, HoldReason, Status, SuppressionReason, Timestamp};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::event::NewEvent;
 use crate::suppressions::Suppression;
 
 impl NewEvent {
-    /// For everything but a suppression.
+    /// For every reason except suppression.
     pub(crate) fn held(reason: HoldReason, details: &str) -> Self {
         let data = json!({ "status": Status::Held, "details": details, "reason": reason });
         Self { kind: EventKind::Held, data: data.to_string() }
@@ -25,7 +25,7 @@ impl NewEvent {
 }
 
 impl Suppression {
-    /// The sentence in the delivery record of a message that it holds.
+    /// The text in the delivery record of a message that it holds.
     pub fn sentence(&self) -> String {
         sentence(self.reason, &self.details, self.created_at)
     }
@@ -36,7 +36,7 @@ impl Suppression {
     }
 }
 
-/// The sentence in the delivery record of a message whose recipient is suppressed.
+/// The text in the delivery record of a message whose recipient is suppressed.
 pub(crate) fn sentence(reason: SuppressionReason, details: &str, since: Timestamp) -> String {
     let what = format!("The address is suppressed: {reason} since {since}");
     if details.is_empty() { what } else { format!("{what}: {details}") }

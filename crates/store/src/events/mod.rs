@@ -1,4 +1,4 @@
-//! Events: append them, read a message's or a server's, and notify those who wait for new ones.
+//! Events: append, read those of a message or a server, and notify waiting readers.
 
 pub(crate) mod append;
 pub(crate) mod event;

@@ -1,5 +1,5 @@
-//! Notifies those who wait for new events: one channel for all servers, and some that servers share by id, so that
-//! waiting for one server is rarely woken by another.
+//! Notifies readers that wait for new events. There is one channel for all servers, and a number of channels that
+//! servers share by id, so that a reader of one server is rarely woken by another.
 
 use postroad_model::ServerId;
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ impl EventNotifier {
         self.notify_shards(mask);
     }
 
-    /// For what is rare and about servers that only the transaction knew.
+    /// For rare events whose servers only the transaction knew.
     pub(crate) fn notify_all(&self) {
         self.notify_shards(u64::MAX);
     }
@@ -51,18 +51,18 @@ impl EventNotifier {
     }
 }
 
-/// Ids count up by one: neighbours have different shards.
+/// Ids increase by one, so neighbours use different shards.
 fn shard_of(server_id: ServerId) -> usize {
     server_id.0.rem_euclid(SHARDS as i64) as usize
 }
 
 impl Store {
-    /// Counts up whenever this process has appended events. Other nodes' are not counted.
+    /// Changes whenever this process has appended events. Events of other nodes are not included.
     pub fn event_notices(&self) -> watch::Receiver<u64> {
         self.notifier.subscribe()
     }
 
-    /// Likewise for one server, and now and then for others too.
+    /// The same for one server; occasionally also changes for others.
     pub fn server_event_notices(&self, server_id: ServerId) -> watch::Receiver<u64> {
         self.notifier.subscribe_server(server_id)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::sql::Row;
 
-/// Problems that a job keeps; more are only counted.
+/// Problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,17 +14,19 @@ pub enum JobKind {
     Retry,
     Release,
     CancelHold,
+    CancelScheduled,
     Erase,
 }
 
 impl JobKind {
-    const ALL: [Self; 4] = [Self::Retry, Self::Release, Self::CancelHold, Self::Erase];
+    const ALL: [Self; 5] = [Self::Retry, Self::Release, Self::CancelHold, Self::CancelScheduled, Self::Erase];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
             Self::Release => "release",
             Self::CancelHold => "cancel_hold",
+            Self::CancelScheduled => "cancel_scheduled",
             Self::Erase => "erase",
         }
     }
@@ -34,17 +36,17 @@ impl JobKind {
     }
 }
 
-/// Parts of the work on a job, done beside each other.
+/// Parts of a job, processed independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobPart {
-    /// Changing messages.
+    /// Changes messages.
     Messages,
-    /// After the last message of an erasure: the address elsewhere, and what the files still hold of it. Takes long.
+    /// After the last message of an erasure: erases the address elsewhere, and its remains in the files. Slow.
     Remains,
 }
 
 impl JobPart {
-    /// Where an erasure stands when its messages are done.
+    /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
 }
 
@@ -71,7 +73,7 @@ impl JobState {
     }
 }
 
-/// A message that a job could not be done to.
+/// A message that the job could not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobProblem {
     pub id: i64,
@@ -83,7 +85,7 @@ pub struct JobProblem {
 pub struct NewJob {
     pub server_id: ServerId,
     pub kind: JobKind,
-    /// JSON that the caller understands.
+    /// JSON that the caller interprets.
     pub request: String,
     pub total: u64,
 }
@@ -95,10 +97,10 @@ pub struct MessageJob {
     pub kind: JobKind,
     pub request: String,
     pub state: JobState,
-    /// It goes on with messages before this one.
+    /// The job continues with messages before this one.
     pub position: MessageId,
     pub done: u64,
-    /// Of those done: messages that it could not be done to.
+    /// Of those done: messages that could not be changed.
     pub failed: u64,
     pub total: u64,
     /// The first of those.
@@ -113,10 +115,10 @@ pub struct MessageJob {
 pub struct JobStep {
     pub done: u64,
     pub problems: Vec<JobProblem>,
-    /// Where it goes on.
+    /// Where the job continues.
     pub position: MessageId,
     pub state: JobState,
-    /// Remove the request: it is not needed any more and may name a person.
+    /// Removes the request: it is no longer needed and may name a person.
     pub forgets_request: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Create, find, claim and advance jobs.
+//! Creates, finds, claims and advances jobs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::retention::Removed;
 use crate::sql::{Row, to_json};
 use crate::{Described, Result, Store};
 
-/// A node that is silent for this long is gone, and another continues its job.
+/// A job whose node has been silent for this long is continued by another.
 const CLAIMED_FOR: Duration = Duration::from_secs(30);
 /// Running jobs that a round lists.
 const LISTED_MAX: i64 = 1_000;
@@ -24,7 +24,7 @@ macro_rules! columns {
 }
 
 impl Store {
-    /// Starts a job on messages that exist now. `None` if the server has `running_max` already.
+    /// Starts a job on the existing messages. `None` if the server already has `running_max` jobs.
     pub async fn create_job(&self, new: NewJob, running_max: usize) -> Result<Option<MessageJob>> {
         let (audit, now) = (self.audit.clone(), self.clock.now());
         self.write_with_ids(move |sql, ids| {
@@ -79,7 +79,7 @@ impl Store {
         self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
     }
 
-    /// Running jobs with such work that no node works on, oldest first.
+    /// Running jobs with this kind of work that no node has claimed, oldest first.
     pub async fn list_open_jobs(&self, part: JobPart) -> Result<Vec<(ServerId, i64)>> {
         let text = match part {
             JobPart::Messages => {
@@ -95,7 +95,7 @@ impl Store {
         self.fetch_all(text, vec![self.clock.now().into(), LISTED_MAX.into()], read).await
     }
 
-    /// Takes a running job for this node. `None` if another node has it.
+    /// Claims a running job for this node. `None` if another node has it.
     pub async fn claim_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>> {
         let now = self.clock.now();
         let text = "UPDATE jobs SET claimed_until = $3
@@ -109,7 +109,7 @@ impl Store {
         Ok(job.filter(|job| job.claimed_until == until))
     }
 
-    /// Records a step and gives the job back. `false` if another node has taken it over.
+    /// Records a step and releases the job. `false` if another node has taken it over.
     pub async fn advance_job(&self, job: MessageJob, step: JobStep) -> Result<bool> {
         let now = self.clock.now();
         let claimed_until = job.claimed_until;

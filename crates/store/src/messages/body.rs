@@ -1,4 +1,4 @@
-//! Message bodies at rest: zstd, compressed once on the submitting task.
+//! Stored message bodies: zstd, compressed once on the submitting task.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,23 +11,23 @@ use zstd::bulk::Compressor;
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
-/// The fastest of the ordinary levels: compressing is the largest single cost of an accept (docs/performance.md).
+/// The fastest ordinary level: compression is the largest single cost of an accept (docs/performance.md).
 const LEVEL: i32 = 1;
-/// Compressed bodies up to this size live in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
+/// Compressed bodies up to this size are stored in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// Above this size the room for the outcome is estimated. zstd asks for as much as the message has, and both together are
-/// more than a request may take.
+/// Above this size the output buffer is estimated. zstd would allocate as much as the message itself, and both together
+/// exceed the memory limit of a request.
 const ESTIMATED_BYTES_MIN: usize = 512 << 10;
 const SAMPLE_BYTES: usize = 16 << 10;
-/// Unused room of a smaller body's compressed form beyond this is given back: a batch keeps hundreds of them.
+/// Unused buffer space beyond this is freed for smaller bodies: a batch holds hundreds of them.
 const UNUSED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
-    /// Its tables, a few hundred kB: making and clearing them costs as much as compressing 10 kB.
+    /// Reused tables of a few hundred kB: creating and clearing them costs as much as compressing 10 kB.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// A message body ready to be stored, with the original for whoever delivers it at once.
+/// A message body ready to be stored, with the original for immediate delivery.
 #[derive(Debug, Clone)]
 pub struct StoredBody {
     original: Bytes,
@@ -71,7 +71,7 @@ fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::R
         }
         return Ok(compressed);
     }
-    // From beginning, middle and end: an attachment is packed otherwise than the text before it.
+    // Samples from the beginning, middle and end: an attachment compresses differently from the text before it.
     let starts = [0, original.len() / 2, original.len() - SAMPLE_BYTES];
     let mut sampled = 0;
     for start in starts {
@@ -81,12 +81,12 @@ fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::R
     let mut compressed = Vec::with_capacity(estimate);
     match compressor.compress_to_buffer(original, &mut compressed) {
         Ok(_) => Ok(compressed),
-        // It is packed worse than the samples.
+        // It compresses worse than the samples.
         Err(_) => compressor.compress(original),
     }
 }
 
-/// `size` is what the send's row says, so that a damaged body cannot make us allocate more.
+/// `size` comes from the send's row, so that a damaged body cannot cause a larger allocation.
 pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreError> {
     let message = zstd::bulk::decompress(compressed, size as usize)
         .map_err(|e| StoreError::Internal(format!("a stored body is damaged: {e}")))?;
@@ -98,13 +98,13 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
 
 #[boxed_futures]
 impl Store {
-    /// The stored bytes of a send whose row was found and whose messages are not done; `size` is what that row says.
+    /// The stored bytes of a send that was found and still has unfinished messages; `size` is from its row.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
         let found = self.find_body(server_id, send_id, size).await?;
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// Likewise of any send: bodies are removed before their messages are.
+    /// The same for any send: bodies are removed before their messages.
     pub async fn find_body(
         &self,
         server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Find a message by server and id, so that a foreign id is an unknown one.
+//! Finds a message by server and id, so that another server's message is reported as unknown.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// The smallest answer about a message.
+/// The fewest fields of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSummary {
     pub id: MessageId,
     pub token: MessageToken,
 }
 
-/// A message with what it shares with the others of its send.
+/// A message with the data of its send.
 #[derive(Debug, Clone)]
 pub struct Message {
     pub id: MessageId,
@@ -30,8 +30,10 @@ pub struct Message {
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.
     pub next_attempt_at: Option<Timestamp>,
-    /// When its sender wants it sent: what it was rescheduled to, else the `send_at` of its send.
+    /// When the sender wants it sent: the rescheduled time, else the `send_at` of its send.
     pub send_at: Option<Timestamp>,
+    /// When a hold of it was released, if it has been queued since then.
+    pub released_at: Option<Timestamp>,
     pub send: Arc<SendInfo>,
 }
 
@@ -73,7 +75,8 @@ pub(crate) async fn find(
         .query_opt(
             "SELECT m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at, q.due_at,
                     s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options,
-                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at, s.from_domain, m.send_at
+                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at, s.from_domain, m.send_at,
+                    q.released_at
              FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
              LEFT JOIN queue q ON q.server_id = m.server_id AND q.message_id = m.id
              WHERE m.server_id = $1 AND m.id = $2",
@@ -92,6 +95,7 @@ pub(crate) async fn find(
         last_delivery_at: row.time_opt(5)?,
         next_attempt_at: row.time_opt(6)?,
         send_at: row.time_opt(22)?.or(options.send_at),
+        released_at: row.time_opt(23)?,
         send: Arc::new(SendInfo {
             server_id,
             id: SendId(row.int(7)?),

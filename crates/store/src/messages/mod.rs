@@ -1,4 +1,4 @@
-//! Messages and their bodies, as they are read back.
+//! Reads messages and their bodies.
 
 pub(crate) mod body;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! Delivery records: add one, list those of a message with their SMTP transcripts.
+//! Delivery records: adds one, lists those of a message with their SMTP transcripts.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::sql::{Sql, read_only};
 use crate::sqlite::rows::insert_delivery;
 use crate::{Result, Store};
 
-/// One attempt (or hold, or later bounce) as the store keeps it.
+/// A stored attempt, hold, or later bounce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     pub id: DeliveryId,
@@ -23,9 +23,9 @@ pub struct Delivery {
 pub struct NewDelivery {
     pub at: Timestamp,
     pub status: Status,
-    /// Our sentence.
+    /// Our explanation.
     pub details: String,
-    /// The remote server's words.
+    /// The remote server's reply.
     pub output: String,
     pub sent_with_ssl: bool,
     pub log_id: String,
@@ -34,7 +34,7 @@ pub struct NewDelivery {
     pub remote_ip: Option<String>,
     pub source_ip: Option<String>,
     pub tls: Option<String>,
-    /// Who demanded TLS; `None` where nobody did.
+    /// What required TLS; `None` if nothing did.
     pub tls_policy: Option<String>,
     /// DNS names of the DKIM keys that signed the message, separated by spaces.
     pub dkim: Option<String>,
@@ -47,7 +47,7 @@ pub struct NewDelivery {
 }
 
 impl NewDelivery {
-    /// A record of something that did not touch the network.
+    /// A record without network contact.
     pub fn local(at: Timestamp, status: Status, details: impl Into<String>) -> Self {
         Self {
             at,
@@ -130,7 +130,7 @@ impl<'a> DeliveryRow<'a> {
         }
     }
 
-    /// A record of something that did not touch the network.
+    /// A record without network contact.
     pub(crate) fn local(
         (server_id, message_id): (ServerId, MessageId),
         id: DeliveryId,
@@ -196,7 +196,7 @@ pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
     }
 }
 
-/// In time order: ids are handed out in it.
+/// In time order, which is the order of ids.
 pub(crate) async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Record outcomes of claimed and of waiting messages.
+//! Records outcomes of claimed and of waiting messages.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{Engine, JobWithIds, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
-    /// more; of these nothing was written, and they are claimed no longer.
+    /// Settles claimed messages, all in one transaction. `false` for messages that could no longer take their outcome:
+    /// nothing is written for them, and they are no longer claimed.
     pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
         let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
         let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
@@ -29,7 +29,8 @@ impl Store {
         Ok(settled)
     }
 
-    /// Records the last outcome of a queued message, whoever has claimed it. `false` if it is on the wire, or is gone.
+    /// Records the final outcome of a queued message, whoever has claimed it. `false` if it is being sent, or no longer
+    /// exists.
     pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
         let key = outcome.key();
         let job: JobWithIds<(bool, Entry)> =
@@ -45,7 +46,7 @@ impl Store {
     }
 }
 
-/// Records the last outcome of a message that nobody has begun, whoever has claimed it.
+/// Records the final outcome of a message that is not being sent, whoever has claimed it.
 pub(crate) async fn finish_waiting(
     sql: &Sql<'_>,
     ids: &IdGenerator,

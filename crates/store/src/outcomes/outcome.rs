@@ -8,30 +8,31 @@ use super::deliveries::NewDelivery;
 use crate::events::NewEvent;
 use crate::suppressions::NewSuppression;
 
-/// Result of a claimed message. `delivery.status` is the message's new status; a `SoftFail` goes back into the
-/// queue for `delivery.next_attempt_at`, or at once if it has none.
+/// Result of a claimed message. `delivery.status` is the message's new status. A `SoftFail` returns to the queue for
+/// `delivery.next_attempt_at`, or at once if there is none.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// The due time under which the message was claimed. It names the attempt: an outcome is recorded only while the
-    /// entry still has this time, so that one whose commit was not confirmed is not recorded twice. `None` matches any.
+    /// The due time under which the message was claimed. It identifies the attempt: an outcome is recorded only while
+    /// the entry still has this time, so that an outcome whose commit was not confirmed is not recorded twice. `None`
+    /// matches any time.
     pub claimed_for: Option<Timestamp>,
     /// Attempts count only when a remote host was tried.
     pub counts_as_attempt: bool,
     /// When a hold ends; for outcomes that hold the message.
     pub hold_expiry: Option<Timestamp>,
-    /// A `SoftFail` that stays claimed by this node, because it keeps the next attempt in its own schedule.
+    /// A `SoftFail` that this node keeps claimed, because the next attempt is already in its schedule.
     pub keep_claim: bool,
-    /// Suppression of the recipient's address, if the outcome calls for it.
+    /// Suppression of the recipient's address, if the outcome requires one.
     pub suppress: Option<NewSuppression>,
     /// The SMTP conversation.
     pub transcript: Option<String>,
-    /// The address of ours it was sent from; `Sent` and `HardFail` are counted for it.
+    /// The source address; `Sent` and `HardFail` are counted for it.
     pub source_id: Option<SourceId>,
-    /// The group of receivers it went to, by which warm-ups count: a provider with rules of its own, or `OTHER_PROVIDER`.
+    /// The receiver group, by which warm-ups count: a provider with its own rules, or `OTHER_PROVIDER`.
     pub provider: Arc<str>,
-    /// The source address that the next attempt should keep.
+    /// The source address that the next attempt should use again.
     pub retry_source_id: Option<SourceId>,
     pub delivery: NewDelivery,
     pub event: NewEvent,
@@ -42,7 +43,7 @@ impl Outcome {
         (self.server_id, self.message_id)
     }
 
-    /// When a message that stays queued is tried again.
+    /// Time of the next attempt of a message that stays queued.
     pub(crate) fn due_at(&self) -> Timestamp {
         self.delivery.next_attempt_at.unwrap_or(self.delivery.at)
     }
@@ -66,10 +67,10 @@ impl Outcome {
 /// Relation of an outcome to its queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptMatch {
-    /// The entry waits for this outcome.
+    /// The entry is waiting for this outcome.
     Same,
-    /// An earlier commit recorded this outcome, though its answer was lost.
+    /// An earlier commit recorded this outcome, but its answer was lost.
     Recorded,
-    /// The entry is at another attempt.
+    /// The entry belongs to another attempt.
     Other,
 }

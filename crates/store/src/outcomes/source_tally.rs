@@ -1,4 +1,4 @@
-//! Counts what outcomes add to source addresses; the same on both engines.
+//! Counts outcomes per source address; the same on both engines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use postroad_model::{SourceId, Status};
 use super::outcome::Outcome;
 use crate::pools::source_days::day_of;
 
-/// Counted together: a source, a group of receivers, a day.
+/// Key of a count: source, receiver group, day.
 pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);
 
-/// Sent and bounced, in the order in which rows are locked.
+/// Sent and bounced counts, in the locking order of rows.
 #[derive(Debug, Default)]
 pub(crate) struct SourceTally(BTreeMap<SourceDayKey, (i64, i64)>);
 

@@ -19,15 +19,15 @@ pub use warmup::WarmupPause;
 pub struct Pool {
     pub id: PoolId,
     pub name: String,
-    /// The one that others overflow to.
+    /// The pool that others overflow to.
     pub shared: bool,
-    /// The account that it is for; `None` for the operator's.
+    /// The account it is reserved for; `None` for the operator's.
     pub account_id: Option<AccountId>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
+    /// `Conflict` if the name is taken, or if there already is a shared pool and this is to be one.
     pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(create(sql, name, shared, None, now))).await
@@ -48,13 +48,13 @@ impl Store {
         self.read(move |sql| Box::pin(list_used_by(sql, account_id))).await
     }
 
-    /// `InUse` while servers send from it or it has sources.
+    /// `InUse` while servers use it or it has sources.
     pub async fn delete_pool(&self, id: PoolId) -> Result<()> {
         self.change(move |sql| Box::pin(delete(sql, id))).await
     }
 }
 
-/// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
+/// `Conflict` if the name is taken, or if there already is a shared pool and this is to be one.
 pub(crate) async fn create(
     sql: &Sql<'_>,
     name: String,
@@ -78,12 +78,13 @@ pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
 }
 
 async fn list_used_by(sql: &Sql<'_>, account_id: AccountId) -> Result<Vec<PoolId>, StoreError> {
-    let text = "SELECT DISTINCT pool_id FROM servers WHERE account_id = $1 AND pool_id IS NOT NULL";
+    let text = "SELECT p.id FROM pools p
+                WHERE EXISTS (SELECT 1 FROM servers s WHERE s.account_id = $1 AND s.pool_id = p.id) ORDER BY p.id";
     let rows = sql.query(text, &[account_id.0.into()]).await?;
     rows.iter().map(|row| row.int(0).map(PoolId)).collect()
 }
 
-/// `InUse` while servers send from it or it has sources.
+/// `InUse` while servers use it or it has sources.
 pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> {
     let deleted = sql
         .execute(

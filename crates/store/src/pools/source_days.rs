@@ -1,4 +1,4 @@
-//! Messages sent, bounced and complained about, by source address, day and group of receivers.
+//! Messages sent, bounced and complained about, by source address, day and receiver group.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{SourceId, Timestamp};
@@ -9,7 +9,7 @@ use crate::{Result, Store};
 
 const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
 
-/// Messages that left from a source, and what became of them.
+/// Messages sent from a source, and their outcomes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     pub sent: u64,
@@ -17,10 +17,10 @@ pub struct SourceCounts {
     pub complained: u64,
 }
 
-/// Counts of a source on one UTC day at one group of receivers.
+/// Counts of a source on one UTC day for one receiver group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
-    /// Midnight, when it began.
+    /// Midnight at its start.
     pub day: Timestamp,
     pub provider: String,
     pub counts: SourceCounts,
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-/// In time order, and by provider.
+/// In time order, then by provider.
 pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceDay>, StoreError> {
     let rows = sql
         .query(

@@ -7,6 +7,7 @@ use postroad_model::{AccountId, DomainName, PoolId, ServerId, SourceId, Timestam
 
 use super::source_days::{SourceCounts, day_of, read_counts};
 use crate::error::StoreError;
+use crate::setup::Updated;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -14,13 +15,13 @@ use crate::{Result, Store};
 pub struct NewSource {
     pub pool_id: PoolId,
     pub address: IpAddr,
-    /// The name it greets with, which its PTR record should give.
+    /// HELO name, which its PTR record should match.
     pub helo: DomainName,
     pub weight: u32,
     pub warmup_started_at: Option<Timestamp>,
 }
 
-/// `None` leaves a value as it is.
+/// `None` keeps a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceChange {
     pub helo: Option<DomainName>,
@@ -34,10 +35,12 @@ pub struct Source {
     pub address: IpAddr,
     pub helo: DomainName,
     pub weight: u32,
+    /// Counted up by every change.
+    pub version: i64,
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
-    /// When the warm-up was paused; from then on the days of its plan do not advance.
+    /// When the warm-up was paused; since then the days of its plan do not advance.
     pub warmup_paused_at: Option<Timestamp>,
     /// Days of earlier pauses, which the plan does not count.
     pub warmup_days_paused: u32,
@@ -45,14 +48,14 @@ pub struct Source {
     pub sent_today: u64,
     pub bounced_today: u64,
     pub complained_today: u64,
-    /// The same by group of receivers.
+    /// The same by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
-    /// Of today's counts, those since the warm-up was started or resumed: only they can pause it.
+    /// Today's counts since the warm-up was started or resumed: only these can pause it.
     pub to_judge: SourceCounts,
 }
 
 impl Source {
-    /// The day of the warm-up plan, from zero; days on which it was paused do not count. `None` for a warm address.
+    /// The day of the warm-up plan, from zero; paused days do not count. `None` for a warm address.
     pub fn warmup_day(&self, now: Timestamp) -> Option<u32> {
         let day_of = |moment: Timestamp| moment.as_secs().div_euclid(86_400);
         let days = day_of(now) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
@@ -60,7 +63,7 @@ impl Source {
     }
 }
 
-/// Whose mail it is.
+/// Selects whose mail is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendersOf {
     All,
@@ -69,11 +72,11 @@ pub enum SendersOf {
     Server(ServerId),
 }
 
-/// Where mail may leave from.
+/// Source addresses of mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Senders {
     pub sources: Vec<Source>,
-    /// Whether some of it leaves from an address that the machine chooses, because its pool has none.
+    /// Whether some mail leaves from an address that the operating system chooses, because its pool has none.
     pub uses_host: bool,
 }
 
@@ -85,7 +88,7 @@ impl Store {
         self.read(move |sql| Box::pin(list_sources_of(sql, of, now))).await
     }
 
-    /// `NotFound` without the pool, `Conflict` if the address is in a pool already.
+    /// `NotFound` without the pool, `Conflict` if the address is already in a pool.
     pub async fn add_source(&self, new: NewSource) -> Result<Source> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(add_source(sql, new, now))).await
@@ -96,8 +99,14 @@ impl Store {
         self.read(move |sql| Box::pin(list_sources(sql, now))).await
     }
 
-    pub async fn update_source(&self, id: SourceId, change: SourceChange) -> Result<()> {
-        self.change(move |sql| Box::pin(update_source(sql, id, change))).await
+    /// `OtherVersion` unless the source has the version `if_version`.
+    pub async fn update_source(
+        &self,
+        id: SourceId,
+        if_version: Option<i64>,
+        change: SourceChange,
+    ) -> Result<Updated<()>> {
+        self.change(move |sql| Box::pin(update_source(sql, id, if_version, change))).await
     }
 
     pub async fn remove_source(&self, id: SourceId) -> Result<()> {
@@ -105,7 +114,7 @@ impl Store {
     }
 }
 
-/// `NotFound` without the pool, `Conflict` if the address is in a pool already.
+/// `NotFound` without the pool, `Conflict` if the address is already in a pool.
 pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) -> Result<Source, StoreError> {
     let row = sql
         .query_opt(
@@ -126,16 +135,29 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
 }
 
-async fn update_source(sql: &Sql<'_>, id: SourceId, change: SourceChange) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight) WHERE id = $1",
-        &[
-            id.0.into(),
-            change.helo.as_ref().map(DomainName::as_str).into(),
-            change.weight.map(i64::from).into(),
-        ],
-    )
-    .await
+async fn update_source(
+    sql: &Sql<'_>,
+    id: SourceId,
+    if_version: Option<i64>,
+    change: SourceChange,
+) -> Result<Updated<()>, StoreError> {
+    let changed = sql
+        .execute(
+            "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight), version = version + 1
+             WHERE id = $1 AND version = coalesce($4, version)",
+            &[
+                id.0.into(),
+                change.helo.as_ref().map(DomainName::as_str).into(),
+                change.weight.map(i64::from).into(),
+                if_version.into(),
+            ],
+        )
+        .await?;
+    if changed > 0 {
+        return Ok(Updated::Done(()));
+    }
+    let row = sql.query_opt("SELECT version FROM sources WHERE id = $1", &[id.0.into()]).await?;
+    Ok(Updated::OtherVersion(row.ok_or(StoreError::NotFound)?.int(0)?))
 }
 
 pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), StoreError> {
@@ -144,12 +166,12 @@ pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), Sto
     Ok(())
 }
 
-/// With what each did today.
+/// Sources with their counts of today.
 pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Source>, StoreError> {
     let rows = sql
         .query(
             "SELECT id, pool_id, address, helo, weight, warmup_started_at, warmup_paused_reason, warmup_paused_at,
-                    warmup_days_paused FROM sources ORDER BY id",
+                    warmup_days_paused, version FROM sources ORDER BY id",
             &[],
         )
         .await?;
@@ -167,7 +189,7 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
         let id = SourceId(row.int(0)?);
         if let Some(source) = sources.iter_mut().find(|source| source.id == id) {
             let (counts, to_judge) = (read_counts(row, 2)?, read_counts(row, 5)?);
-            // Bounces and complaints come hours after their messages, often on the next day.
+            // Bounces and complaints arrive hours after their messages, often on the next day.
             source.to_judge.sent += to_judge.sent;
             source.to_judge.bounced += to_judge.bounced;
             source.to_judge.complained += to_judge.complained;
@@ -196,7 +218,7 @@ async fn list_sources_of(sql: &Sql<'_>, of: SendersOf, now: Timestamp) -> Result
     let mut sources = list_sources(sql, now).await?;
     let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
     let is_without = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
-    // As the schedule chooses: the server's own pool, else the shared one, else the machine's choice.
+    // As in the schedule: the server's own pool, else the shared one, else the operating system's choice.
     let uses_host = !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without));
     sources.retain(|source| Some(source.pool_id) == shared || own.contains(&Some(source.pool_id)));
     Ok(Senders { sources, uses_host })
@@ -209,6 +231,7 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         address: row.name(2, |text| text.parse::<IpAddr>().ok())?,
         helo: row.name(3, |text| DomainName::parse(text).ok())?,
         weight: row.int(4)? as u32,
+        version: row.int(9)?,
         warmup_started_at: row.time_opt(5)?,
         warmup_paused_reason: row.text_opt(6)?,
         warmup_paused_at: row.time_opt(7)?,

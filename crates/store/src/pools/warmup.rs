@@ -12,7 +12,7 @@ use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// A warm-up that has to stop.
+/// A warm-up to pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmupPause {
     pub source_id: SourceId,
@@ -25,27 +25,25 @@ pub struct WarmupPause {
 
 #[boxed_futures]
 impl Store {
-    /// Restarts a warm-up; `started_at` of `None` says that the address is warm.
+    /// Restarts a warm-up; with `started_at` `None` the address counts as warm.
     pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
     }
 
-    /// Pauses a warm-up that is running; one that is paused keeps its reason.
+    /// Pauses a running warm-up; a paused one keeps its reason.
     pub async fn pause_source_warmup(&self, id: SourceId, reason: String) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(pause_by_hand(sql, id, reason, now))).await
     }
 
-    /// Goes on with a paused warm-up on the day of its plan on which it was paused. What was counted before does not
-    /// pause it again.
+    /// Resumes a paused warm-up on the same day of its plan. Earlier counts do not pause it again.
     pub async fn resume_warmup(&self, id: SourceId) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(resume_warmup(sql, id, now))).await
     }
 
-    /// Pauses a warm-up that is running, with an event for the servers that send from there. `false` if it was paused
-    /// already.
+    /// Pauses a running warm-up, with an event for the servers that use it. `false` if it was already paused.
     pub async fn pause_warmup(&self, pause: WarmupPause) -> Result<bool> {
         let now = self.clock.now();
         let paused = self
@@ -59,7 +57,7 @@ impl Store {
     }
 }
 
-/// Restarts a warm-up; `started_at` of `None` says that the address is warm.
+/// Restarts a warm-up; with `started_at` `None` the address counts as warm.
 pub(crate) async fn set_warmup(
     sql: &Sql<'_>,
     id: SourceId,
@@ -68,7 +66,7 @@ pub(crate) async fn set_warmup(
 ) -> Result<(), StoreError> {
     sql.change(
         "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = NULL, warmup_paused_at = NULL,
-             warmup_days_paused = 0
+             warmup_days_paused = 0, version = version + 1
          WHERE id = $1",
         &[id.0.into(), started_at.into()],
     )
@@ -83,7 +81,7 @@ async fn pause_by_hand(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3
+        "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1
          WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL",
         &[id.0.into(), reason.into(), now.into()],
     )
@@ -91,7 +89,7 @@ async fn pause_by_hand(
     Ok(())
 }
 
-/// Goes on with a paused warm-up on the day of its plan on which it was paused.
+/// Resumes a paused warm-up on the same day of its plan.
 pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
     let row = sql
         .query_opt("SELECT warmup_paused_reason, warmup_paused_at FROM sources WHERE id = $1", &[id.0.into()])
@@ -103,7 +101,7 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
     let days = row.time_opt(1)?.map_or(0, |paused_at| (day_of(now) - day_of(paused_at)).max(0));
     sql.change(
         "UPDATE sources SET warmup_paused_reason = NULL, warmup_paused_at = NULL,
-             warmup_days_paused = warmup_days_paused + $2
+             warmup_days_paused = warmup_days_paused + $2, version = version + 1
          WHERE id = $1",
         &[id.0.into(), days.into()],
     )
@@ -111,7 +109,7 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
     judge_from_now(sql, id, now).await
 }
 
-/// Counts so far do not pause the warm-up again; those of yesterday would be judged, too.
+/// Excludes the counts so far, including yesterday's, so that they do not pause the warm-up again.
 async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute(
         "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
@@ -122,7 +120,7 @@ async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Pauses a warm-up that is running, with an event for these servers. `false` if it was paused already.
+/// Pauses a running warm-up, with an event for these servers. `false` if it was already paused.
 pub(crate) async fn pause_warmup(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -131,7 +129,7 @@ pub(crate) async fn pause_warmup(
 ) -> Result<bool, StoreError> {
     let row = sql
         .query_opt(
-            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3
+            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1
              WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL
              RETURNING address",
             &[pause.source_id.0.into(), pause.reason.as_str().into(), now.into()],
@@ -140,7 +138,7 @@ pub(crate) async fn pause_warmup(
     let Some(row) = row else { return Ok(false) };
     let data = json!({ "address": row.text(0)?, "pool": pause.pool, "reason": pause.reason }).to_string();
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
-    // In one order, so that two nodes do not wait for each other in a circle.
+    // In a fixed order, to avoid deadlocks between nodes.
     for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
         append::append_of_server(sql, ids, *server_id, &event, now).await?;
     }

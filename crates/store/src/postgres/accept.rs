@@ -1,5 +1,5 @@
-//! A batch of accepts as one transaction: a round trip that reads the hold causes, and one that writes everything and
-//! commits. Idempotency keys take a round trip before them, to learn which are new, and large bodies one for each piece.
+//! A batch of accepts as one transaction: one round trip reads the hold causes, another writes everything and commits.
+//! Idempotency keys need a round trip before them, to find the new ones, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +12,7 @@ use super::columns::{Bodies, Columns, RowContext, is_large_body};
 use super::hold_causes::Found;
 use super::pipeline::{BEGIN_WITH_KEPT_PLANS, Pipeline};
 use super::{BatchKind, Database, Node, bounded_for, hold_causes, lease, pipeline};
+use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::idempotency::StoredAnswer;
@@ -20,12 +21,11 @@ use crate::idempotency::StoredAnswer;
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) accepted: Accepted,
-    /// Messages that were claimed for this node and are to be handed over.
+    /// Messages that were claimed for this node and will be handed over.
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Sorted, so that two nodes with the same keys do not wait for each other in a circle. A key whose day is over is
-/// free again.
+/// Sorted, to avoid deadlocks between nodes. An expired key is free again.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[])
@@ -40,39 +40,39 @@ const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
     CROSS JOIN LATERAL (SELECT * FROM idempotency_keys AS known
         WHERE known.server_id = wanted.server_id AND known.key = wanted.key LIMIT 1) AS known";
 
-/// With more bytes of bodies than this, a batch sends them before its other rows.
+/// With more bytes of bodies than this, a batch sends the bodies before its other rows.
 const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;
 
 /// How idempotency keys apply to sends that are accepted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Each send has its own, or none.
+    /// Each send has its own key, or none.
     Each,
-    /// The first one's is the key of all: if it was used before, none of them is new.
+    /// The key of the first applies to all: if it was used before, none of them is new.
     First,
 }
 
-/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. With `claim`, what is pending is
-/// claimed for this node.
+/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. What is pending, and `sink` has
+/// room for, is claimed for this node.
 pub(super) async fn accept(
     database: &Database,
     kind: BatchKind,
     sends: &[NewSend],
     keys: Keys,
-    claim: bool,
+    sink: Option<&Sink>,
 ) -> Result<Vec<Outcome>, StoreError> {
     let node = database.node()?;
     let ids = || sends.iter().flat_map(|send| send.recipients.iter().map(|r| r.id.0).chain([send.info.id.0]));
     if ids().any(|id| lease::node_of(id) != node.number) {
-        // They were handed out under a lease that is lost; another node may hand them out again.
+        // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
-    // Of those that are made on the way, the first.
+    // The first of the ids created on the way.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;
     let bytes = sends.iter().map(NewSend::weight).sum();
-    let batch = Batch { database, node: &node, kind, sends, keys, claim };
+    let batch = Batch { database, node: &node, kind, sends, keys, sink };
     let outcomes = bounded_for(bytes, batch.in_transaction(connection.client())).await?;
     connection.done();
     Ok(outcomes)
@@ -84,7 +84,7 @@ struct Batch<'a> {
     kind: BatchKind,
     sends: &'a [NewSend],
     keys: Keys,
-    claim: bool,
+    sink: Option<&'a Sink>,
 }
 
 impl Batch<'_> {
@@ -126,14 +126,14 @@ impl Batch<'_> {
         }
         let Found { causes, server_events, uses } =
             hold_causes::find(client, &mut is_begun, new().collect()).await?;
-        let claim_for = self.claim.then_some(self.node);
-        let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for, bodies_are_there };
+        let (node, sink) = (self.node, self.sink);
+        let context = RowContext { ids: &node.ids, causes: &causes, node, sink, bodies_are_there };
         let mut columns = Columns::of(new(), &context);
         for event in server_events {
             columns.add_server_event(EventId(self.node.ids.next()), event);
         }
         let claimed = columns.claimed();
-        // Before the commit: from then on a claim gives back what this node does not know of.
+        // Before the commit: from then on, a claim releases everything that this node does not know of.
         self.database.claims.hold(claimed.iter().copied());
         let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
         self.insert(client, &columns, !is_begun).await?;
@@ -178,8 +178,8 @@ impl Batch<'_> {
     }
 }
 
-/// A connection keeps as much memory as the largest pipeline it ever sent, twice, and a large message is in memory while
-/// it is sent. So such a body goes in statements of one piece each.
+/// Sends large bodies before the batch, one piece per statement. A connection keeps twice the memory of the largest
+/// pipeline it ever sent, and a large message is in memory while it is sent.
 async fn insert_large_bodies(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -208,7 +208,7 @@ async fn insert_bodies(
     Ok(())
 }
 
-/// Unless the commit is known to be done, nobody will work on what it may have claimed.
+/// Unless the commit is known to have succeeded, nobody will work on messages that it may have claimed.
 struct Committing<'a> {
     database: &'a Database,
     claimed: &'a [(ServerId, MessageId)],
@@ -229,7 +229,7 @@ impl Drop for Committing<'_> {
     }
 }
 
-/// Writes the batch's keys; returns the answers of those that had been used before.
+/// Writes the batch's keys; returns the answers of those used before.
 async fn repeated_keys<'a>(
     client: &ClientWrapper,
     sends: &'a [NewSend],
@@ -252,7 +252,7 @@ async fn repeated_keys<'a>(
         return Ok(HashMap::new());
     }
     let claimed: HashSet<(i64, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    // Read committed: this statement sees what the other transaction, which the insert waited for, committed.
+    // Read committed: this statement sees what the other transaction committed, for which the insert waited.
     let find = client.prepare_cached(FIND_KEYS).await?;
     let mut stored = HashMap::new();
     for row in client.query(&find, &[&servers, &keys]).await? {
@@ -265,7 +265,7 @@ async fn repeated_keys<'a>(
     let mut repeated = HashMap::new();
     for (send, key) in keyed().filter(|(send, key)| !claimed.contains(&(send.info.server_id.0, &key.key))) {
         let found = stored.remove(&(send.info.server_id.0, key.key.clone()));
-        // It was there a moment ago; whoever purged it has another idea of the time.
+        // It existed a moment ago; the node that purged it has a different clock.
         let found = found.ok_or(StoreError::KeyInUse)?;
         repeated.insert((send.info.server_id, key.key.as_str()), found);
     }

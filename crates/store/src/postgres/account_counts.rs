@@ -1,5 +1,5 @@
-//! Counts the messages of a batch against the limits of their accounts: one query for all of them, and one more only if a
-//! limit is reached or nearly reached.
+//! Counts the messages of a batch against the limits of their accounts: one query for all of them, and another only if
+//! a limit is reached or nearly reached.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::accept::{AccountLimits, LimitUse, NewSend};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 
-/// Sorted, so that two nodes do not wait for each other in a circle. Older periods are forgotten.
+/// Sorted, to avoid deadlocks between nodes. Older periods are deleted.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
             AS row (account_id, period, number, messages)),
@@ -40,7 +40,7 @@ const ADD_NOTICES: &str = "INSERT INTO account_notices (account_id, kind, data, 
 /// Messages that a batch adds to the periods of an account.
 struct Added {
     limits: AccountLimits,
-    /// Of the latest send.
+    /// Time of the latest send.
     at: Timestamp,
     messages: Vec<MessageId>,
 }
@@ -63,7 +63,7 @@ impl Rows {
     }
 }
 
-/// Holds the messages beyond the limits of their accounts; returns how much of each limit is used.
+/// Holds messages beyond the limits of their accounts; returns the usage of each limit.
 pub(super) async fn hold_beyond(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -114,7 +114,7 @@ pub(super) async fn hold_beyond(
     Ok(uses)
 }
 
-/// Adds to the periods of the accounts; returns what they are then, by account and period.
+/// Adds to the periods of the accounts; returns the new counts, by account and period.
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,

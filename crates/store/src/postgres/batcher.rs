@@ -1,4 +1,5 @@
-//! Gathers accepts into batches: while one batch is on its way the next one gathers. One batch at a time of each kind.
+//! Gathers accepts into batches: while one batch is being written, the next one gathers. One batch at a time of each
+//! kind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -58,9 +59,9 @@ impl Batcher {
 pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
     let _turn = database.batch_turn.lock().await;
     let sink = database.hand_over.sink();
-    // Its row of handed-out ids is locked by the last statement only.
+    // The last statement locks its row of created ids, so the lock is short.
     let kind = BatchKind::AcceptWithKey;
-    let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.is_some()).await?;
+    let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.as_ref()).await?;
     let mut accepted = Err(StoreError::Internal("a batch of nothing".into()));
     for (send, outcome) in sends.into_iter().zip(outcomes) {
         hand_over(sink.as_ref(), send, &outcome);
@@ -69,7 +70,7 @@ pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> An
     accepted
 }
 
-/// Ends when the engine is dropped and everything that waited is answered.
+/// Ends when the engine is dropped and every waiting send is answered.
 async fn work(database: Arc<Database>, kind: BatchKind, mut waiting: mpsc::Receiver<Waiting>) {
     while let Some(first) = waiting.recv().await {
         let mut bytes = first.send.weight();
@@ -87,7 +88,7 @@ async fn run(database: &Database, kind: BatchKind, mut batch: Vec<Waiting>) {
     let followers = split_off_followers(&mut batch);
     let (sends, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.send, w.answer)).unzip();
     let sink = database.hand_over.sink();
-    let outcomes = accept_all(database, kind, &sends, sink.is_some()).await;
+    let outcomes = accept_all(database, kind, &sends, sink.as_ref()).await;
     if !followers.is_empty() {
         answer_followers(followers, &sends, &outcomes);
     }
@@ -96,7 +97,7 @@ async fn run(database: &Database, kind: BatchKind, mut batch: Vec<Waiting>) {
             hand_over(sink.as_ref(), send, &outcome);
             outcome.accepted
         });
-        // The caller may have hung up; its message is accepted all the same.
+        // The caller may have disconnected; its message is accepted anyway.
         let _ = answer.send(accepted);
     }
 }
@@ -107,7 +108,7 @@ fn hand_over(sink: Option<&Sink>, send: NewSend, outcome: &accept::Outcome) {
     }
 }
 
-/// Takes out the sends whose key is in the batch already; they get the outcome of the first.
+/// Removes sends whose key is already in the batch; they get the outcome of the first.
 fn split_off_followers(batch: &mut Vec<Waiting>) -> Vec<Waiting> {
     let mut seen = HashSet::new();
     let is_repeated = |waiting: &mut Waiting| {
@@ -141,8 +142,13 @@ fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], outcomes: &[Outc
 }
 
 /// One outcome for each of `sends`.
-async fn accept_all(database: &Database, kind: BatchKind, sends: &[NewSend], claim: bool) -> Vec<Outcome> {
-    let error = match accept::accept(database, kind, sends, Keys::Each, claim).await {
+async fn accept_all(
+    database: &Database,
+    kind: BatchKind,
+    sends: &[NewSend],
+    sink: Option<&Sink>,
+) -> Vec<Outcome> {
+    let error = match accept::accept(database, kind, sends, Keys::Each, sink).await {
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
@@ -154,16 +160,17 @@ async fn accept_all(database: &Database, kind: BatchKind, sends: &[NewSend], cla
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();
     }
-    // One of them is the trouble (a key in use elsewhere, a locked row, or a bug): the others must not suffer for it.
+    // One of them causes the failure (a key in use elsewhere, a locked row, or a bug): the others must not suffer from
+    // it.
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(sends.len());
     let mut outage = None;
-    // A server whose row is locked is waited for once, not once for each of its sends.
+    // Wait once for a server whose row is locked, not once for each of its sends.
     let mut locked: HashMap<ServerId, StoreError> = HashMap::new();
     for send in sends {
         let server_id = send.info.server_id;
         let outcome = match outage.as_ref().or_else(|| locked.get(&server_id)) {
             Some(error) => Err(StoreError::clone(error)),
-            None => accept::accept(database, kind, std::slice::from_ref(send), Keys::Each, claim)
+            None => accept::accept(database, kind, std::slice::from_ref(send), Keys::Each, sink)
                 .await
                 .map(|mut outcomes| outcomes.remove(0)),
         };

@@ -20,13 +20,13 @@ use crate::queue::{Begin, Begun};
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
-/// Marks the entries; returns for each whether an address of its server was suppressed since it was due, with ten seconds for the
-/// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would
-/// read the whole table.
+/// Marks the entries. Returns for each whether an address of its server was suppressed since it was due, allowing ten
+/// seconds for the clocks of other nodes. It compares with the newest suppression, because for an unknown bound the
+/// planner would read the whole table.
 ///
-/// The rows are found one by one and then taken by their place, so that the plan can be kept (`pipeline`). `coalesce` and `+ 0`
-/// keep the index of claims out of it, which would be read as a whole: a comparison with `claimed_node` would imply what it is limited
-/// to.
+/// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`pipeline`).
+/// `coalesce` and `+ 0` keep the planner from using the index of claims, which would be read as a whole: a comparison
+/// with `claimed_node` would imply the condition of that index.
 const MARK: &str =
     "UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     WHERE ctid = ANY (ARRAY(
@@ -41,15 +41,15 @@ const MARK: &str =
         coalesce((SELECT x.created_at FROM suppressions x WHERE x.server_id = queue.server_id
             ORDER BY x.created_at DESC LIMIT 1) > due_at - 10000000, false)";
 
-/// `lower` in the collation `C` lowers ASCII only, as the keys of addresses are made; the index has the default one.
+/// `lower` in the collation `C` lowers only ASCII, as in the keys of addresses; the index has the default collation.
 const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,
            s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at,
            x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at, s.from_domain,
-           m.send_at
+           m.send_at, q.released_at
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, message_id, due_at)
-    CROSS JOIN LATERAL (SELECT q.domain FROM queue q
+    CROSS JOIN LATERAL (SELECT q.domain, q.released_at FROM queue q
         WHERE q.server_id = row.server_id AND q.message_id = row.message_id LIMIT 1) AS q
     CROSS JOIN LATERAL (SELECT * FROM messages m
         WHERE m.server_id = row.server_id AND m.id = row.message_id LIMIT 1) AS m
@@ -62,7 +62,7 @@ const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
 
 type Mark = (ServerId, MessageId, Timestamp);
 
-/// Marks first, then reads: nobody changes what is begun.
+/// Marks first, then reads: nobody changes a message that is begun.
 pub(super) async fn begin(
     client: &ClientWrapper,
     node: &Node,
@@ -73,7 +73,7 @@ pub(super) async fn begin(
     let is_read = |entry: &&Begin| marked.get(&key(entry)).is_some_and(|since| *since || entry.needs_message);
     let to_read: Vec<&Begin> = entries.iter().filter(is_read).collect();
     let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };
-    // The first of several for the same claim gets it.
+    // If there are several for the same claim, the first one gets it.
     let answer = |entry: &Begin| {
         let mark = key(entry);
         match marked.remove(&mark) {
@@ -88,7 +88,7 @@ fn key(entry: &Begin) -> Mark {
     (entry.server_id, entry.message_id, entry.due_at)
 }
 
-/// Those that may go, and whether an address of their server was suppressed since.
+/// Entries that may be sent, and whether an address of their server was suppressed since.
 async fn mark(
     client: &ClientWrapper,
     node: &Node,
@@ -161,6 +161,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
         last_delivery_at: time(8),
         next_attempt_at: time(2),
         send_at: time(30).or(options.send_at),
+        released_at: time(31),
         send: Arc::new(SendInfo {
             server_id: ServerId(row.get(0)),
             id: SendId(row.get(9)),

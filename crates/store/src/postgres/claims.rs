@@ -1,5 +1,5 @@
-//! Claims of this node that it knows of. A claim that was committed while its answer was lost (the caller
-//! hung up, or the connection died) is nobody's, and goes back before the next one.
+//! Claims that this node knows of. A claim that was committed while its answer was lost (the caller disconnected, or
+//! the connection died) belongs to nobody, and is released before the next claim.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ pub(super) type Key = (ServerId, MessageId);
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     held: Mutex<HashSet<Key>>,
-    /// One claim at a time; true while its end is unknown.
+    /// One claim at a time; true while its result is unknown.
     claiming: tokio::sync::Mutex<bool>,
-    /// An accept that claims may have been committed without our knowing.
+    /// An accept with claims may have been committed without our knowledge.
     accept_is_lost: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Claims {
         }
     }
 
-    /// Of `keys`, which an accept was to claim, it is not known whether they are.
+    /// It is unknown whether an accept claimed `keys`.
     pub(super) fn lose(&self, keys: &[Key]) {
         self.forget(keys);
         self.accept_is_lost.store(true, Ordering::Release);
@@ -51,7 +51,8 @@ impl Claims {
 }
 
 impl Turn<'_> {
-    /// Claims to keep when the others are given back; `None` if all are known. From here to `end` none is.
+    /// The claims to keep when all others are released; `None` if all are known. From here until `end` no claim is
+    /// known.
     pub(super) fn held_if_some_are_lost(&mut self) -> Option<Vec<Key>> {
         let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
         let lost_by_claim = std::mem::replace(&mut *self.is_lost, true);

@@ -11,13 +11,14 @@ use super::event_rows::EventRows;
 use super::hold_causes::ServerEvent;
 use super::table::table;
 use crate::accept::NewSend;
+use crate::accept::hand_over::Sink;
 use crate::accept::initial::{HoldCauses, InitialRow};
 use crate::events::NewEvent;
 use crate::events::event::EventRow;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 
-/// Pieces a body is cut into; small enough that no single value strains the server.
+/// Size of a body's pieces; small enough that no single value is a burden for the server.
 const PIECE_BYTES: usize = 512 << 10;
 
 table! { Sends<'a> of SendRow, "INSERT INTO sends ({columns}) SELECT * FROM {arrays}",
@@ -41,7 +42,7 @@ table! { Queue<'a> of QueueRow, "INSERT INTO queue ({columns}, attempts) SELECT 
     pool_id: Option<i64>, claimed_node: Option<i64>, claimed_epoch: Option<i64>, scheduled: i64,
 }
 
-/// All rows a batch of sends makes.
+/// All rows of a batch of sends.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     pub(super) sends: Sends<'a>,
@@ -52,13 +53,13 @@ pub(super) struct Columns<'a> {
     pub(super) deliveries: DeliveryRows<'a>,
 }
 
-/// Whether a send's body is too large to go with the batch. It goes before it, piece by piece.
+/// Whether a body is too large for the batch; it is sent before the batch, in pieces.
 pub(super) fn is_large_body(send: &NewSend) -> bool {
     send.compressed().len() > PIECE_BYTES
 }
 
 impl<'a> Bodies<'a> {
-    /// The pieces of a body, each by itself.
+    /// The pieces of a body, one by one.
     pub(super) fn pieces_of(send: &'a NewSend) -> impl Iterator<Item = Self> {
         send.compressed().chunks(PIECE_BYTES).enumerate().map(move |(number, piece)| {
             let mut bodies = Self::default();
@@ -67,7 +68,7 @@ impl<'a> Bodies<'a> {
         })
     }
 
-    /// Small bodies, some in each.
+    /// Small bodies, in groups.
     pub(super) fn in_groups(sends: impl Iterator<Item = &'a NewSend>) -> Vec<Self> {
         let (mut groups, mut bytes) = (Vec::new(), PIECE_BYTES);
         for send in sends.filter(|send| !is_large_body(send)) {
@@ -97,8 +98,9 @@ impl<'a> Bodies<'a> {
 pub(super) struct RowContext<'a> {
     pub(super) ids: &'a IdGenerator,
     pub(super) causes: &'a HoldCauses,
-    /// The node that claims what is pending, if it delivers.
-    pub(super) claim_for: Option<&'a Node>,
+    pub(super) node: &'a Node,
+    /// Takes what is pending, which this node claims, if it delivers.
+    pub(super) sink: Option<&'a Sink>,
     /// All bodies were sent before, not only the large ones.
     pub(super) bodies_are_there: bool,
 }
@@ -116,7 +118,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// The messages that are claimed from the start.
+    /// The messages that are claimed when accepted.
     pub(super) fn claimed(&self) -> Vec<Key> {
         let queue = &self.queue;
         let entries = queue.server_id.iter().zip(&queue.message_id).zip(&queue.claimed_node);
@@ -151,6 +153,7 @@ impl<'a> Columns<'a> {
 
     fn add_recipients(&mut self, send: &'a NewSend, context: &RowContext<'_>) {
         let (server_id, at) = (send.info.server_id.0, send.info.created_at);
+        let claimer = context.sink.filter(|sink| sink.has_room(send.info.server_id)).map(|_| context.node);
         for recipient in &send.recipients {
             let initial = InitialRow::of(send, recipient, context.causes, context.ids);
             self.messages.push(MessageRow {
@@ -176,7 +179,7 @@ impl<'a> Columns<'a> {
             };
             self.events.push(event(1, EventKind::Accepted, "{}".into()));
             if let Some(due_at) = initial.due_at {
-                let node = context.claim_for.filter(|_| initial.status == Status::Pending);
+                let node = claimer.filter(|_| initial.status == Status::Pending);
                 self.queue.push(QueueRow {
                     server_id,
                     message_id: recipient.id.0,

@@ -1,4 +1,4 @@
-//! The connection pool: time-outs everywhere, TLS for databases that are not on this machine.
+//! The connection pool: timeouts everywhere, TLS for databases on other machines.
 
 use std::fmt;
 use std::io;
@@ -19,24 +19,26 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::{OpenError, StoreError};
 
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// For a statement to be cancelled, which takes a connection of its own.
+/// Timeout for cancelling a statement, which needs its own connection.
 const CANCEL_MAX: Duration = Duration::from_secs(3);
-/// `lock_timeout` fires on an idempotency key that another node is just writing, and on rows that a connection of ours
-/// still holds which the database does not yet know to be dead.
+/// `lock_timeout` ends waits for an idempotency key that another node is writing, and for rows locked by a dead
+/// connection of ours that the database has not noticed yet.
 ///
-/// The other two time-outs are for what our own limits cannot end; a large body on a slow link takes its time.
+/// The other two timeouts are for cases that our own limits cannot end; a large body on a slow link may take long.
 ///
-/// Statements are planned each time, except those of `pipeline`. A kept plan that was made while the queue was empty reads
-/// all of it for every batch as soon as it is not, until the table is analysed: that costs more than planning once a batch.
+/// Statements are planned each time, except those of `pipeline`. A kept plan made while the queue was empty would read
+/// the whole queue for every batch once it has grown, until the table is analysed. That costs more than planning once
+/// per batch.
 ///
-/// Frequent queries go by an index and in its order, as on SQLite. A planner that does not know yet how large a
-/// table has become would rather read all of it, or fetch and sort what is wanted in pieces; compiling never pays.
+/// Frequent queries use an index and its order, as on SQLite. A planner that does not know how large a table has become
+/// would read all of it, or fetch and sort. JIT compilation never pays off.
 const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
                        -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
-/// An acknowledged message is on stable storage, whatever the database's default says. `remote_*` and `local` are.
+/// An acknowledged message is on stable storage, whatever the database's default is. `remote_*` and `local` are
+/// sufficient.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-/// The pool, and what ends statements of connections that are thrown away.
+/// The pool, and the canceller for connections that are discarded.
 pub(super) fn pool(
     url: &str,
     connections: usize,
@@ -53,12 +55,12 @@ pub(super) fn pool(
     };
     config.options(options);
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    // Debian's PostgreSQL offers TLS with a self-made certificate; on the same machine it protects nothing.
+    // Debian's PostgreSQL offers TLS with a self-signed certificate; on the same machine it protects nothing.
     let (manager, canceller) = if config.get_ssl_mode() == SslMode::Disable || is_local(&config) {
         config.ssl_mode(SslMode::Disable);
         (Manager::from_config(config, NoTls, recycle), Canceller(None))
     } else {
-        // "Prefer" would fall back to plain text if anybody on the way says so.
+        // "Prefer" would fall back to plain text if an attacker asks for it.
         config.ssl_mode(SslMode::Require);
         let tls = tls(ca_file)?;
         (Manager::from_config(config, tls.clone(), recycle), Canceller(Some(tls)))
@@ -76,18 +78,18 @@ pub(super) fn pool(
     Ok((pool, canceller))
 }
 
-/// Ends what a connection that is thrown away is still doing. PostgreSQL does not look at a closed connection while it
-/// works: without this the statement would run on with its locks, up to `statement_timeout`.
+/// Cancels the statement of a connection that is discarded. PostgreSQL does not notice a closed connection while it
+/// works: otherwise the statement would keep running with its locks, up to `statement_timeout`.
 #[derive(Clone)]
 pub(super) struct Canceller(Option<MakeRustlsConnect>);
 
 impl Canceller {
-    /// Closes the connection and has its statement cancelled. When that fails, the database's own time-outs end it.
+    /// Closes the connection and cancels its statement. If that fails, the database's own timeouts end it.
     pub(super) fn throw_away(&self, client: Object) {
         let client = Object::take(client);
         let token = client.cancel_token();
         drop(client);
-        // Without a runtime the process is ending, and its connections with it.
+        // Without a runtime the process is ending, and its connections too.
         let Ok(runtime) = Handle::try_current() else { return };
         let tls = self.0.clone();
         runtime.spawn(async move {
@@ -112,7 +114,7 @@ impl fmt::Debug for Canceller {
     }
 }
 
-/// Refuses a database that cannot keep every message, and warns of one that may lose some.
+/// Refuses a database that cannot store every message, and warns about one that may lose some.
 pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
     let row = client
         .query_one("SELECT current_setting('server_encoding'), current_setting('fsync')", &[])

@@ -1,9 +1,9 @@
-//! Operations of delivery on PostgreSQL, with the claims that this node knows of.
+//! Delivery operations on PostgreSQL, with the claims that this node knows of.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use postroad_model::{DomainName, Timestamp};
+use postroad_model::Timestamp;
 
 use super::claims::Key;
 use super::finish::Settled;
@@ -12,9 +12,9 @@ use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::queue::waiting::Entry;
-use crate::queue::{Begin, Begun, Claimed};
+use crate::queue::{Begin, Begun, ClaimSkips, Claimed};
 
-/// Entries that other nodes, or this one under an earlier lease, had claimed.
+/// Entries claimed by other nodes, or by this one under an earlier lease.
 #[derive(Clone, Copy)]
 enum TakeOver<'a> {
     These(&'a [Key]),
@@ -26,7 +26,7 @@ impl Engine {
         &self,
         due_by: Timestamp,
         limit: usize,
-        skip_domains: &[DomainName],
+        skip: &ClaimSkips,
     ) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
@@ -36,19 +36,19 @@ impl Engine {
                 if let Some(held) = lost {
                     queue::release_all_but(client, &node, &held).await?;
                 }
-                queue::claim(client, &node, due_by, limit, skip_domains).await
+                queue::claim(client, &node, due_by, limit, skip).await
             })
             .await?;
         turn.end(claimed.iter().map(Claimed::key));
         Ok(claimed)
     }
 
-    /// Claims these entries, if they are free or their claim is of a lease that is over.
+    /// Claims these entries if they are free or their claim belongs to an expired lease.
     pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
         self.take_over(TakeOver::These(keys)).await
     }
 
-    /// Claims what nodes that are gone had begun long ago.
+    /// Claims entries that dead nodes began to send long ago.
     pub(crate) async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>, StoreError> {
         self.take_over(TakeOver::Abandoned(limit)).await
     }
@@ -90,13 +90,13 @@ impl Engine {
         Ok(begun)
     }
 
-    /// Fenced by the lease: a node that lost it settles nothing.
+    /// Fenced by the lease: a node that lost it cannot settle anything.
     pub(crate) async fn finish(&self, outcomes: &[Arc<Outcome>]) -> Result<Vec<bool>, StoreError> {
         if outcomes.is_empty() {
             return Ok(Vec::new());
         }
         let node = self.database.node()?;
-        // Event ids are new; their week may be too. Transcripts are of the week of their message.
+        // Event ids are new, so their weekly partition may be missing. Transcripts belong to the week of their message.
         let next_id = node.ids.next();
         let with_transcript = outcomes.iter().filter(|outcome| outcome.transcript.is_some());
         let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
@@ -133,12 +133,12 @@ impl Engine {
         self.exchange(async |client| queue::unbegin(client, &node, key).await).await
     }
 
-    /// Gives some claims of nodes that are gone back to the queue; returns how many.
+    /// Returns some claims of dead nodes to the queue; returns how many.
     pub(crate) async fn reap(&self, limit: usize) -> Result<u64, StoreError> {
         self.exchange(async |client| queue::reap(client, limit).await).await
     }
 
-    /// Changes a message that nobody has begun. A claim of it that we know of is over.
+    /// Changes a message that is not being sent, and ends our claim on it.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,

@@ -1,4 +1,4 @@
-//! Writes events on PostgreSQL, with the outbox rows of the webhooks that subscribe to them.
+//! Writes events on PostgreSQL, with the outbox rows of the subscribed webhooks.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! `finish` on PostgreSQL: two round trips, whatever the number of outcomes. The first locks the entries and reads the
-//! state of their messages, the second writes everything and commits.
+//! state of their messages; the second writes everything and commits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,9 +27,8 @@ use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
-/// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
-/// a circle. On `coalesce` see `begin`. Weeks that no message of the batch is of are not looked at; a send is
-/// made with its messages, so it is of their week or a neighbour of it.
+/// Rows are locked one by one in the order of their keys, to avoid deadlocks. For `coalesce` see `begin`. Weeks without
+/// a message of the batch are not read; a send is created with its messages, so it is in their week or an adjacent one.
 const LOCK: &str =
     "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test, locked.due_at
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -61,7 +60,7 @@ table! { Removals of RemovalRow, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
     server_id: i64, message_id: i64,
 }
 
-// Also gives back, with nothing else changed, what could not take its outcome.
+// Also releases entries that could not take their outcome, without other changes.
 table! { Requeues of RequeueRow, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
         attempts = attempts + row.attempt,
         source_id = CASE WHEN row.due_at IS NULL THEN queue.source_id ELSE row.source_id END,
@@ -103,11 +102,11 @@ struct MessageState {
 /// Result of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// It is recorded, now or by a commit whose answer was lost.
+    /// It is recorded, either now or by a commit whose answer was lost.
     Yes,
-    /// Nothing was written, and this node has no claim of the message.
+    /// Nothing was written, and this node has no claim on the message.
     No,
-    /// Nothing was written: this node has the message claimed for another attempt.
+    /// Nothing was written: this node has claimed the message for another attempt.
     OtherAttempt,
 }
 
@@ -121,7 +120,7 @@ pub(super) async fn finish(
     let (mut changes, mut counts) = (Changes::default(), SourceTally::default());
     let mut settled = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
-        // Taken out, so that a second outcome for the same claim finds none.
+        // Removed, so that a second outcome for the same claim finds none.
         let Some(state) = states.remove(&outcome.key()) else {
             settled.push(Settled::No);
             continue;

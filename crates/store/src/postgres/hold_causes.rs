@@ -1,5 +1,5 @@
-//! Causes to hold some recipients of a batch: one query for all suppressions, one for all hourly limits of servers, and one
-//! for those of accounts (`account_counts.rs`).
+//! Causes to hold recipients of a batch: one query for all suppressions, one for all hourly limits of servers, and one
+//! for limits of accounts (`account_counts.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,8 +15,9 @@ use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// The first address from the wanted one on, if it is that one: by this order there is only one index to go by. Others hold
-/// server and address as well, with something in between, and cost the same to a planner that believes the table to be empty.
+/// The first address at or after the wanted one, if it is equal: only one index has this order. Other indexes contain
+/// server and address with another column in between, and look equally cheap to a planner that believes the table to be
+/// empty.
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
     CROSS JOIN LATERAL (SELECT * FROM suppressions AS known
@@ -24,7 +25,7 @@ const FIND: &str = "SELECT known.server_id, known.address, reason, details, crea
         ORDER BY known.address LIMIT 1) AS known
     WHERE known.address = wanted.address AND (expires_at IS NULL OR expires_at > $3)";
 
-/// Sorted, so that two nodes do not wait for each other in a circle. Older hours are forgotten.
+/// Sorted, to avoid deadlocks between nodes. Older hours are deleted.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
     old AS (
@@ -43,12 +44,12 @@ const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id
 /// Hold causes and events of a batch.
 pub(super) struct Found {
     pub(super) causes: HoldCauses,
-    /// Written with the batch.
+    /// Events to write with the batch.
     pub(super) server_events: Vec<ServerEvent>,
     pub(super) uses: Uses,
 }
 
-/// How much of the limits is used after the batch.
+/// Usage of the limits after the batch.
 #[derive(Default)]
 pub(super) struct Uses {
     of_servers: HashMap<ServerId, LimitUse>,
@@ -56,7 +57,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Of the limits that a send counts against.
+    /// Usage of the limits that a send counts against.
     pub(super) fn of(&self, send: &NewSend) -> Vec<LimitUse> {
         let no_causes = HoldCauses::new();
         if counted(send, &no_causes).next().is_none() {
@@ -69,7 +70,7 @@ impl Uses {
     }
 }
 
-/// An event of a server, not of a message: these count their own `seq`.
+/// An event about a server, not a message; these have their own `seq`.
 pub(super) struct ServerEvent {
     pub(super) server_id: ServerId,
     pub(super) seq: i64,
@@ -80,12 +81,12 @@ pub(super) struct ServerEvent {
 /// Messages that a batch adds to an hour of a server.
 struct Added {
     limit: u32,
-    /// Of the latest send.
+    /// Time of the latest send.
     at: Timestamp,
     messages: Vec<MessageId>,
 }
 
-/// Begins the transaction if it has something to ask.
+/// Begins the transaction if it needs a query.
 pub(super) async fn find(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -124,8 +125,8 @@ pub(super) async fn find(
     Ok(Found { causes, server_events, uses })
 }
 
-/// Gives events of a server their `seq`. Their hour is locked: no other node writes an event of this limit now; and then the
-/// server: none numbers an event of it.
+/// Assigns `seq` to events of a server. Its hour is locked, so no other node writes an event of this limit now; then
+/// the server is locked, so no other node numbers an event of it.
 async fn numbered(
     client: &ClientWrapper,
     server_id: ServerId,
@@ -180,7 +181,7 @@ async fn suppressed(
     Ok(causes)
 }
 
-/// Adds to the servers' hours; returns what they were before.
+/// Adds to the servers' hours; returns the counts before.
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,

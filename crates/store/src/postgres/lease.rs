@@ -1,9 +1,10 @@
-//! Node numbers are leased for 30 s and renewed every 5 s by the database's clock. A process that restarts on the
-//! same data folder takes its old number back at once (the folder's lock says the old process is dead); otherwise a
-//! number is free when its lease ran out. Every new lease counts the epoch up, which fences the old holder.
+//! Leases of node numbers: for 30 s, renewed every 5 s, by the database's clock. A process that restarts on the same
+//! data folder takes its old number back at once (it holds the folder's lock, so the old process is dead). Otherwise a
+//! number is free when its lease has expired. Every new lease increments the epoch, which fences the old holder.
 //!
-//! A lease that ends later than any lease can was taken before the database's clock went back. Its node may well live: the
-//! lease is shortened to its usual length, so that a dead node's claims come back in time and a living one's stay.
+//! A lease that ends later than any lease can was taken before the database's clock went back. Its node may still be
+//! alive, so the lease is shortened to its usual length: a dead node's claims then return in time, and a living one's
+//! stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use super::{BatchKind, Database, Node, bounded};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
-/// Notes the highest id; divides by zero, and so fails the transaction, when this node lost its lease. The last
-/// statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
+/// Stores the highest id. If this node lost its lease, it divides by zero, so that the transaction fails. It is the
+/// last statement, so that a connection that dies earlier does not leave this row locked for the next batch.
 pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
                                        WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
                         SELECT 1 / count(*) FROM noted";
@@ -28,7 +29,7 @@ const SHORTEN_TOO_LONG: &str =
     "UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
     WHERE lease_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000";
 
-/// Shortens the leases that a clock which was ahead made too long. To be called before leases are judged.
+/// Shortens leases that are too long because the clock was ahead. Call it before judging leases.
 pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), StoreError> {
     let shortened = client.execute(SHORTEN_TOO_LONG, &[]).await?;
     if shortened > 0 {
@@ -37,7 +38,7 @@ pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), 
     Ok(())
 }
 
-/// `None` if all numbers are taken. `before` is the lease this process had, if it had one.
+/// `None` if all numbers are taken. `before` is the previous lease of this process, if any.
 pub(super) async fn take(
     client: &mut Object,
     identity: &str,
@@ -65,7 +66,7 @@ pub(super) async fn take(
         .await?;
     transaction.commit().await?;
     let number = number as u8;
-    // Ids that this process handed out and has not stored yet may still come in: go on above them.
+    // Ids that this process created but has not stored yet may still arrive: continue above them.
     let own = before.filter(|before| before.number == number).map(|before| before.ids.last());
     let last_id = marks.iter().map(|row| row.get::<_, i64>(0)).chain(own).max().unwrap_or(0);
     tracing::info!(node = number, epoch, "node number leased");
@@ -73,7 +74,7 @@ pub(super) async fn take(
     Ok(Some(Node { number, epoch, owner_since, ids }))
 }
 
-/// Renews the lease for as long as the process runs, and takes a new one if it was lost.
+/// Renews the lease as long as the process runs, and takes a new one if it was lost.
 pub(super) async fn keep(database: Arc<Database>, identity: String, clock: Arc<dyn Clock>) {
     loop {
         tokio::time::sleep(RENEW_EVERY).await;

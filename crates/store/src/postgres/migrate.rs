@@ -1,5 +1,5 @@
-//! Migrations under an advisory lock: of several nodes that start at once, one runs them. Likewise what a database in
-//! another cluster needs.
+//! Migrations under an advisory lock: if several nodes start at once, one runs them. The same applies to changes after
+//! a restore into another cluster.
 
 use deadpool_postgres::Object;
 use postroad_model::Timestamp;
@@ -8,7 +8,7 @@ use super::event_order;
 use crate::error::{OpenError, StoreError};
 use crate::migrations;
 
-/// Any number that nobody else locks.
+/// An arbitrary number that nobody else locks.
 const LOCK: i64 = 0x706f_7374_726f_6164;
 
 pub(super) async fn migrate(client: &mut Object, now: Timestamp) -> Result<(), OpenError> {

@@ -1,8 +1,8 @@
 //! The shared engine: any number of nodes on one PostgreSQL. Accepts are gathered into batches, each one
 //! transaction sent in one pipeline; node numbers are leased.
 //!
-//! On failure (dead or unreachable database) callers are answered "unavailable" after at most a few seconds, broken
-//! connections are thrown away, and the pool reconnects by itself.
+//! If the database is dead or unreachable, callers get "unavailable" after at most a few seconds, broken connections
+//! are discarded, and the pool reconnects by itself.
 
 mod accept;
 mod account_counts;
@@ -47,10 +47,10 @@ use claims::Claims;
 use connect::Canceller;
 use pipeline::BusyConnection;
 
-/// No statement of ours takes this long on a healthy database.
+/// On a healthy database every statement is faster.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 
-/// Slower than this a link to the database is not worth waiting for.
+/// Slower links to the database are not waited for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 
 /// Shared by the engine's handle and its batchers.
@@ -59,11 +59,11 @@ struct Database {
     pool: Pool,
     canceller: Canceller,
     partitions: partitions::Partitions,
-    /// `None` for command-line tools, which hand out no ids.
+    /// `None` for command-line tools, which create no ids.
     node: Option<RwLock<Node>>,
     claims: Claims,
     hand_over: Arc<HandOver>,
-    /// Taken by the batch that is being written: one at a time.
+    /// Held by the batch that is being written: one at a time.
     batch_turn: tokio::sync::Mutex<()>,
 }
 
@@ -72,12 +72,12 @@ struct Database {
 struct Node {
     number: u8,
     epoch: i64,
-    /// The first epoch in which the number was this installation's, without another in between.
+    /// First epoch since which this installation has had the number without interruption.
     owner_since: i64,
     ids: Arc<IdGenerator>,
 }
 
-/// Kinds of batches that keep their own row of handed-out ids, so that they do not wait for each other.
+/// Kinds of batches with their own row of created ids, so that they do not wait for each other.
 #[derive(Debug, Clone, Copy)]
 enum BatchKind {
     Accept = 0,
@@ -89,7 +89,7 @@ enum BatchKind {
 pub(crate) struct Engine {
     database: Arc<Database>,
     accepts: batcher::Batcher,
-    /// A batcher of its own: a key that another node is just using makes its batch wait, and only it.
+    /// A separate batcher: a key that another node is using delays only its own batch.
     accepts_with_key: batcher::Batcher,
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }
@@ -164,7 +164,7 @@ impl Engine {
         self.read_bytes(0, job).await
     }
 
-    /// Reads an answer of about so many bytes.
+    /// Reads an answer of about this many bytes.
     async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
         let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
@@ -209,7 +209,7 @@ impl Engine {
         self.read_bytes(size, job).await
     }
 
-    /// Like `write`, for what makes new ids: fenced by the lease, and the ids are remembered.
+    /// Like `write`, for operations that create ids: fenced by the lease, and the ids are stored.
     pub(crate) async fn write_with_ids<T: Send + 'static>(
         &self,
         job: JobWithIds<T>,
@@ -220,7 +220,7 @@ impl Engine {
         self.write(fenced(node, job)).await
     }
 
-    /// Likewise, for what comes with a body, with ids that were handed out before, and is about an older message.
+    /// The same for operations with a body, with ids that were already created, about an older message.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         about: MessageId,
@@ -239,7 +239,7 @@ impl Engine {
         self.database.transaction(bytes, fenced(node, job)).await
     }
 
-    /// Drops the weeks of a table that end before this id, but those with rows that a server needs.
+    /// Drops the weekly partitions of a table that end before this id, except those with rows that a server needs.
     pub(crate) async fn drop_weeks(
         &self,
         which: OldRows,
@@ -277,7 +277,7 @@ impl Database {
         Ok(node.read().clone())
     }
 
-    /// With about so many bytes to send.
+    /// With about this many bytes to send.
     async fn transaction<T>(&self, bytes: usize, job: Job<T>) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
         let result = bounded_for(bytes, async {
@@ -291,12 +291,12 @@ impl Database {
         result
     }
 
-    /// A connection for what must not be left half done on it.
+    /// A connection for work that must not be left half done.
     async fn connection(&self) -> Result<BusyConnection, StoreError> {
         Ok(BusyConnection::new(self.pool.get().await?, self.canceller.clone()))
     }
 
-    /// A connection that saw trouble may be in the middle of something: throw it away.
+    /// Discards a connection after an error, because it may be in an unknown state.
     fn give_back<T>(&self, client: Object, result: &Result<T, StoreError>) {
         if matches!(result, Err(StoreError::Unavailable(_))) {
             self.canceller.throw_away(client);
@@ -304,7 +304,7 @@ impl Database {
     }
 }
 
-/// Fails when the node has lost its lease, and remembers the ids that the job made.
+/// Fails if the node has lost its lease; otherwise stores the ids that the job created.
 fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
     Box::new(move |sql| {
         Box::pin(async move {
@@ -319,7 +319,7 @@ async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result
     bounded_for(0, work).await
 }
 
-/// Large bodies get the time a slow link needs for them.
+/// Large bodies get as much time as a slow link needs.
 async fn bounded_for<T>(
     bytes: usize,
     work: impl Future<Output = Result<T, StoreError>>,

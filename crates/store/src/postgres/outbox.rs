@@ -1,12 +1,12 @@
-//! Claims of the webhook outbox that this node gives back.
+//! Releases this node's claims on the webhook outbox.
 
 use deadpool_postgres::ClientWrapper;
 
 use super::Node;
 use crate::error::StoreError;
 
-/// Events that the process with this number before us was posting when it ended are posted again at once. Should it live
-/// on without its lease, some may be posted twice.
+/// Events that the previous process with this number was posting when it ended are posted again at once. If that
+/// process is still alive without its lease, some may be posted twice.
 pub(super) async fn release_claims(client: &ClientWrapper, node: &Node) -> Result<(), StoreError> {
     let text =
         "UPDATE webhook_queue SET claimed_until = NULL WHERE claimed_node = $1 AND claimed_until IS NOT NULL";

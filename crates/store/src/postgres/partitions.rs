@@ -1,5 +1,5 @@
-//! Weekly partitions of the big tables, made when the first id of a week comes along (and by then usually made
-//! ahead). Ids are time-ordered, so a week is a range of ids.
+//! Weekly partitions of the large tables, created with the first id of a week (usually already ahead of it). Ids are
+//! time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
 
@@ -17,10 +17,10 @@ pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 
-/// Weeks made ahead, so that making one is never in a message's way but at the very start.
+/// Weeks created ahead, so that a message has to wait for one only at the very start.
 const AHEAD: i64 = 2;
 
-/// Any number that nobody else locks.
+/// An arbitrary number that nobody else locks.
 const LOCK: i64 = 0x7061_7274_6974_696f;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// Makes those for ids from `oldest` to `newest`.
+    /// Creates partitions for ids from `oldest` to `newest`.
     pub(super) async fn ensure(&self, pool: &Pool, oldest: i64, newest: i64) -> Result<(), StoreError> {
         for week in oldest / WEEK_IDS..=newest / WEEK_IDS {
             let is_made = self.made.lock().contains(&week);
@@ -38,7 +38,7 @@ impl Partitions {
                 bounded(make(pool, week)).await?;
                 self.made.lock().insert(week);
                 if let Err(error) = make_ahead(pool, week).await {
-                    // There are two more weeks to try in.
+                    // Two more weeks remain for another try.
                     tracing::warn!(%error, week, "creating partitions ahead failed; retrying");
                 }
             }
@@ -54,8 +54,8 @@ async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Made beside its table and then attached: unlike `CREATE TABLE … PARTITION OF`, that neither waits for whoever
-/// uses the table (a dump may for hours) nor makes others wait.
+/// Creates it as a separate table and then attaches it. Unlike `CREATE TABLE … PARTITION OF`, that does not wait for
+/// users of the table (a dump may take hours) and does not block others.
 async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
     let mut client = pool.get().await?;
@@ -78,8 +78,8 @@ async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes the week of an old message again if its deliveries were removed before it: another node may have done that, so
-/// that only the database knows.
+/// Creates the partition of an old message again if its deliveries were removed before the message: another node may
+/// have done that, so only the database knows.
 pub(super) async fn ensure_deliveries(pool: &Pool, message_id: i64) -> Result<(), StoreError> {
     let week = message_id / WEEK_IDS;
     let name = format!("deliveries_w{week}");
@@ -103,8 +103,7 @@ fn table_of(which: OldRows) -> &'static str {
     }
 }
 
-/// Drops the weeks that end before this id. Whoever uses the table is waited for only so long as nobody notices: the
-/// next turn tries again.
+/// Drops weeks that end before this id. Waits for users of the table only briefly; the next turn tries again.
 pub(super) async fn drop_before(
     pool: &Pool,
     which: OldRows,
@@ -140,12 +139,12 @@ pub(super) async fn drop_before(
     Ok(weeks)
 }
 
-/// Whether a server that needs something from before the end of the week has rows in it.
+/// Whether a server that needs data from before the end of the week has rows in it.
 async fn is_needed(client: &Object, which: OldRows, week: i64, cuts: &[Cut]) -> Result<bool, StoreError> {
     let end = (week + 1) * WEEK_IDS;
     let servers: Vec<i64> =
         cuts.iter().filter(|cut| cut.before_id < end).map(|cut| cut.server_id.0).collect();
-    // A message that is still to be delivered may have no deliveries yet.
+    // A message that is not delivered yet may have no delivery records.
     let table = match which {
         OldRows::Transcripts | OldRows::Deliveries => "messages",
         other => table_of(other),

@@ -1,10 +1,10 @@
-//! Several statements sent at once, without waiting for the answers in between.
+//! Sends several statements at once, without waiting for the answers in between.
 //!
-//! Of most of them the plan is kept: planning took a third of the database's time. That is for statements that go the same way
-//! whatever the planner believes of the tables, because it believes what the last analysis said: that the queue is empty,
-//! most of the time, and that a new week's tables are small. Inserts do, and so does what looks up one row for each of
-//! the batch inside a `LATERAL … LIMIT 1`, which the planner cannot turn into a join of its own choice. A plain join of
-//! the batch with a table is planned each time.
+//! Most plans are kept: planning took a third of the database's time. That is only safe for statements whose plan does
+//! not depend on table statistics. The statistics are those of the last analysis: usually an empty queue, and small
+//! tables in a new week. Inserts are safe. So are statements that look up one row for each of the batch inside a
+//! `LATERAL … LIMIT 1`, which the planner cannot turn into another join. A plain join of the batch with a table is
+//! planned each time.
 
 use std::fmt::Write as _;
 
@@ -27,16 +27,16 @@ const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 /// Statements of a transaction, in this order.
 #[derive(Default)]
 pub(super) struct Pipeline<'a> {
-    /// Without it the transaction is begun.
+    /// `None` if the transaction has already begun.
     pub(super) begin: Option<&'static str>,
     pub(super) planned_each_time: Vec<Statement<'a>>,
-    /// With kept plans, in any order: none of them sees what another does, and they lock nothing that others change.
+    /// With kept plans, in any order: they do not depend on each other and lock nothing that others change.
     pub(super) together: Vec<Statement<'a>>,
-    /// With kept plans, one behind the other: rows that other transactions change, too, in the order in which all lock them.
+    /// With kept plans, one after the other: rows that other transactions change too, in the common locking order.
     pub(super) in_order: Vec<Statement<'a>>,
 }
 
-/// Asks in a transaction with kept plans; the first question is sent with its BEGIN.
+/// Runs a query in a transaction with kept plans; the first query is sent together with BEGIN.
 pub(super) async fn query(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -72,7 +72,7 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
     }
     sent.extend(kept.iter().map(|prepared| execute(client, prepared)));
     sent.push(send(client, "COMMIT"));
-    // Polled in order, and so sent in order.
+    // Polled in order, so they are sent in order.
     for outcome in join_all(sent).await {
         outcome.map_err(|error| match error.code() {
             Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
@@ -82,7 +82,7 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
     Ok(())
 }
 
-/// Runs statements one by one in a transaction of somebody else.
+/// Runs statements one by one in an existing transaction.
 pub(crate) async fn run<'a>(
     transaction: &Transaction<'_>,
     statements: impl IntoIterator<Item = Option<Statement<'a>>>,
@@ -107,8 +107,8 @@ async fn prepare<'a>(
     Ok(prepared)
 }
 
-/// All statements as one: each by itself costs an answer, which is a tenth of what a small batch costs. There are as many such
-/// texts as kinds of batches, some dozens.
+/// Joins all statements into one: each separate statement costs an answer, a tenth of the cost of a small batch. There
+/// are only some dozens of such texts, one per kind of batch.
 fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;
@@ -123,7 +123,7 @@ fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) 
     (text, all)
 }
 
-/// Its `$1` becomes the one behind `before` others.
+/// Shifts the parameter numbers: `$1` becomes the first after `before` others.
 fn renumber(text: &mut String, statement: &str, before: usize) {
     let mut parts = statement.split('$');
     text.push_str(parts.next().unwrap_or_default());
@@ -148,8 +148,8 @@ fn execute<'a>(
     Box::pin(async move { client.execute(statement, params).await.map(drop) })
 }
 
-/// A connection that is in the middle of something: unless that ends well, it is thrown away, and whatever was begun
-/// on it is cancelled and rolled back.
+/// A connection in use. Unless the work succeeds, it is discarded, and everything begun on it is cancelled and rolled
+/// back.
 pub(super) struct BusyConnection {
     client: Option<Object>,
     canceller: Canceller,
@@ -164,7 +164,7 @@ impl BusyConnection {
         self.client.as_ref().expect("it is there until it is done")
     }
 
-    /// It is at rest again.
+    /// The work succeeded; the connection is reusable.
     pub(super) fn done(mut self) {
         drop(self.client.take());
     }

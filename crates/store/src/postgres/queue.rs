@@ -1,23 +1,26 @@
-//! Claims on PostgreSQL: marked in the row with node and epoch, skipped by the other nodes. Each of these is one
+//! Claims on PostgreSQL: marked in the row with node and epoch, skipped by other nodes. Each operation is one
 //! statement, whatever the number of entries.
 //!
-//! `begun_at` is when the claiming node put the message on the wire. 0 or less means that a node which is gone had begun it,
-//! so it may have arrived: such an entry is not begun again before an outcome says so, however many nodes die meanwhile. Less
-//! than 0, it is the time, negated, at which a node adopted the entry whose journal may know how it ended.
+//! `begun_at` is the time at which the claiming node began to send the message. 0 or less means that a dead node had
+//! begun it, so it may have arrived: such an entry is not begun again before an outcome is recorded, however many nodes
+//! die meanwhile. A negative value is the negated time at which a node adopted the entry; that node's journal may know
+//! how it ended.
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::{Node, lease};
 use crate::error::StoreError;
-use crate::queue::Claimed;
+use crate::queue::{ClaimSkips, Claimed};
 
-/// The claim fails silently for a node that lost its lease: what it would send, another node sends too.
+/// A node that lost its lease claims nothing: another node would send the same messages.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT server_id, message_id FROM queue
         WHERE claimed_node IS NULL AND scheduled = 0 AND due_at <= $3 AND domain <> ALL ($5::text[])
+          AND server_id <> ALL ($6::bigint[])
           AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
         ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
@@ -25,7 +28,8 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Entries that are free, or whose claim is of a lease that is over. What was begun under that claim may have been sent.
+/// Entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may have been
+/// sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
         FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -41,8 +45,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Leaves entries of other claims alone. What a node that is gone had begun goes to an epoch that is over, where
-/// `ADOPT_ABANDONED` finds it.
+/// Does not touch entries of other claims. Messages that a dead node had begun get an expired epoch, where
+/// `ADOPT_ABANDONED` finds them.
 const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -56,14 +60,14 @@ const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
       AND queue.message_id = ANY ($4::bigint[]) AND begun_at > 0
       AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
-/// As `RELEASE`.
+/// Like `RELEASE`.
 const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
-/// Not what a dead node had begun, which may have been sent (`ADOPT_ABANDONED`). Epochs only grow, so the index leads straight to
-/// claims of earlier ones.
+/// Excludes messages that a dead node had begun, which may have been sent (`ADOPT_ABANDONED`). Epochs only grow, so the
+/// index leads directly to claims of earlier ones.
 const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -75,8 +79,8 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// A dead node gets a quarter of an hour to come back and look into its journal, also if it had come back before. The entries
-/// get the mark 0: should this node die before it has recorded what happened, the next one records it.
+/// A dead node gets a quarter of an hour to return and read its journal, even if it had returned before. The entries
+/// get the mark 0: if this node dies before it records the outcome, the next one does.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -92,7 +96,7 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// This node's journal knows what it had begun itself, and nothing of what it had adopted.
+/// This node's journal knows messages that the node itself had begun, but not those that it had adopted.
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0
     ORDER BY server_id, message_id";
@@ -105,13 +109,16 @@ pub(super) async fn claim(
     node: &Node,
     due_by: Timestamp,
     limit: usize,
-    skip_domains: &[DomainName],
+    skip: &ClaimSkips,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let skip_domains: Vec<&str> = skip_domains.iter().map(DomainName::as_str).collect();
+    let skip_domains: Vec<&str> = skip.domains.iter().map(DomainName::as_str).collect();
+    let skip_servers: Vec<i64> = skip.servers.iter().map(|server| server.0).collect();
     let (number, limit) = (i64::from(node.number), limit as i64);
     let statement = client.prepare_cached(CLAIM).await?;
-    let rows =
-        client.query(&statement, &[&number, &node.epoch, &due_by.as_micros(), &limit, &skip_domains]).await?;
+    let due_by = due_by.as_micros();
+    let params: [&(dyn ToSql + Sync); 6] =
+        [&number, &node.epoch, &due_by, &limit, &skip_domains, &skip_servers];
+    let rows = client.query(&statement, &params).await?;
     read_all(&rows)
 }
 
@@ -154,7 +161,7 @@ fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
             })
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
-    // RETURNING keeps no order.
+    // RETURNING does not preserve order.
     claimed.sort_by_key(|entry| (entry.due_at, entry.message_id));
     Ok(claimed)
 }
@@ -163,12 +170,12 @@ pub(super) async fn release(client: &ClientWrapper, node: &Node, keys: &[Key]) -
     execute_with_keys(client, RELEASE, node, keys).await
 }
 
-/// Takes back that a claimed message is on the wire.
+/// Unmarks a claimed message: it is not being sent.
 pub(super) async fn unbegin(client: &ClientWrapper, node: &Node, key: Key) -> Result<(), StoreError> {
     execute_with_keys(client, UNBEGIN, node, &[key]).await
 }
 
-/// Gives up this node's claims that it does not know of.
+/// Releases this node's claims that it does not know of.
 pub(super) async fn release_all_but(
     client: &ClientWrapper,
     node: &Node,
@@ -199,7 +206,7 @@ pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, St
     Ok(client.execute(&statement, &[&(limit as i64)]).await?)
 }
 
-/// Messages that the process with this node's folder before us had begun.
+/// Messages that the previous process on this node's folder had begun.
 pub(super) async fn list_previous(client: &ClientWrapper, node: &Node) -> Result<Vec<Key>, StoreError> {
     let statement = client.prepare_cached(LIST_PREVIOUS).await?;
     let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?;

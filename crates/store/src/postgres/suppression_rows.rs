@@ -1,4 +1,4 @@
-//! Writes suppressions on PostgreSQL. The last rows that a transaction locks, except those of its own node.
+//! Writes suppressions on PostgreSQL. They are the last rows that a transaction locks, except those of its own node.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use crate::sql::{storable, storable_cow};
 use crate::suppressions::NewSuppression;
 use crate::suppressions::record::address_key;
 
-// Keeps an existing row, unless it has ended or the new one lasts longer. Of several for one address the first counts.
-// Sorted, so that two nodes do not wait for each other in a circle.
+// Keeps an existing row, unless it has expired or the new one lasts longer. If there are several for one address, the
+// first counts. Sorted, to avoid deadlocks between nodes.
 table! { SuppressionTable<'a> of SuppressionColumns, "INSERT INTO suppressions AS known
         (server_id, address, reason, details, origin_message_id, created_at, expires_at)
     SELECT DISTINCT ON (server_id, address) {columns}
@@ -32,8 +32,8 @@ table! { SuppressionTable<'a> of SuppressionColumns, "INSERT INTO suppressions A
 pub(crate) struct SuppressionRows<'a>(SuppressionTable<'a>);
 
 impl<'a> SuppressionRows<'a> {
-    /// `at` is when it is written, which may be long after what led to it: by it `begin` finds out on other nodes what
-    /// came after a message was accepted.
+    /// `at` is the time of writing, which may be long after the cause: `begin` on other nodes compares it to find
+    /// suppressions newer than a message.
     pub(crate) fn push(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
         self.0.push(SuppressionColumns {
             server_id: server_id.0,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A type that a column may have, and its type on PostgreSQL.
+/// A possible type of a column, with its PostgreSQL type.
 pub(crate) trait Column {
     const SQL_TYPE: &'static str;
 }
@@ -28,7 +28,7 @@ impl<T: Column> Column for Option<T> {
     const SQL_TYPE: &'static str = T::SQL_TYPE;
 }
 
-/// Puts the names of the columns in the place of `{columns}`, and their arrays in the place of `{arrays}`.
+/// Replaces `{columns}` by the names of the columns, and `{arrays}` by their arrays.
 pub(crate) fn statement_text(text: &str, columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let mut arrays = "unnest(".to_owned();
@@ -57,7 +57,7 @@ macro_rules! table {
                 $(self.$column.push(row.$column);)+
             }
 
-            /// `None` if there is nothing to do.
+            /// `None` without rows.
             pub(crate) fn statement(&self) -> Option<$crate::postgres::pipeline::Statement<'_>> {
                 static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
                 if [$(self.$column.len()),+][0] == 0 {

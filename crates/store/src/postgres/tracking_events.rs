@@ -1,5 +1,5 @@
 //! Opens, clicks and unsubscriptions on PostgreSQL: two round trips, whatever their number. The first locks the
-//! messages and reads their state, the second writes everything and commits.
+//! messages and reads their state; the second writes everything and commits.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ impl Engine {
         }
         sort(&mut tracked);
         let node = self.database.node()?;
-        // Event ids are new; their week may be too.
+        // Event ids are new, so their weekly partition may be missing.
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
         let connection = self.database.connection().await?;
@@ -115,7 +115,7 @@ async fn lock(
     tracked: &[NewTrackingEvent],
 ) -> Result<HashMap<Key, MessageState>, StoreError> {
     let mut keys: Vec<Key> = tracked.iter().map(key).collect();
-    // Sorted they are.
+    // They are sorted.
     keys.dedup();
     let (servers, messages) = columns(&keys);
     let statement = client.prepare_cached(LOCK).await?;

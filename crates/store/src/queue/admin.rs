@@ -1,4 +1,4 @@
-//! Retry and cancel waiting messages.
+//! Retries and cancels waiting messages.
 
 use std::sync::Arc;
 
@@ -15,26 +15,28 @@ use crate::messages::message;
 use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::suppressions::lookup;
-use crate::{Engine, JobWithIds, Result, Store};
+use crate::{Described, Engine, JobWithIds, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// With the status it has now.
+    /// Carries the current status.
     Done(Status),
-    /// It is on the wire at this moment.
+    /// It is being sent right now.
     TooLate,
     /// It is neither queued nor held, or unknown.
     NotWaiting,
 }
 
-/// Which waiting messages a change applies to. Others are answered like those that do not wait.
+/// Which waiting messages a change applies to. Others are treated as not waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingFor {
     Anything,
     /// Held messages.
     Release,
-    /// Queued messages.
+    /// Queued messages whose time has come.
     Delivery,
+    /// Scheduled messages.
+    SendTime,
 }
 
 impl WaitingFor {
@@ -42,19 +44,21 @@ impl WaitingFor {
         match self {
             Self::Anything => true,
             Self::Release => status == Status::Held,
-            Self::Delivery => status.is_queued(),
+            Self::Delivery => status.is_queued() && status != Status::Scheduled,
+            Self::SendTime => status == Status::Scheduled,
         }
     }
 }
 
 #[boxed_futures]
 impl Store {
-    /// Makes a queued message due now and puts a held one into the queue, by the operator. A claim of it is over.
+    /// For the operator: makes a queued message due now, and queues a held one. Ends a claim on it.
     pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {
         self.retry_for(server_id, id, WaitingFor::Anything, true).await
     }
 
-    /// The same for a message that waits for this, by others: they release nothing that a ceiling on the server's mode holds.
+    /// The same for other callers, if the message waits for this: they cannot release messages held by a ceiling on the
+    /// server's mode.
     pub async fn retry_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Retried> {
         self.retry_for(server_id, id, only, false).await
     }
@@ -70,6 +74,9 @@ impl Store {
         let job: JobWithIds<(Retried, Entry)> = Box::new(move |sql, ids| {
             Box::pin(async move { retry(sql, &ids, key, only, by_operator, now).await })
         });
+        let job = self.describing(job, move |(retried, _)| {
+            matches!(retried, Retried::Now | Retried::Released).then(|| of_message(id))
+        });
         let (retried, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
@@ -80,16 +87,19 @@ impl Store {
         Ok(retried)
     }
 
-    /// Ends a message that is queued or held. A claim of it is over.
+    /// Cancels a message that is queued or held. Ends a claim on it.
     pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled> {
         self.cancel_if(server_id, id, WaitingFor::Anything).await
     }
 
-    /// The same for a message that waits for this.
+    /// The same, if the message waits for this.
     pub async fn cancel_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Cancelled> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(Cancelled, Entry)> =
             Box::new(move |sql, ids| Box::pin(async move { cancel(sql, &ids, key, only, now).await }));
+        let job = self.describing(job, move |(cancelled, _)| {
+            matches!(cancelled, Cancelled::Done(_)).then(|| of_message(id))
+        });
         let (cancelled, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Cancelled::TooLate, job).await?
@@ -106,6 +116,11 @@ impl Store {
             self.notifier.notify([server_id]);
         }
     }
+}
+
+/// What the audit log says of a message that was changed.
+pub(super) fn of_message(id: MessageId) -> Described {
+    Described::from_iter([("message".to_owned(), id.0.into())])
 }
 
 pub(crate) async fn cancel(
@@ -170,7 +185,7 @@ pub(crate) async fn retry(
     }
 }
 
-/// The event of a message that was cancelled.
+/// The event of a cancelled message.
 pub(crate) fn cancelled(new: &NewDelivery) -> NewEvent {
     let data = json!({ "status": new.status, "details": new.details }).to_string();
     NewEvent { kind: EventKind::Cancelled, data }

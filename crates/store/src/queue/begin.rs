@@ -1,4 +1,4 @@
-//! Begin claimed messages right before they go on the wire.
+//! Begins claimed messages right before they are sent.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, Timestamp};
@@ -7,33 +7,34 @@ use crate::messages::Message;
 use crate::suppressions::Suppression;
 use crate::{Engine, Result, Store};
 
-/// A claimed message that is about to go on the wire.
+/// A claimed message that is about to be sent.
 #[derive(Debug, Clone)]
 pub struct Begin {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// As it was claimed: another one means that it was retried meanwhile.
+    /// As claimed: another time means that it was retried meanwhile.
     pub due_at: Timestamp,
-    /// False for a fresh message, of which the caller has everything.
+    /// False for a fresh message, which the caller already has.
     pub needs_message: bool,
 }
 
 /// Answer of `begin` for one message.
 #[derive(Debug)]
 pub enum Begun {
-    /// With the message, if it was needed.
+    /// May be sent; carries the message, if it was needed.
     Go(Option<Box<Message>>),
-    /// The recipient was suppressed since: to be finished as held.
+    /// The recipient was suppressed meanwhile: finish it as held.
     Suppressed(Box<Message>, Suppression),
-    /// The claim is no longer ours: cancelled, retried, reaped, or begun already.
+    /// The claim is no longer ours: cancelled, retried, reaped, or already begun.
     Gone,
 }
 
 #[boxed_futures]
 impl Store {
-    /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it
-    /// cannot be cancelled or retried any more, and is not begun a second time. A message is read, and its recipient looked
-    /// up among the suppressed, if the entry says so or an address of its server was suppressed since it was due.
+    /// Call this right before claimed messages are sent; returns one answer for each. A message that may go is then
+    /// begun: it can no longer be cancelled or retried, and is not begun a second time. The message is read, and its
+    /// recipient checked for suppression, if the entry asks for it or if an address of its server was suppressed since
+    /// it was due.
     pub async fn begin(&self, mut entries: Vec<Begin>) -> Result<Vec<Begun>> {
         let now = self.clock.now();
         match &*self.engine {
@@ -45,7 +46,7 @@ impl Store {
         }
     }
 
-    /// Takes a `begin` back: the message is not on the wire after all. It stays claimed, and can be begun again.
+    /// Reverts `begin`: the message is not being sent after all. It stays claimed, and can be begun again.
     pub async fn unbegin(&self, server_id: ServerId, id: MessageId) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {

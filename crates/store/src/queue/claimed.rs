@@ -1,8 +1,8 @@
-//! A claimed queue entry.
+//! A claimed queue entry, and entries that are not claimed.
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-/// A queue entry handed to this node: nobody else gets it until it is finished, released or the node is gone.
+/// A queue entry claimed by this node: nobody else gets it until it is finished, released or the node is dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     pub server_id: ServerId,
@@ -11,10 +11,18 @@ pub struct Claimed {
     pub due_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub attempts: u32,
-    /// The pool its sender asked for.
+    /// The pool that the sender requested.
     pub pool_id: Option<PoolId>,
-    /// The source address of its last attempt, which the next one should keep.
+    /// The source address of the last attempt, which the next one should use again.
     pub source_id: Option<SourceId>,
+}
+
+/// Entries that a claim leaves out.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimSkips {
+    /// On SQLite they are handed out all the same.
+    pub domains: Vec<DomainName>,
+    pub servers: Vec<ServerId>,
 }
 
 impl Claimed {

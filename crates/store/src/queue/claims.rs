@@ -1,45 +1,51 @@
-//! Claims: queue entries handed out to this node, given back, or taken over from nodes that are gone.
+//! Claims: queue entries given to this node, released, or taken over from dead nodes.
 
 use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
+use postroad_model::{MessageId, ServerId, Timestamp};
 
-use super::claimed::Claimed;
+use super::claimed::{ClaimSkips, Claimed};
 use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
+/// Times that scheduled messages become pending in one claim.
+const PROMOTIONS_MAX: u32 = 20;
+
 #[boxed_futures]
 impl Store {
-    /// From now on pending messages are accepted as claimed by this node, and go to `sink` right after their commit,
-    /// even if whoever sent them hung up.
+    /// From now on, pending messages are accepted as claimed by this node, and passed to `sink` right after the commit,
+    /// even if their sender has disconnected.
     pub fn deliver_to(&self, sink: Arc<dyn FreshSink>) {
         self.hand_over.attach(Some(sink));
     }
 
-    /// From now on nothing is claimed when it is accepted. What was accepted a moment ago may still come.
+    /// From now on, nothing is claimed when it is accepted. Messages accepted a moment ago may still arrive.
     pub fn stop_delivering(&self) {
         self.hand_over.attach(None);
     }
 
     /// Hands out entries due by then, oldest first, that nobody else has. Scheduled messages that are due become pending
-    /// first, or are held if their server's hourly limit is reached. Entries of `skip_domains` may be left out,
-    /// so that a destination which takes no more does not block the others.
-    pub async fn claim(
-        &self,
-        due_by: Timestamp,
-        limit: usize,
-        skip_domains: Vec<DomainName>,
-    ) -> Result<Vec<Claimed>> {
-        self.promote_due(limit).await;
-        match &*self.engine {
-            // Entries handed out once are not read again, so nothing blocks.
-            Engine::Sqlite { engine, .. } => engine.claim(due_by, limit).await,
-            Engine::Postgres(engine) => engine.claim(due_by, limit, &skip_domains).await,
+    /// first, in turns of their servers, or are held if their server's hourly limit is reached. Entries that `skip` names are
+    /// left out, so that a server or a destination which takes no more does not block the others.
+    pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            let has_more = self.promote_due(limit).await;
+            let claimed = match &*self.engine {
+                // Entries handed out once are not read again, so no destination blocks others.
+                Engine::Sqlite { engine, .. } => engine.claim(due_by, limit, skip.servers.clone()).await?,
+                Engine::Postgres(engine) => engine.claim(due_by, limit, &skip).await?,
+            };
+            // All that became due may be held, or left out: the next are not.
+            if !claimed.is_empty() || !has_more || turn == PROMOTIONS_MAX {
+                return Ok(claimed);
+            }
         }
     }
 
-    /// Gives claimed messages back untouched.
+    /// Releases claimed messages unchanged.
     pub async fn release(&self, claimed: Vec<(ServerId, MessageId)>) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => {
@@ -50,25 +56,25 @@ impl Store {
         }
     }
 
-    /// Claims that one `reap` gives back at most.
+    /// Most claims that one `reap` releases.
     pub const REAPED_AT_ONCE: usize = 10_000;
 
-    /// Gives claims of nodes that are gone, or of processes before this one, back to the queue; returns how many. What they
-    /// had begun may have been sent: see `adopt_abandoned`.
+    /// Releases claims of dead nodes, or of earlier processes of this one; returns how many. Messages that they had
+    /// begun may have been sent: see `adopt_abandoned`.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {
-            // Claims are in the memory of the one process there is.
+            // There is only one process, with its claims in memory.
             Engine::Sqlite { .. } => Ok(0),
             Engine::Postgres(engine) => engine.reap(Self::REAPED_AT_ONCE).await,
         }
     }
 
-    /// Claims messages that nodes which are gone had begun, 15 minutes after they did: until then they can come back with their journal.
-    /// These may have arrived: to be finished with a record that says so. Until then nobody sends them: should this node be
-    /// gone too, or give them back, the next call hands them out again.
+    /// Claims messages that dead nodes had begun 15 minutes ago or earlier: until then those nodes can return with
+    /// their journals. The messages may have arrived, and must be finished with a record that says so. Until then
+    /// nobody sends them: if this node dies too, or releases them, the next call returns them again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
-            // There is one process, and its journal knows.
+            // There is only one process, and its journal knows.
             Engine::Sqlite { .. } => Ok(Vec::new()),
             Engine::Postgres(engine) => engine.adopt_abandoned(limit).await,
         }
@@ -82,8 +88,8 @@ impl Store {
         }
     }
 
-    /// Claims these very messages, if they are queued and no living node has them: to settle what a journal knows of,
-    /// or what was finished under a lease that was lost. Those that are not in the answer could not be had.
+    /// Claims exactly these messages, if they are queued and no living node has them: to settle entries of a journal,
+    /// or outcomes from under a lost lease. Messages missing in the answer could not be claimed.
     pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.adopt(keys).await,
@@ -91,8 +97,8 @@ impl Store {
         }
     }
 
-    /// Gives what else the process before had begun back to the queue; returns how many. What it had only claimed, which
-    /// may be a million messages, is reaped step by step.
+    /// Releases the other messages that the previous process had begun; returns how many. Those it had only claimed,
+    /// perhaps a million, are reaped step by step.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(0),

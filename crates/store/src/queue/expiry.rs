@@ -22,7 +22,7 @@ impl Store {
     }
 }
 
-/// Entries whose time to be sent has passed and that are not on the wire. What SQLite has on the wire is known in memory only.
+/// Expired entries that are not being sent. On SQLite, only memory knows which ones are being sent.
 pub(crate) async fn list_expired(
     sql: &Sql<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! Holds: put a queued message on hold, end holds whose time is over.
+//! Holds: holds a queued message, ends expired holds.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
@@ -13,10 +13,10 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Ends holds whose time is over, at most `limit`; returns how many were looked at.
+    /// Ends expired holds, at most `limit`; returns how many were examined.
     pub async fn expire_holds(&self, limit: usize) -> Result<u64> {
         let (now, limit) = (self.clock.now(), limit as i64);
-        // Asked every few seconds, and mostly for nothing: that should not cost a write.
+        // Called every few seconds and usually without effect, so it should not cost a write.
         if !self.read(move |sql| Box::pin(has_expired_holds(sql, now))).await? {
             return Ok(0);
         }
@@ -35,7 +35,7 @@ pub(crate) async fn has_expired_holds(sql: &Sql<'_>, now: Timestamp) -> Result<b
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
 }
 
-/// Ends holds whose time is over, at most `limit`; returns how many were looked at.
+/// Ends expired holds, at most `limit`; returns how many were examined.
 pub(crate) async fn expire_holds(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -59,7 +59,7 @@ pub(crate) async fn expire_holds(
     Ok(over.len() as u64)
 }
 
-/// Holds a queued message. `false` if it cannot be held any more: then nothing is written.
+/// Holds a queued message. `false` if that is no longer possible: then nothing is written.
 pub(crate) async fn hold(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -1,4 +1,4 @@
-//! The queue as an operator lists it.
+//! Lists of the queue for the operator.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};
@@ -8,10 +8,10 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
-/// Entries of one server that are counted; a page says "more than" beyond it.
+/// Entries of one server that are counted; beyond it, a page says "more than".
 const COUNTED_MAX: i64 = 10_000;
 
-/// Which entries to list; `None` for all.
+/// Selects the entries to list; `None` for all.
 #[derive(Debug, Clone, Default)]
 pub struct QueueFilter {
     pub server_id: Option<ServerId>,
@@ -49,7 +49,7 @@ pub struct QueueStats {
     pub is_more: bool,
 }
 
-/// What waits of one server.
+/// Waiting messages of one server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerQueue {
     /// At most 10,000.
@@ -58,20 +58,20 @@ pub struct ServerQueue {
     pub due: u64,
     /// There are more than were counted.
     pub is_more: bool,
-    /// When the longest overdue of them was due.
+    /// Due time of the longest overdue message.
     pub oldest_due_at: Option<Timestamp>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// What waits of one server, counted up to 10,000 entries so that the time is bounded.
+    /// Waiting messages of one server, counted up to 10,000 so that the time is limited.
     pub async fn count_queue_of(&self, server_id: ServerId) -> Result<ServerQueue> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
     }
 
-    /// What waits of one server in the order it is due, beginning after the entry `after`. Of more than 10,000 entries those
-    /// that were accepted first are listed, so that the time is bounded without an index that every accept would pay for.
+    /// Waiting messages of one server by due time, beginning after the entry `after`. Of more than 10,000 entries only
+    /// the oldest are listed: that limits the time without an index that every accept would pay for.
     pub async fn list_queue_of(
         &self,
         server_id: ServerId,
@@ -84,7 +84,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// In the order they are due, beginning after the entry `after`.
+    /// By due time, beginning after the entry `after`.
     pub async fn list_queue(
         &self,
         filter: QueueFilter,
@@ -96,7 +96,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// The queue entry of a message, whichever server's it is.
+    /// The queue entry of a message of any server.
     pub async fn find_queued(&self, id: MessageId) -> Result<Option<QueueEntry>> {
         let mut entry = self.read(move |sql| Box::pin(find(sql, id))).await?;
         self.fill_in_claimed(entry.as_mut_slice());
@@ -111,7 +111,7 @@ impl Store {
         }
     }
 
-    /// The server that a message is of.
+    /// The server that a message belongs to.
     pub async fn locate_message(&self, id: MessageId) -> Result<Option<ServerId>> {
         self.read(move |sql| Box::pin(locate(sql, id))).await
     }
@@ -123,21 +123,21 @@ impl Store {
         self.read(move |sql| Box::pin(stats(sql, now, most))).await
     }
 
-    /// When the longest overdue message was due. On PostgreSQL only of those that no node has claimed: nodes know theirs.
+    /// Due time of the longest overdue message. On PostgreSQL only of unclaimed messages: nodes know their own.
     pub async fn oldest_due(&self) -> Result<Option<Timestamp>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(oldest_due(sql, now))).await
     }
 }
 
-/// In the order they are due, beginning after `after`. On SQLite `claimed` is still to be filled in.
+/// By due time, beginning after `after`. On SQLite the caller fills in `claimed`.
 pub(crate) async fn list(
     sql: &Sql<'_>,
     filter: QueueFilter,
     after: Option<(Timestamp, MessageId)>,
     limit: i64,
 ) -> Result<Vec<QueueEntry>, StoreError> {
-    // CROSS JOIN: SQLite then keeps the order of the tables, which gives it the index that is in order already.
+    // CROSS JOIN makes SQLite keep the order of the tables, and so use the index that is already sorted.
     let text = if sql.is_sqlite() {
         "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
                 x.created_at, 0
@@ -199,7 +199,7 @@ async fn list_of(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// One entry, whichever server's: a point lookup for each of them, because everything is keyed by server.
+/// One entry of any server: a point lookup for each server, because all keys begin with the server.
 pub(crate) async fn find(sql: &Sql<'_>, id: MessageId) -> Result<Option<QueueEntry>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT q.message_id, q.server_id, s.name, q.domain, m.rcpt_to, m.status, q.due_at, q.expires_at, q.attempts,
@@ -217,7 +217,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: MessageId) -> Result<Option<QueueEnt
     sql.query_opt(text, &[id.0.into()]).await?.as_ref().map(read).transpose()
 }
 
-/// The earliest due time that has passed.
+/// The earliest due time in the past.
 pub(crate) async fn oldest_due(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT due_at FROM queue WHERE due_at <= $1 ORDER BY due_at, message_id LIMIT 1"
@@ -228,7 +228,7 @@ pub(crate) async fn oldest_due(sql: &Sql<'_>, now: Timestamp) -> Result<Option<T
     sql.query_opt(text, &[now.into()]).await?.map(|row| row.time(0)).transpose()
 }
 
-/// The server that a message is of.
+/// The server that a message belongs to.
 pub(crate) async fn locate(sql: &Sql<'_>, id: MessageId) -> Result<Option<ServerId>, StoreError> {
     let row = sql
         .query_opt(
@@ -239,7 +239,7 @@ pub(crate) async fn locate(sql: &Sql<'_>, id: MessageId) -> Result<Option<Server
     row.map(|row| row.int(0).map(ServerId)).transpose()
 }
 
-/// The oldest entries: ids grow with time, and the key is in their order.
+/// Counts the oldest entries: ids grow with time, and the key has their order.
 async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<ServerQueue, StoreError> {
     let text = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $2 THEN 1 ELSE 0 END), 0),
                        min(CASE WHEN due_at <= $2 THEN due_at END)

@@ -1,4 +1,4 @@
-//! The queue: claims, beginning, scheduled messages, listing, and what operators do with waiting messages.
+//! The queue: claims, beginning to send, scheduled messages, listing, and operators' changes to waiting messages.
 
 mod admin;
 mod begin;
@@ -15,7 +15,7 @@ pub(crate) mod waiting;
 
 pub use admin::{Cancelled, WaitingFor};
 pub use begin::{Begin, Begun};
-pub use claimed::Claimed;
+pub use claimed::{ClaimSkips, Claimed};
 pub use listing::{QueueEntry, QueueFilter, QueueStats, ServerQueue};
 pub use retried::Retried;
-pub use scheduled_changes::{ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage};
+pub use scheduled_changes::{Reschedule, ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage};

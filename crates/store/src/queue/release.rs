@@ -1,4 +1,4 @@
-//! Release of a held message: it counts against the limits of its server and account, which it has not done so far.
+//! Release of a held message: it now counts against the limits of its server and account.
 
 use postroad_model::{EmailAddress, EventKind, IdGenerator, Status, Timestamp};
 use serde_json::json;
@@ -12,8 +12,8 @@ use crate::events::{NewEvent, append};
 use crate::messages::Message;
 use crate::sql::Sql;
 
-/// Puts a held message into the queue, if its server and account have room for it; the operator passes the hourly limit of the
-/// server. Scheduled ones count when they are due.
+/// Queues a held message, if the limits of its server and account allow it; for the operator the server's hourly limit
+/// does not apply. Scheduled messages count when they are due.
 pub(super) async fn release(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -86,7 +86,7 @@ impl ReleasingServer {
     }
 }
 
-/// Counts one message in the present hour of a server; the new count, or `None` if the hour is full.
+/// Counts one message in the current hour of a server. Returns the new count, or `None` if the limit is reached.
 async fn count_in_hour(
     sql: &Sql<'_>,
     key: Key,
@@ -121,7 +121,7 @@ async fn give_hour_back(
     Ok(())
 }
 
-/// Returns when it is due, or `None` if somebody was faster.
+/// Returns its due time, or `None` if somebody else changed it first.
 async fn queue(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -155,8 +155,8 @@ async fn queue(
     let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
     add_event(sql, ids, key, state, &released, now).await?;
     sql.execute(
-        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
-         VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",
+        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled, released_at)
+         VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8)",
         &[
             key.0.0.into(),
             key.1.0.into(),
@@ -165,6 +165,7 @@ async fn queue(
             options.expires_at.into(),
             options.pool_id.map(|id| id.0).into(),
             if is_scheduled { SCHEDULED } else { 0 }.into(),
+            now.into(),
         ],
     )
     .await?;

@@ -8,15 +8,15 @@ pub enum Retried {
     Now,
     /// It was held and is queued again.
     Released,
-    /// Nothing was changed: its recipient is suppressed, so that it would be held again.
+    /// Nothing was changed: its recipient is suppressed, so it would be held again.
     Suppressed { reason: SuppressionReason, since: Timestamp },
     /// Nothing was changed: its server has reached this hourly limit.
     OverHourlyLimit { limit: u32 },
     /// Nothing was changed: its account has reached this limit.
     OverAccountLimit { limit: u32, period: LimitPeriod },
-    /// Nothing was changed: the operator or the account made its server a development server, which sends nothing.
+    /// Nothing was changed: the operator or the account made its server a development server, which does not send.
     DevelopmentOnly,
-    /// It is on the wire at this moment.
+    /// It is being sent right now.
     TooLate,
     /// It is neither queued nor held, or unknown.
     NotWaiting,

@@ -1,8 +1,9 @@
-//! Scheduled messages that become due: they become pending, or are held when a limit of their server or account is
+//! Scheduled messages that become due: they become pending, or are held if a limit of their server or account is
 //! reached.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
@@ -17,50 +18,72 @@ use crate::outcomes::NewDelivery;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// Scheduled messages made pending in one transaction.
+/// Scheduled messages made pending in one transaction, and servers that share it.
 const PROMOTED_AT_ONCE: usize = 100;
+const SERVERS_AT_ONCE: usize = 20;
 
 #[boxed_futures]
 impl Store {
-    /// In small transactions: a held message costs several statements, and a server with many of them must not keep the
-    /// others waiting. A failure is logged; it must not stop the claims, and the next turn tries again.
-    pub(super) async fn promote_due(&self, limit: usize) {
-        let mut left = limit;
-        while left > 0 {
-            let at_once = left.min(PROMOTED_AT_ONCE);
-            match Box::pin(self.promote_scheduled(at_once as i64)).await {
-                Ok(count) if count == at_once => left -= count,
-                Ok(_) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "releasing scheduled messages failed; retrying");
-                    return;
-                }
+    /// Makes about `limit` scheduled messages pending; whether there may be more. A failure is logged; it must not stop the
+    /// claims, and the next turn tries again.
+    pub(super) async fn promote_due(&self, limit: usize) -> bool {
+        match Box::pin(self.promote_in_turns(limit)).await {
+            Ok(has_more) => has_more,
+            Err(error) => {
+                tracing::warn!(%error, "releasing scheduled messages failed; retrying");
+                false
             }
         }
     }
 
-    /// Returns how many it looked at.
-    async fn promote_scheduled(&self, limit: i64) -> Result<usize> {
+    /// Servers take turns, so that nobody waits for the mail that another one has scheduled for the same minute. In small
+    /// transactions: a held message costs several statements.
+    async fn promote_in_turns(&self, limit: usize) -> Result<bool> {
         let now = self.clock.now();
-        // Asked every second, and mostly for nothing: that should not cost a write.
+        // Called every second and usually without effect, so it should not cost a write.
         if !self.read(move |sql| Box::pin(has_due(sql, now))).await? {
-            return Ok(0);
+            return Ok(false);
         }
-        let job: JobWithIds<Vec<(Key, Entry)>> =
-            Box::new(move |sql, ids| Box::pin(async move { promote(sql, &ids, now, limit).await }));
+        let mut servers = VecDeque::from(self.read(move |sql| Box::pin(list_due_servers(sql, now))).await?);
+        let last = self.last_promoted.load(Ordering::Relaxed);
+        servers.rotate_left(servers.partition_point(|server_id| server_id.0 <= last));
+        let mut left = limit;
+        while left > 0 && !servers.is_empty() {
+            let some: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
+            if let Some(last) = some.last() {
+                self.last_promoted.store(last.0, Ordering::Relaxed);
+            }
+            let share = (PROMOTED_AT_ONCE.min(left) / some.len()).max(1);
+            let changes = self.promote_some(some.clone(), share, now).await?;
+            left = left.saturating_sub(changes.len());
+            let count_of = |server_id| changes.iter().filter(|((of, _), _)| *of == server_id).count();
+            servers.extend(some.into_iter().filter(|server_id| count_of(*server_id) == share));
+        }
+        Ok(left == 0 && limit > 0)
+    }
+
+    async fn promote_some(
+        &self,
+        servers: Vec<ServerId>,
+        share: usize,
+        now: Timestamp,
+    ) -> Result<Vec<(Key, Entry)>> {
+        let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
+            Box::pin(async move { promote(sql, &ids, &servers, share as i64, now).await })
+        });
         let changes = match &*self.engine {
             Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
             Engine::Postgres(engine) => engine.write_with_ids(job).await?,
         };
-        // Some may be held, and limits may be reached: both are events.
+        // Messages may be held, and limits reached: both cause events.
         if !changes.is_empty() {
             self.notifier.notify(changes.iter().map(|((server_id, _), _)| *server_id));
         }
-        Ok(changes.len())
+        Ok(changes)
     }
 
-    /// Makes a claimed message scheduled again: its `send_at` lies ahead since the clock went back. Does nothing to one that is
-    /// on the wire.
+    /// Makes a claimed message scheduled again, because its `send_at` is in the future after the clock went back. Has
+    /// no effect on a message that is being sent.
     pub async fn postpone(&self, server_id: ServerId, id: MessageId, send_at: Timestamp) -> Result<()> {
         let key = (server_id, id);
         let job: JobWithIds<((), Entry)> = Box::new(move |sql, _| Box::pin(postpone(sql, key, send_at)));
@@ -78,24 +101,57 @@ pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, Store
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
 }
 
-/// Puts those that are due into the open queue, the earliest first, at most `limit`. Those beyond the limits of their
-/// server and account are held. Returns what became of each entry.
+/// Servers whose scheduled messages are due, in the order of their ids. Looks at one entry of each server that has any.
+async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "WITH RECURSIVE senders (server_id) AS (
+             SELECT (SELECT q.server_id FROM queue q INDEXED BY queue_scheduled_by_server_due
+                     WHERE q.scheduled > 0 ORDER BY q.server_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT q.server_id FROM queue q INDEXED BY queue_scheduled_by_server_due
+                     WHERE q.scheduled > 0 AND q.server_id > senders.server_id ORDER BY q.server_id LIMIT 1)
+             FROM senders WHERE senders.server_id IS NOT NULL)
+         SELECT server_id FROM senders
+         WHERE EXISTS (SELECT 1 FROM queue q INDEXED BY queue_scheduled_by_server_due
+             WHERE q.server_id = senders.server_id AND q.scheduled > 0 AND q.due_at <= $1)"
+    } else {
+        "WITH RECURSIVE senders (server_id) AS (
+             SELECT (SELECT q.server_id FROM queue q WHERE q.scheduled > 0 ORDER BY q.server_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT q.server_id FROM queue q
+                     WHERE q.scheduled > 0 AND q.server_id > senders.server_id ORDER BY q.server_id LIMIT 1)
+             FROM senders WHERE senders.server_id IS NOT NULL)
+         SELECT server_id FROM senders
+         WHERE EXISTS (SELECT 1 FROM queue q
+             WHERE q.server_id = senders.server_id AND q.scheduled > 0 AND q.due_at <= $1)"
+    };
+    let rows = sql.query(text, &[now.into()]).await?;
+    rows.iter().map(|row| row.int(0).map(ServerId)).collect()
+}
+
+/// Puts those that are due into the open queue, the earliest first, at most `share` of each server. Those beyond the limits of
+/// their server and account are held. Returns what became of each entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,
+    servers: &[ServerId],
+    share: i64,
     now: Timestamp,
-    limit: i64,
 ) -> Result<Vec<(Key, Entry)>, StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT server_id, message_id, due_at, scheduled FROM queue WHERE scheduled > 0 AND due_at <= $1
-         ORDER BY due_at, message_id LIMIT $2"
+        "SELECT server_id, message_id, due_at, scheduled FROM queue INDEXED BY queue_scheduled_by_server_due
+         WHERE server_id = $1 AND scheduled > 0 AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3"
     } else {
         "SELECT server_id, message_id, due_at, scheduled FROM queue
-         WHERE scheduled > 0 AND due_at <= $1 AND claimed_node IS NULL
-         ORDER BY due_at, message_id LIMIT $2 FOR UPDATE SKIP LOCKED"
+         WHERE server_id = $1 AND scheduled > 0 AND due_at <= $2 AND claimed_node IS NULL
+         ORDER BY due_at, message_id LIMIT $3 FOR UPDATE SKIP LOCKED"
     };
-    let rows = sql.query(text, &[now.into(), limit.into()]).await?;
-    let due = rows.iter().map(ScheduledEntry::read).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut due = Vec::new();
+    for server_id in servers {
+        for row in sql.query(text, &[server_id.0.into(), now.into(), share.into()]).await? {
+            due.push(ScheduledEntry::read(&row)?);
+        }
+    }
     let mut counted: BTreeMap<ServerId, Vec<MessageId>> = BTreeMap::new();
     for entry in due.iter().filter(|entry| entry.is_counted) {
         counted.entry(entry.key.0).or_default().push(entry.key.1);
@@ -117,8 +173,8 @@ pub(crate) async fn promote(
     Ok(changes)
 }
 
-/// Makes a message scheduled again whose `send_at` lies ahead since the clock went back, unless it is on the wire. A claim of
-/// it is over.
+/// Makes a message scheduled again whose `send_at` is in the future after the clock went back, unless it is being sent.
+/// Ends a claim on it.
 pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
     if waiting::lock_entry(sql, key).await? {
         return Ok(((), Entry::Unchanged));
@@ -127,7 +183,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(((), Entry::Queued(send_at)))
 }
 
-/// The hourly limit has counted it when it became due for the first time.
+/// The hourly limit counted it when it first became due.
 pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
@@ -156,8 +212,8 @@ impl ScheduledEntry {
     }
 }
 
-/// Counts the messages in the present hour of their servers and in the periods of their accounts, and holds those that do not
-/// fit. Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
+/// Counts the messages in the current hour of their servers and the periods of their accounts, and holds those that do
+/// not fit. Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
 async fn hold_beyond_limits(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -207,7 +263,7 @@ async fn hold_beyond_limits(
     Ok(held)
 }
 
-/// Adds to the present hour of a server; returns what it was before. Older hours are forgotten when a new one begins.
+/// Adds to the current hour of a server; returns the count before. Older hours are deleted when a new one begins.
 async fn count_hour(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -232,7 +288,7 @@ async fn count_hour(
     Ok(before)
 }
 
-/// Makes these pending and open for claims.
+/// Makes these pending and available for claims.
 async fn open(sql: &Sql<'_>, keys: &[[i64; 2]]) -> Result<(), StoreError> {
     let (messages, queue) = if sql.is_sqlite() {
         (

@@ -4,31 +4,42 @@ use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{BatchId, IdGenerator, MessageId, ServerId, Status, Timestamp};
+use serde::{Deserialize, Serialize};
 
-use super::admin::cancelled;
+use super::admin::{cancelled, of_message};
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::accept::initial::SCHEDULED_UNCOUNTED;
 use crate::error::StoreError;
 use crate::outcomes::NewDelivery;
-use crate::sql::Sql;
-use crate::{Engine, JobWithIds, Result, Store};
+use crate::sql::{Sql, to_json};
+use crate::{Described, Engine, JobWithIds, Result, Store};
 
-/// Change that its sender makes to a scheduled message.
+/// A sender's change to a scheduled message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleChange {
     Cancel,
-    /// To be sent at this time instead.
+    /// Send at this time instead.
     MoveTo(Timestamp),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleChanged {
     Done,
-    /// It is on the wire, or was sent, or ended otherwise.
+    /// It is being sent, was sent, or has ended otherwise.
     TooLate,
     /// It expires before its new time. Nothing was changed.
     ExpiresBefore(Timestamp),
 }
+
+/// A new time that a message was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reschedule {
+    pub at: Timestamp,
+    pub send_at: Timestamp,
+}
+
+/// Reschedules that are kept of a message, the newest.
+const RESCHEDULES_MAX: usize = 100;
 
 /// Scheduled messages to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +58,8 @@ pub struct ScheduledPage {
 
 #[boxed_futures]
 impl Store {
-    /// Scheduled messages after the id `after` that the change would change. Looks at `limit` entries of the server, whether
-    /// they match or not.
+    /// Scheduled messages after the id `after` that the change applies to. Examines `limit` entries of the server,
+    /// whether they match or not.
     pub async fn list_scheduled(
         &self,
         server_id: ServerId,
@@ -58,6 +69,11 @@ impl Store {
         limit: usize,
     ) -> Result<ScheduledPage> {
         self.read(move |sql| Box::pin(list(sql, server_id, of, change, after, limit as i64))).await
+    }
+
+    /// The new times that a message was given, in order.
+    pub async fn list_reschedules(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Reschedule>> {
+        self.read(move |sql| Box::pin(list_reschedules(sql, (server_id, id)))).await
     }
 
     /// Changes a message that waits for its time, or whose time has come but which is not on the wire. A claim of it is
@@ -71,6 +87,9 @@ impl Store {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(ScheduleChanged, Entry)> =
             Box::new(move |sql, ids| Box::pin(async move { apply(sql, &ids, key, change, now).await }));
+        let job = self.describing(job, move |(changed, _)| {
+            (*changed == ScheduleChanged::Done).then(|| described(of_message(id), change))
+        });
         let (changed, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), ScheduleChanged::TooLate, job).await?
@@ -81,8 +100,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// Changes those of `messages` that still wait for their time, in one transaction; returns how many. Messages that
-    /// would expire before their new time are left alone.
+    /// Changes those of `messages` that are still scheduled, in one transaction; returns how many. Messages that would
+    /// expire before their new time are not changed.
     pub async fn change_all_scheduled(
         &self,
         server_id: ServerId,
@@ -93,8 +112,12 @@ impl Store {
         let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
             Box::pin(async move { apply_all(sql, &ids, server_id, messages, change, now).await })
         });
+        let job = self.describing(job, move |changes| {
+            let count = Described::from_iter([("changed".to_owned(), changes.len().into())]);
+            (!changes.is_empty()).then(|| described(count, change))
+        });
         let changes = match &*self.engine {
-            // Nobody has claimed an entry that waits for its time.
+            // Scheduled entries are never claimed.
             Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
             Engine::Postgres(engine) => engine.write_with_ids(job).await?,
         };
@@ -103,6 +126,14 @@ impl Store {
         }
         Ok(changes.len())
     }
+}
+
+/// What the audit log says of a change.
+fn described(mut of: Described, change: ScheduleChange) -> Described {
+    if let ScheduleChange::MoveTo(send_at) = change {
+        of.insert("send_at".to_owned(), send_at.to_rfc3339().into());
+    }
+    of
 }
 
 async fn list(
@@ -115,7 +146,7 @@ async fn list(
 ) -> Result<ScheduledPage, StoreError> {
     let (mut after, mut until) = (after.0, i64::MAX);
     if let ScheduledOf::Batch(batch_id) = &of {
-        // Its messages have the ids between its own and that of its last send.
+        // Its messages have ids between its own and that of its last send.
         let text = "SELECT max(id) FROM sends WHERE server_id = $1 AND batch_id = $2";
         let last = sql.query_opt(text, &[server_id.0.into(), batch_id.0.into()]).await?;
         after = after.max(batch_id.0);
@@ -210,15 +241,16 @@ async fn apply(
             remove_entry(sql, key).await?;
             Ok((ScheduleChanged::Done, Entry::Gone))
         }
-        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at).await,
+        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, now).await,
     }
 }
 
-/// A message that was due already has counted against the hourly limit, and does not count again.
+/// A message that was already due has counted against the hourly limit, and does not count again.
 async fn move_to(
     sql: &Sql<'_>,
     key: Key,
     send_at: Timestamp,
+    now: Timestamp,
 ) -> Result<(ScheduleChanged, Entry), StoreError> {
     let (server_id, message_id) = (key.0.0, key.1.0);
     let text = "SELECT expires_at, scheduled FROM queue WHERE server_id = $1 AND message_id = $2";
@@ -239,8 +271,19 @@ async fn move_to(
          WHERE server_id = $1 AND message_id = $2"
     };
     sql.execute(text, &[server_id.into(), message_id.into(), send_at.into(), scheduled.into()]).await?;
-    let text = "UPDATE messages SET send_at = $3, status = $4 WHERE server_id = $1 AND id = $2";
-    let status = Status::Scheduled.as_str();
-    sql.execute(text, &[server_id.into(), message_id.into(), send_at.into(), status.into()]).await?;
+    let mut reschedules = list_reschedules(sql, key).await?;
+    reschedules.push(Reschedule { at: now, send_at });
+    reschedules.drain(..reschedules.len().saturating_sub(RESCHEDULES_MAX));
+    let text =
+        "UPDATE messages SET send_at = $3, status = $4, rescheduled = $5 WHERE server_id = $1 AND id = $2";
+    let (status, reschedules) = (Status::Scheduled.as_str().into(), to_json(&reschedules).into());
+    let params = [server_id.into(), message_id.into(), send_at.into(), status, reschedules];
+    sql.execute(text, &params).await?;
     Ok((ScheduleChanged::Done, Entry::Queued(send_at)))
+}
+
+async fn list_reschedules(sql: &Sql<'_>, key: Key) -> Result<Vec<Reschedule>, StoreError> {
+    let text = "SELECT coalesce(rescheduled, '[]') FROM messages WHERE server_id = $1 AND id = $2";
+    let row = sql.query_opt(text, &[key.0.0.into(), key.1.0.into()]).await?;
+    row.map_or(Ok(Vec::new()), |row| row.json(0))
 }

@@ -1,4 +1,4 @@
-//! Changes of a message that waits: its state, its queue entry, and the record and event of the change.
+//! Changes of a waiting message: its state, its queue entry, and the record and event of the change.
 
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status, Timestamp};
 
@@ -17,7 +17,7 @@ pub(crate) enum Entry {
     /// As it was.
     Unchanged,
     Gone,
-    /// It is there, unclaimed.
+    /// It is queued, unclaimed.
     Queued(Timestamp),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct MessageState {
     pub(crate) test: bool,
 }
 
-/// On PostgreSQL, locks the message as `finish` does. Whether it is on the wire; SQLite knows that in memory.
+/// On PostgreSQL, locks the message as `finish` does. Returns whether it is being sent; SQLite knows that from memory.
 pub(crate) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);
@@ -55,8 +55,8 @@ pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>
     .transpose()
 }
 
-/// Gives a message a new status, with the delivery record and the event of the change. `false` if it cannot take
-/// it, or somebody was faster: then nothing is written.
+/// Gives a message a new status, with a delivery record and an event. `false` if the status is not possible, or
+/// somebody else changed it first: then nothing is written.
 pub(crate) async fn settle(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -69,7 +69,7 @@ pub(crate) async fn settle(
     if !state.status.can_become(new.status) {
         return Ok(false);
     }
-    // The old seq in the condition makes this the fence: of two nodes, one changes the row.
+    // The old seq in the condition is the fence: if two nodes try, only one changes the row.
     let changed = sql
         .execute(
             "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = $7

@@ -1,4 +1,4 @@
-//! Remove expired bodies on SQLite, where a body row does not name its server and large bodies are files.
+//! Removes expired bodies on SQLite, where a body row does not contain its server and large bodies are files.
 
 use postroad_model::SendId;
 
@@ -10,7 +10,7 @@ use crate::sql::{Sql, to_json};
 use crate::{Engine, Result, Store};
 
 const BODIES_AT_ONCE: usize = 100;
-/// Sends of one step that are looked at for them.
+/// Sends examined in one step.
 const SENDS_AT_ONCE: usize = 1_000;
 
 impl Store {
@@ -30,7 +30,8 @@ impl Store {
         if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }
 
-    /// A body says nothing of its server, so they are found by their sends: those after where the last removal ended.
+    /// A body row does not contain its server, so bodies are found by their sends, continuing where the last removal
+    /// ended.
     pub(super) async fn remove_old_bodies_of(
         &self,
         removal: &mut Removal,
@@ -50,7 +51,7 @@ impl Store {
         removal.stage = if found.last.is_some() {
             RemovalStage::BodiesOf { server, after: found.last }
         } else {
-            // Only what was accepted long before it was committed could still come before this.
+            // Only a message whose commit came long after its acceptance could still be before this.
             gone().insert(cut.server_id, cut.before_id.saturating_sub(bounds::SPREAD));
             RemovalStage::BodiesOf { server: server + 1, after: None }
         };
@@ -61,11 +62,11 @@ impl Store {
 /// Some bodies, in the order of their ids.
 pub(crate) struct FoundBodies {
     pub(crate) old: Vec<SendId>,
-    /// The last that was looked at; `None` when there was none.
+    /// The last examined row; `None` if there was none.
     pub(crate) last: Option<i64>,
 }
 
-/// SQLite only. `kept` are the servers that need some of what is old: a body says nothing of its server.
+/// SQLite only. `kept` lists servers that need some old rows: a body row does not contain its server.
 pub(crate) async fn find_bodies(
     sql: &Sql<'_>,
     after: i64,
@@ -94,7 +95,7 @@ pub(crate) async fn find_bodies(
     Ok(found)
 }
 
-/// SQLite only: those of one server. Looks at no more sends, and finds no more bodies, than the limits say.
+/// SQLite only: bodies of one server. Examines no more sends, and finds no more bodies, than the limits.
 pub(crate) async fn find_bodies_of(
     sql: &Sql<'_>,
     cut: Cut,
@@ -121,7 +122,7 @@ pub(crate) async fn find_bodies_of(
     Ok(found)
 }
 
-/// SQLite only. Returns how many rows went, and whose text was in a file.
+/// SQLite only. Returns the number of removed rows, and the sends whose text was in a file.
 pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64, Vec<SendId>), StoreError> {
     let old: Vec<i64> = old.iter().map(|id| id.0).collect();
     let rows = sql

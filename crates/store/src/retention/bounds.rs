@@ -1,4 +1,4 @@
-//! Bounds of every removal: the oldest rows of each server that are still needed.
+//! Limits of every removal: the oldest rows of each server that are still needed.
 
 use postroad_model::ServerId;
 
@@ -6,8 +6,8 @@ use super::old_rows::{Cut, OldRows};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// The ids of a send and of its messages are made within this, and those of events that are counted one after the other.
-/// An hour of ids.
+/// The ids of a send and its messages are created within this range, and so are those of events counted together. An
+/// hour of ids.
 pub(crate) const SPREAD: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
@@ -17,11 +17,11 @@ struct OldestNeeded {
     live_message: Option<i64>,
     unposted_event: Option<i64>,
     uncounted_event: Option<i64>,
-    /// Of those that have events, whatever these are kept for.
+    /// Oldest message with events, whatever keeps these.
     message_with_events: Option<i64>,
 }
 
-/// The first row of each server that stays.
+/// For each server, the first row that stays.
 pub(crate) async fn list_cuts(sql: &Sql<'_>, which: OldRows, before_id: i64) -> Result<Vec<Cut>, StoreError> {
     let oldest = list(sql).await?;
     let cuts = oldest
@@ -33,14 +33,14 @@ pub(crate) async fn list_cuts(sql: &Sql<'_>, which: OldRows, before_id: i64) -> 
 impl OldestNeeded {
     fn bound_of(&self, which: OldRows) -> i64 {
         let or_all = |id: Option<i64>| id.unwrap_or(i64::MAX);
-        // Nothing of a message that is not done, nor of its send.
+        // Keep everything of an unfinished message, and its send.
         let live = or_all(self.live_message).saturating_sub(SPREAD);
         match which {
             OldRows::Bodies | OldRows::Transcripts | OldRows::Deliveries => live,
             OldRows::Events => {
                 or_all(self.unposted_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
             }
-            // Older ones are checked one by one for a webhook that waits for them: there are few.
+            // Older events are checked one by one for a webhook that still needs them: there are few.
             OldRows::EventsOfMessages => live.min(or_all(self.unposted_event)),
             OldRows::Messages => live.min(or_all(self.message_with_events)),
             OldRows::Sends => live.min(or_all(self.message_with_events).saturating_sub(SPREAD)),
@@ -49,7 +49,7 @@ impl OldestNeeded {
     }
 }
 
-/// A few looks into indexes for each server. Rows of the outbox whose event is gone wait for nothing.
+/// A few index look-ups for each server. Outbox rows whose event no longer exists need nothing.
 async fn list(sql: &Sql<'_>) -> Result<Vec<OldestNeeded>, StoreError> {
     macro_rules! text {
         ($uncounted:literal) => {

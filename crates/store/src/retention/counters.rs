@@ -1,4 +1,4 @@
-//! Remove expired analytics counters.
+//! Removes expired analytics counters.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
@@ -12,7 +12,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Removes some of the counters of a grain from before a moment (seconds since 1970).
+    /// Removes some counters of a grain from before a time (seconds since 1970).
     pub async fn remove_old_counters(&self, grain: Grain, before: i64) -> Result<Removed> {
         let found = self.read(move |sql| Box::pin(find_server_with_counters(sql, grain, before))).await?;
         let Some(server) = found else { return Ok(Removed::default()) };
@@ -22,7 +22,7 @@ impl Store {
         Ok(Removed { rows, has_more: rows > 0 })
     }
 
-    /// Likewise the days of recipient domains, and sets of dimensions; when their counters are gone.
+    /// Does the same for the days of recipient domains and for dimension sets, once their counters are gone.
     pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
         let found = self.read(move |sql| Box::pin(find_server_with_days(sql, before))).await?;
         let Some(server) = found else { return Ok(Removed::default()) };
@@ -31,8 +31,8 @@ impl Store {
     }
 }
 
-/// A server with counters of one grain from before a moment (seconds since 1970). Each event is counted in the total too, so
-/// that those tell of all; they go last.
+/// A server with counters of one grain from before a time (seconds since 1970). Each event also counts in the total, so
+/// the totals show whether there are any; they are removed last.
 pub(crate) async fn find_server_with_counters(
     sql: &Sql<'_>,
     grain: Grain,
@@ -79,7 +79,8 @@ pub(crate) async fn remove_counters(
     Ok(removed)
 }
 
-/// A server with recipient domains, or sets of dimensions, from before a day. Of the former only whole blocks go.
+/// A server with recipient domains, or dimension sets, from before a day. Only whole blocks of recipient domains are
+/// removed.
 pub(crate) async fn find_server_with_days(
     sql: &Sql<'_>,
     before: i64,

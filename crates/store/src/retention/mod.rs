@@ -1,4 +1,4 @@
-//! Retention: remove expired data in small steps.
+//! Retention: removes expired data in small steps.
 
 pub(crate) mod bodies;
 mod bounds;

@@ -1,18 +1,18 @@
-//! Tables that lose their oldest rows, and where they are cut.
+//! Tables from which old rows are removed, and the positions up to which that is done.
 
 use postroad_model::ServerId;
 
-/// Rows that go by their time-ordered ids.
+/// Rows removed by their time-ordered ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OldRows {
     Bodies,
     Transcripts,
     Deliveries,
-    /// By their own ids. Those that are not counted yet, or that a webhook waits for, stay.
+    /// By their own ids. Events that are not counted yet, or that a webhook waits for, stay.
     Events,
-    /// By the ids of their messages; likewise.
+    /// By the ids of their messages; the same ones stay.
     EventsOfMessages,
-    /// Those that have events stay.
+    /// Messages that have events stay.
     Messages,
     Sends,
     WebhookAttempts,

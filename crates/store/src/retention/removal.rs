@@ -1,4 +1,4 @@
-//! Remove expired rows in small steps. Callers repeat steps, with pauses, until nothing is left.
+//! Removes expired rows in small steps. Callers repeat steps, with pauses, until nothing is left.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use super::bounds;
 use super::old_rows::{Cut, OldRows};
 use crate::{Engine, Result, Store};
 
-/// Rows of one step. Bodies are larger, and freeing their pages takes its time.
+/// Rows of one step. Bodies are larger, and freeing their pages takes long.
 pub(crate) const ROWS_AT_ONCE: usize = 500;
 
 /// The next step of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemovalStage {
     Start,
-    /// SQLite's bodies, which are of no server: after this one.
+    /// SQLite's bodies of any server, after this one.
     Bodies {
         after: i64,
     },
-    /// SQLite's bodies by their sends: of the server at this index of the cuts, after this one; `None` at its first.
+    /// SQLite's bodies by their sends: of the server at this index of the cuts, after this send; `None` at the first.
     BodiesOf {
         server: usize,
         after: Option<i64>,
     },
-    /// Row by row: the server at this index of the cuts, and no server's rows from this one on.
+    /// Row by row: the server at this index of the cuts; rows from `before_id` on stay for every server.
     Rows {
         server: usize,
         before_id: i64,
@@ -33,12 +33,12 @@ pub(crate) enum RemovalStage {
     End,
 }
 
-/// A removal under way. What is still needed was left out when it began.
+/// A removal in progress. Rows that are still needed were excluded when it began.
 #[derive(Debug)]
 pub struct Removal {
     pub(crate) which: OldRows,
     pub(crate) before_id: i64,
-    /// Of every server, or of those it is about.
+    /// For every server, or for the selected ones.
     pub(crate) cuts: Vec<Cut>,
     pub(crate) stage: RemovalStage,
 }
@@ -46,7 +46,7 @@ pub struct Removal {
 /// One step of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// On PostgreSQL most tables lose whole weeks at once: then these.
+    /// On PostgreSQL most tables lose whole weeks at once; these are counted instead.
     pub rows: u64,
     /// There may be more to remove.
     pub has_more: bool,
@@ -56,22 +56,22 @@ pub struct Removed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DroppedWeeks {
     pub(crate) dropped: u64,
-    /// Some old weeks stay for somebody's sake; the last of them ends here.
+    /// Some old weeks stay because a server needs them; the last of them ends here.
     pub(crate) kept_before: Option<i64>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Begins to remove rows with ids before this one. Rows that are still to be delivered, counted or posted to a webhook stay,
-    /// with what belongs to it; nobody's needs keep another server's rows.
+    /// Begins to remove rows with ids before this one. Rows that are still to be delivered, counted or posted to a
+    /// webhook stay, with everything they depend on; the needs of one server do not keep another server's rows.
     pub async fn begin_removal(&self, which: OldRows, before_id: i64) -> Result<Removal> {
         let cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, before_id))).await?;
         Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
-    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Nothing goes
-    /// that the removal of bodies before it left the text of: what it was held back by may be done by now, and without
-    /// its send nobody would find the text.
+    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Keeps the
+    /// sends of bodies that the preceding removal of bodies left: what kept the body may be done by now, and without
+    /// its send nobody would find it.
     pub async fn begin_removal_of(
         &self,
         which: OldRows,
@@ -98,8 +98,8 @@ impl Store {
         Ok(Removal { which, before_id: i64::MAX, cuts, stage })
     }
 
-    /// Removes some of them. On PostgreSQL whole weeks at once, and so what is left of the week that the first id that
-    /// stays is in stays until all of it is old; weeks with something that is needed go row by row.
+    /// Removes some of the rows. On PostgreSQL whole weeks are dropped at once, so the rest of a week stays until all
+    /// of it is old; weeks with needed rows are cleaned row by row.
     pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
         let rows = match removal.stage {
             RemovalStage::Start => self.start_removal(removal).await?,

@@ -1,4 +1,4 @@
-//! Remove expired rows of one table and server, few at a time, so that sending does not wait.
+//! Removes expired rows of one table and server, a few at a time, so that sending does not wait.
 
 use super::old_rows::{Cut, OldRows};
 use super::removal::{ROWS_AT_ONCE, Removal, RemovalStage};
@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 impl Store {
-    /// A reader looks first, because mostly there is nothing to remove and the writer is scarce.
+    /// A reader looks first, because usually there is nothing to remove and there is only one writer.
     pub(super) async fn remove_rows_of(
         &self,
         removal: &mut Removal,
@@ -29,7 +29,7 @@ impl Store {
     }
 }
 
-/// A table as removal sees it. `$1` is the server, `$2` the first id that stays, `$3` how many rows at most.
+/// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the most rows.
 struct RowRemoval {
     has: &'static str,
     remove: &'static str,
@@ -62,7 +62,7 @@ macro_rules! by_key {
     };
 }
 
-/// Events that go with their messages: only those that are counted and that no webhook waits for.
+/// Events removed with their messages: only those that are counted and that no webhook waits for.
 macro_rules! events_of_messages {
     ($is_counted:literal) => {
         RowRemoval {

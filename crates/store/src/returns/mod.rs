@@ -1,4 +1,4 @@
-//! Mail that comes back about a message: bounces, complaints, automatic replies.
+//! Returned mail about a message: bounces, complaints, automatic replies.
 
 mod record;
 mod stored_mail;

@@ -16,30 +16,30 @@ pub struct NewReturn {
     pub body: StoredBody,
     pub id: MessageId,
     pub token: MessageToken,
-    /// The return path it came to.
+    /// The return path at which it arrived.
     pub rcpt_to: String,
     /// The message it is about.
     pub about: MessageId,
-    /// `None` for what changes nothing.
+    /// `None` if it changes nothing.
     pub effect: Option<ReturnEffect>,
 }
 
-/// Effect on the message it is about, if that can still take it.
+/// Effect on the message it is about, if that message can still take it.
 #[derive(Debug, Clone)]
 pub struct ReturnEffect {
-    /// For a bounce: its record, whose status is the message's new one. A complaint leaves the status alone.
+    /// For a bounce: its record, whose status is the message's new one. A complaint does not change the status.
     pub delivery: Option<NewDelivery>,
-    /// Told once: a message complains, and bounces, one time only.
+    /// Written once: a message bounces only once, and is complained about only once.
     pub event: NewEvent,
     pub suppress: Option<NewSuppression>,
-    /// Whether it counts for the address of ours that the message was sent from.
+    /// Whether it counts for the source address of the message.
     pub counts_for_source: bool,
 }
 
 /// Result of `take_return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// False for a repetition, and when the message has enough of them already.
+    /// False for a repetition, and if the message already has the maximum number.
     pub is_stored: bool,
     /// The effect was new.
     pub has_effect: bool,

@@ -1,4 +1,4 @@
-//! Returned mail as it is stored: bounded per message, read by who asks for it, never queued.
+//! Stored returned mail: limited per message, can be read, never queued.
 
 use postroad_model::Status;
 
@@ -7,12 +7,12 @@ use crate::error::StoreError;
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::sql::{Sql, to_json};
 
-/// Whoever got a message knows its return path, and could fill the disk through it.
+/// Everybody who received a message knows its return path, and could fill the disk through it.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
-/// As for sends: no single value strains the server.
+/// As for sends: small enough that no single value is a burden for the server.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// Not the same one again, as when our 250 was lost, and not more than anybody reads.
+/// Rejects repetitions, as when our 250 was lost, and more mails than anybody reads.
 pub(crate) async fn is_wanted(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, StoreError> {
     let stored = sql
         .query(
@@ -29,7 +29,7 @@ pub(crate) async fn is_wanted(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, St
     Ok(stored.len() < RETURNS_PER_MESSAGE_MAX)
 }
 
-/// The mail itself: there, read by who asks for it, and never queued.
+/// Inserts the mail itself. It can be read, but is never queued.
 pub(crate) async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result<(), StoreError> {
     let info = &new.info;
     sql.execute(
@@ -67,7 +67,7 @@ pub(crate) async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result
             info.id.0.into(),
             new.token.0.as_str().into(),
             new.rcpt_to.as_str().into(),
-            // It has reached its end: nothing is done with it any more.
+            // This status is final: nothing more happens to it.
             Status::Sent.as_str().into(),
             new.about.0.into(),
         ],

@@ -1,4 +1,4 @@
-//! Take a returned message: store it, and apply its effect to the message it is about.
+//! Stores a returned message, and applies its effect to the message it is about.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
 
 #[boxed_futures]
 impl Store {
-    /// When this returns `Ok`, the mail and what it means for its message are on stable storage, both or neither.
+    /// When this returns `Ok`, the mail and its effect on the message are on stable storage, both or neither.
     /// `NotFound` if there is no such message.
     pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
         let server_id = new.info.server_id;
-        // In a task of its own: who hangs up between a large body and its row must leave no orphan.
+        // In its own task, so that a caller that disconnects between writing a large body and its row leaves no orphan.
         let engine = Arc::clone(&self.engine);
         let taking = tokio::spawn(async move {
             let (send_id, id, about, body) = (new.info.id, new.id, new.about, new.body.clone());
@@ -57,7 +57,7 @@ struct MessageState {
     test: bool,
 }
 
-/// `NotFound` if there is no message that it could be about, or it was erased.
+/// `NotFound` if the message does not exist, or was erased.
 pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Result<Taken, StoreError> {
     let server_id = new.info.server_id;
     let state = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
@@ -66,9 +66,9 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
         Some(effect) => is_new(sql, &new, effect, &state).await?,
         None => false,
     };
-    // Mail with an effect is kept in any case: the event names it.
+    // Mail with an effect is always stored: the event names it.
     let is_stored = has_effect || is_wanted(sql, &new).await?;
-    // The body first: it may take its time, and the counts that follow are rows which others wait for.
+    // The body first: it may take long, and others wait for the rows of the counts that follow.
     if is_stored {
         insert(sql, &new, state.test).await?;
     }
@@ -78,7 +78,7 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
     Ok(Taken { is_stored, has_effect })
 }
 
-/// Locked against a second notice about the same message.
+/// Locks the message against a second notice about it.
 async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
     macro_rules! text {
         ($lock:literal) => {
@@ -100,7 +100,7 @@ async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
     .transpose()
 }
 
-/// A message bounces when it can, and is complained about once.
+/// Whether the effect is new: a message bounces only from some statuses, and is complained about once.
 async fn is_new(
     sql: &Sql<'_>,
     new: &NewReturn,
@@ -112,7 +112,7 @@ async fn is_new(
     }
     let earlier = sql
         .query_opt(
-            // In order of `seq`: else SQLite goes through all events of the server.
+            // Ordered by `seq`; otherwise SQLite would scan all events of the server.
             "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 ORDER BY seq LIMIT 1",
             &[new.info.server_id.0.into(), new.about.0.into(), effect.event.kind.as_str().into()],
         )
@@ -150,7 +150,7 @@ async fn apply(
     count_for_source(sql, new, effect, (1, 0)).await
 }
 
-/// The event, and the address that gets no more mail.
+/// Appends the event, and suppresses the address.
 async fn append_event(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -176,7 +176,7 @@ async fn append_event(
     Ok(())
 }
 
-/// Bounces and complaints slow the warm-up of the address that the message left from, if we still have it.
+/// Bounces and complaints slow the warm-up of the message's source address, if it still exists.
 async fn count_for_source(
     sql: &Sql<'_>,
     new: &NewReturn,

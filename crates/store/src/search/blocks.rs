@@ -9,7 +9,7 @@ use super::statements;
 use crate::Result;
 use crate::sql::{Sql, to_json};
 
-/// Written, as `search_blocks.state` says it.
+/// Being written, as `search_blocks.state`.
 pub(super) const WRITING: i64 = 0;
 
 /// A range of message ids that the index covers.
@@ -39,7 +39,7 @@ pub(super) async fn list_before(
 /// Positions of tokens in blocks.
 pub(super) type Postings = HashMap<(i64, i64), Vec<u32>>;
 
-/// By block and token. Each pair is one look into the index.
+/// By block and token. Each pair is one index look-up.
 pub(super) async fn read_postings(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -68,7 +68,7 @@ pub(super) async fn read_ids(
     rows.into_iter().map(|mut row| Ok((row.int(0)?, decode_ids(&row.take_blob(1)?)?))).collect()
 }
 
-/// Writes postings; a second time over those of an interrupted writer.
+/// Writes postings; replaces those of an interrupted writer.
 pub(super) async fn write_postings(
     sql: &Sql<'_>,
     server_id: ServerId,

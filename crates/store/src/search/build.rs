@@ -1,5 +1,5 @@
-//! Add the next block of a server to the index: behind the accepts, in steps that hold nobody up. On failure the block
-//! stays unwritten, searches go on scanning its messages, and the next turn writes it.
+//! Adds the next block of a server to the index: after the accepts, in steps that delay nobody. On failure the block
+//! stays unwritten, searches keep scanning its messages, and the next turn writes it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Messages whose ids are younger may have older ones being stored beside them.
+/// Messages with older ids may still be committing next to younger ones.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
-/// A writer that is silent for this long is gone, and another node may write the block.
+/// If a writer is silent for this long, another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
 /// Postings of one transaction: accepts wait for it.
 const ROWS_PER_STEP: usize = 500;
-/// Time for accepts between two transactions.
+/// Pause for accepts between two transactions.
 const STEP_PAUSE: Duration = Duration::from_millis(2);
 
 /// Progress of one turn of indexing.
@@ -29,7 +29,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(2);
 pub enum IndexProgress {
     /// A block was added; there may be more to do.
     Added,
-    /// Too few messages are outside the index, or another node is at it.
+    /// Too few messages are outside the index, or another node is adding them.
     Nothing,
 }
 
@@ -40,14 +40,14 @@ struct NewBlock {
     rows: Vec<SearchRow>,
 }
 
-/// A block as it is stored.
+/// A block in stored form.
 struct Encoded {
     ids: Vec<u8>,
     postings: Vec<(i64, Vec<u8>)>,
 }
 
 impl Store {
-    /// Servers with their newest message, so that callers see where something is new.
+    /// Servers with their newest message, so that callers see which ones have new messages.
     pub async fn list_newest_messages(&self) -> Result<Vec<(ServerId, i64)>> {
         let text =
             "SELECT s.id, (SELECT m.id FROM messages m WHERE m.server_id = s.id ORDER BY m.id DESC LIMIT 1)
@@ -56,8 +56,8 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Adds the next `size` messages of a server to the index, if it has so many outside it. Any node may call it: one
-    /// of them writes a block.
+    /// Adds the next `size` messages of a server to the index, if there are enough outside it. Any node may call it:
+    /// only one of them writes a block.
     pub async fn index_next_block(&self, server_id: ServerId, size: usize) -> Result<IndexProgress> {
         let now = self.clock.now();
         let next = self.read(move |sql| Box::pin(find_next(sql, server_id, size, now))).await?;
@@ -105,7 +105,7 @@ impl Store {
     }
 }
 
-/// The block that follows the newest one, or the newest one if its writer is gone.
+/// The block after the newest one, or the newest one itself if its writer is gone.
 async fn find_next(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -122,7 +122,7 @@ async fn find_next(
     let last_id = if let Some(last_id) = end {
         last_id
     } else {
-        // Only ids, so that looking costs little where a block is not full yet.
+        // Reads only ids, so that checking is cheap when a block is not full yet.
         let before = idgen::first_id_at(now.minus(SETTLED_AFTER));
         let place = (size as i64 - 1).max(0);
         let params = [server_id.0.into(), first_id.into(), before.into(), place.into()];
@@ -133,7 +133,7 @@ async fn find_next(
     Ok(Some(NewBlock { first_id, last_id, rows }))
 }
 
-/// Says that this node writes the block. `false` if another was faster.
+/// Claims the block for this node. `false` if another node was faster.
 async fn claim_block(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -176,7 +176,7 @@ fn encode(rows: &[SearchRow]) -> Result<Encoded> {
     let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
     let mut postings: Vec<(i64, Vec<u8>)> =
         postings.into_iter().map(|(token, positions)| (token, encode_positions(&positions))).collect();
-    // In the order of the table: neighbours are written together.
+    // In table order, so that neighbouring rows are written together.
     postings.sort_unstable_by_key(|(token, _)| *token);
     Ok(Encoded { ids: encode_ids(&ids), postings })
 }

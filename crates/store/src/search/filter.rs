@@ -1,4 +1,4 @@
-//! Conditions of a search, and the exact test of one message. Whatever the index finds passes through this test.
+//! Conditions of a search, and the exact test of one message. Every match of the index is tested again here.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use postroad_model::{Status, Timestamp};
 use super::messages::SearchRow;
 use crate::Result;
 
-/// All conditions of a search; a message is found if all of them hold.
+/// All conditions of a search; a message matches if all of them hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchFilter {
     /// `None` for any status.
@@ -26,7 +26,7 @@ pub struct FilterTerm {
     pub is_negated: bool,
 }
 
-/// One condition. Texts are found anywhere in a field, whatever their letter case; names are compared as a whole.
+/// One condition. Texts are found anywhere in a field, in any letter case; names are compared as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     To(Needle),
@@ -66,8 +66,8 @@ impl Needle {
     }
 }
 
-/// Letter by letter, so that a part of a text in lower case is a part of the text in lower case. (`str::to_lowercase`
-/// looks at what follows a sigma.)
+/// Lowers each letter on its own, so that a substring of a text stays a substring in lower case. (`str::to_lowercase`
+/// treats a final sigma differently.)
 pub(super) fn lower(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

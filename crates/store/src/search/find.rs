@@ -1,5 +1,5 @@
-//! Read a page of messages, newest first, in short reads: other readers come in between, and a search that finds little
-//! stops when its time is up. The next page continues where it stopped.
+//! Reads a page of messages, newest first, in short reads, so that other readers get their turn. A search with few
+//! matches stops at its time limit, and the next page continues there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use postroad_model::{MessageId, ServerId};
 
 use super::blocks::{self, Block, WRITING};
+use super::candidates::{self, Frequencies};
 use super::filter::SearchFilter;
 use super::messages::{self, SearchItem, SearchRow};
 use super::plan::{ListedStatuses, Plan};
@@ -15,10 +16,12 @@ use super::statements;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Messages looked at in one read.
+/// Messages examined in one read.
 const ROWS_PER_STEP: usize = 500;
 /// Blocks whose postings are looked at in one read.
-const BLOCKS_PER_STEP: usize = 64;
+const BLOCKS_PER_STEP: usize = 256;
+/// Blocks whose lists of ids are read together.
+const BLOCKS_OF_IDS: usize = 16;
 /// With more candidates than this in a block, those of the wanted statuses are listed first.
 const CANDIDATES_MANY: usize = 64;
 
@@ -30,10 +33,20 @@ pub struct SearchPage {
     pub next: Option<MessageId>,
 }
 
-/// Result of one read. `position` is where the next one continues, downwards.
+/// Result of one read. The next one continues below `position`.
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
+}
+
+/// Where a search is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    server_id: ServerId,
+    /// Messages before this one follow.
+    position: i64,
+    /// Blocks to look into in one read.
+    blocks_max: usize,
 }
 
 impl Store {
@@ -51,19 +64,23 @@ impl Store {
         let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: mostly the newest messages are enough.
-        let mut blocks = 0;
-        while rows.len() <= limit && position > plan.floor && (blocks == 0 || begun.elapsed() < time_max) {
+        let mut blocks_max = 0;
+        let mut frequencies = Frequencies::default();
+        while rows.len() <= limit && position > plan.floor && (blocks_max == 0 || begun.elapsed() < time_max)
+        {
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let step = self
-                .read(move |sql| {
-                    Box::pin(
-                        async move { step(sql, server_id, &filter, &plan, position, blocks.max(1)).await },
-                    )
+            let place = Place { server_id, position, blocks_max: blocks_max.max(1) };
+            let read = self.read(move |sql| {
+                Box::pin(async move {
+                    let step = step(sql, &filter, &plan, place, &mut frequencies).await?;
+                    Ok((step, frequencies))
                 })
-                .await?;
+            });
+            let step;
+            (step, frequencies) = read.await?;
             rows.extend(step.rows);
             position = step.position;
-            blocks = (blocks.max(1) * 4).min(BLOCKS_PER_STEP);
+            blocks_max = (place.blocks_max * 4).min(BLOCKS_PER_STEP);
         }
         let next = match rows.get(limit) {
             Some(_) => {
@@ -89,22 +106,22 @@ impl Store {
 
 async fn step(
     sql: &Sql<'_>,
-    server_id: ServerId,
     filter: &SearchFilter,
     plan: &Plan,
-    position: i64,
-    blocks_max: usize,
+    place: Place,
+    frequencies: &mut Frequencies,
 ) -> Result<Step> {
     if plan.has_tokens() {
-        return by_tokens(sql, server_id, filter, plan, position, blocks_max).await;
+        return by_tokens(sql, filter, plan, place, frequencies).await;
     }
+    let Place { server_id, position, .. } = place;
     match &plan.listed {
         Some(listed) => by_status(sql, server_id, filter, plan, listed, position).await,
         None => scan(sql, server_id, filter, plan.floor, position).await,
     }
 }
 
-/// Goes through the messages down to `floor`.
+/// Scans the messages down to `floor`.
 async fn scan(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -137,7 +154,7 @@ async fn by_status(
     Ok(Step { rows: matching(rows, filter)?, position })
 }
 
-/// Ids of messages with one of these statuses, newest first, at most a step's.
+/// Ids of messages with one of these statuses, newest first, at most one step.
 async fn list_by_status(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -164,15 +181,15 @@ async fn list_by_status(
     Ok(ids)
 }
 
-/// Goes through the messages that are not in the index, then through its blocks.
+/// Scans the messages that are not in the index, then its blocks.
 async fn by_tokens(
     sql: &Sql<'_>,
-    server_id: ServerId,
     filter: &SearchFilter,
     plan: &Plan,
-    position: i64,
-    blocks_max: usize,
+    place: Place,
+    frequencies: &mut Frequencies,
 ) -> Result<Step> {
+    let Place { server_id, position, blocks_max } = place;
     // One more than wanted: a block that is being written is skipped.
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
@@ -190,58 +207,59 @@ async fn by_tokens(
             blocks.push(*block);
         }
     }
-    in_blocks(sql, server_id, filter, plan, position, &blocks).await
+    let keys: Vec<i64> = blocks.iter().map(|block| block.first_id).collect();
+    let found = candidates::find(sql, server_id, plan, &keys, frequencies).await?;
+    in_blocks(sql, filter, plan, place, &blocks, &found).await
 }
 
-/// Candidates of blocks that follow each other, newest first, until a step's messages were looked at.
+/// Reads the candidates of blocks that follow each other, newest first, until a step's messages were looked at.
 async fn in_blocks(
     sql: &Sql<'_>,
-    server_id: ServerId,
     filter: &SearchFilter,
     plan: &Plan,
-    position: i64,
+    place: Place,
     blocks: &[Block],
+    found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
-    let keys: Vec<i64> = blocks.iter().map(|block| block.first_id).collect();
-    let postings = blocks::read_postings(sql, server_id, &keys, &plan.tokens()).await?;
-    let positions_in =
-        |block: &Block| plan.candidates(|token| postings.get(&(block.first_id, token)).map(Vec::as_slice));
-    let found: Vec<(Block, Vec<u32>)> = blocks.iter().map(|block| (*block, positions_in(block))).collect();
-    let with_some: Vec<i64> =
-        found.iter().filter(|(_, some)| !some.is_empty()).map(|(block, _)| block.first_id).collect();
-    let ids_of = if with_some.is_empty() {
-        HashMap::default()
-    } else {
-        blocks::read_ids(sql, server_id, &with_some).await?
-    };
+    let Place { server_id, position, .. } = place;
     let mut step = Step { rows: Vec::new(), position };
     let mut looked_at = 0;
-    for (block, positions) in found {
-        let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
-        let mut candidates: Vec<i64> = positions
-            .iter()
-            .filter_map(|position| ids.get(*position as usize).copied())
-            .filter(|id| (plan.floor..position).contains(id))
-            .collect();
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
-        if candidates.len() > CANDIDATES_MANY
-            && let Some(listed) = &plan.listed
-        {
-            keep_listed(sql, server_id, listed, block, &mut candidates).await?;
-        }
-        for some in candidates.chunks(ROWS_PER_STEP) {
-            step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
-        }
-        step.position = block.first_id.max(plan.floor);
-        looked_at += candidates.len();
-        if looked_at >= ROWS_PER_STEP {
-            break;
+    for some in blocks.chunks(BLOCKS_OF_IDS) {
+        let with_some: Vec<i64> =
+            some.iter().map(|block| block.first_id).filter(|block| found.contains_key(block)).collect();
+        let ids_of = if with_some.is_empty() {
+            HashMap::default()
+        } else {
+            blocks::read_ids(sql, server_id, &with_some).await?
+        };
+        for block in some {
+            let positions = found.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
+            let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
+            let mut candidates: Vec<i64> = positions
+                .iter()
+                .filter_map(|position| ids.get(*position as usize).copied())
+                .filter(|id| (plan.floor..position).contains(id))
+                .collect();
+            candidates.sort_unstable_by(|a, b| b.cmp(a));
+            if candidates.len() > CANDIDATES_MANY
+                && let Some(listed) = &plan.listed
+            {
+                keep_listed(sql, server_id, listed, *block, &mut candidates).await?;
+            }
+            for some in candidates.chunks(ROWS_PER_STEP) {
+                step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
+            }
+            step.position = block.first_id.max(plan.floor);
+            looked_at += candidates.len();
+            if looked_at >= ROWS_PER_STEP {
+                return Ok(step);
+            }
         }
     }
     Ok(step)
 }
 
-/// Drops candidates of other statuses, where a list of the wanted ones is short enough to tell.
+/// Drops candidates with other statuses, if the list of the wanted ones is short enough.
 async fn keep_listed(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Forget what the index knows of a person: their address, and the subject and metadata that were sent to them.
+//! Removes a person's data from the index: their address, and the subject and metadata sent to them.
 
 use postroad_model::{MessageId, ServerId};
 
@@ -11,8 +11,8 @@ use crate::{Result, Store};
 const TOKENS_AT_ONCE: usize = 100;
 
 impl Store {
-    /// Removes the tokens of a message before its texts are erased. `copies` are all messages with the same texts. A block that
-    /// is being written at this moment is left: it has no postings of this message yet, or few.
+    /// Removes the tokens of a message before its texts are erased. `copies` are all messages with the same texts.
+    /// Skips a block that is being written: it has few or no postings of this message yet.
     pub(crate) async fn forget_tokens(
         &self,
         server_id: ServerId,

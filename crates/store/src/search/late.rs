@@ -1,5 +1,5 @@
-//! Add messages to blocks that were stored after their block was written: their node's clock was behind, or their commit
-//! took long. A block is checked once, when nothing can be late any more.
+//! Adds messages that were stored after their block was written: their node's clock was behind, or their commit took
+//! long. A block is checked once, when nothing can be late any more.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::tokens;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// By then every message of a block is stored, unless a node's clock is wrong by more.
+/// After this time every message of a block is stored, unless a node's clock is wrong by more.
 const CHECKED_AFTER: Duration = Duration::from_mins(15);
 /// Late messages added in one transaction.
 const LATE_AT_ONCE: usize = 20;
@@ -30,7 +30,7 @@ impl Store {
         else {
             return Ok(false);
         };
-        // Looking costs the writer nothing, and most of the time nothing is late.
+        // Reading costs the writer nothing, and usually nothing is late.
         let late = self.read(move |sql| Box::pin(list_late(sql, server_id, first_id, last_id))).await?;
         for some in late.chunks(LATE_AT_ONCE) {
             let some = some.to_vec();
@@ -52,7 +52,7 @@ async fn list_late(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id: i
     Ok(ids.into_iter().filter(|id| !known.contains(id)).collect())
 }
 
-/// Nothing if another node has added them meanwhile.
+/// Does nothing if another node has added them meanwhile.
 async fn add(sql: &Sql<'_>, server_id: ServerId, first_id: i64, late: &[i64]) -> Result<()> {
     let text = if sql.is_sqlite() {
         "SELECT ids FROM search_blocks WHERE server_id = $1 AND first_id = $2 AND state = 1"

@@ -1,14 +1,14 @@
-//! Find messages of any server by token or Message-ID. What is outside the index is read for all servers in one statement,
+//! Find messages of any server by token or Message-ID. What is outside the index is read for many servers in one statement,
 //! because most servers are small and have no index.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId};
 
 use super::statements;
-use crate::sql::Row;
+use crate::sql::{Row, to_json};
 use crate::{Result, Store};
 
-/// What an operator knows of a message.
+/// Identifier by which an operator looks for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageName {
     Token(String),
@@ -18,10 +18,11 @@ pub enum MessageName {
 
 #[boxed_futures]
 impl Store {
-    /// Messages of all servers with this name that no index covers, at most `limit`.
+    /// Messages of these servers with this name that no index covers, at most `limit`. Reads all of them.
     pub async fn locate_unindexed(
         &self,
         name: MessageName,
+        servers: &[ServerId],
         limit: usize,
     ) -> Result<Vec<(ServerId, MessageId)>> {
         let (text, value) = match (name, self.is_sqlite()) {
@@ -31,7 +32,8 @@ impl Store {
             (MessageName::MessageId(id), false) => (statements::UNINDEXED_MESSAGE_ID_POSTGRES, id),
         };
         let read = |row: &Row| Ok((ServerId(row.int(0)?), MessageId(row.int(1)?)));
-        self.fetch_all(text, vec![value.into(), (limit as i64).into()], read).await
+        let servers = to_json(&servers.iter().map(|id| id.0).collect::<Vec<i64>>());
+        self.fetch_all(text, vec![value.into(), (limit as i64).into(), servers.into()], read).await
     }
 
     /// Servers with messages in the index.

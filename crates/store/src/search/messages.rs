@@ -1,4 +1,4 @@
-//! Rows of messages as search reads them.
+//! Message rows for searches.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ pub struct SearchItem {
     pub created_at: Timestamp,
     pub size: u64,
     pub test: bool,
-    /// Of a held message: why.
+    /// Why a held message is held.
     pub held_reason: Option<String>,
 }
 
-/// The columns that conditions look at.
+/// The columns that conditions use.
 #[derive(Debug)]
 pub(super) struct SearchRow {
     pub(super) id: i64,
@@ -49,7 +49,7 @@ pub(super) struct SearchRow {
     pub(super) created_at: Timestamp,
 }
 
-/// The options of a send that search looks at.
+/// The options of a send that searches use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SearchedOptions {
@@ -123,7 +123,7 @@ pub(super) async fn scan_down(
     sql.query(statements::SCAN_DOWN, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// The same upwards, from the first id on; for the index.
+/// The same upwards, from the first id; for building the index.
 pub(super) async fn scan_up(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -142,7 +142,7 @@ pub(super) async fn read_some(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -
     sql.query(text, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// Fills in why the held ones are held.
+/// Adds the reasons of held messages.
 pub(super) async fn add_held_reasons(
     sql: &Sql<'_>,
     server_id: ServerId,

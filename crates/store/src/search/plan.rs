@@ -1,25 +1,25 @@
-//! How a search finds its candidates: by tokens, by status, or by going through the messages.
+//! How a search finds its candidates: by tokens, by status, or by scanning the messages.
 
 use postroad_model::{Status, idgen};
 
 use super::filter::{Matcher, Needle, SearchFilter};
-use super::postings::intersect;
 use super::tokens::{self, TokenKind};
 
 /// Tokens of one text that are looked up. More would cost more than they exclude.
 const TOKENS_PER_TEXT: usize = 6;
 /// Tokens of a whole search.
 const TOKENS_MAX: usize = 64;
-/// Ids run ahead of the clock, and behind it when it was set back: this far from the time of acceptance they are looked
-/// for.
+/// Ids can be ahead of the clock, or behind it after it was set back: they are searched this far from the time of
+/// acceptance.
 const ID_SLACK: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// Where candidates come from.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Each must hold; each is a choice between sets of tokens that must all be there. Empty: no token helps.
+    /// All clauses must hold. Each is a choice between sets of tokens that must all be present. Empty if no token
+    /// helps.
     clauses: Vec<Vec<Vec<i64>>>,
-    /// Statuses that the index of rare ones or the queue knows; `None` if messages of other statuses are wanted too.
+    /// Statuses that the index of rare statuses or the queue can list; `None` if other statuses are wanted too.
     pub(super) listed: Option<ListedStatuses>,
     /// The first id that may match, and the first that may not.
     pub(super) floor: i64,
@@ -58,42 +58,10 @@ impl Plan {
         !self.clauses.is_empty()
     }
 
-    /// All tokens to look up, each once.
-    pub(super) fn tokens(&self) -> Vec<i64> {
-        let mut tokens: Vec<i64> = self.clauses.iter().flatten().flatten().copied().collect();
-        tokens.sort_unstable();
-        tokens.dedup();
-        tokens
+    /// Each must hold, by one of its sets of tokens.
+    pub(super) fn clauses(&self) -> &[Vec<Vec<i64>>] {
+        &self.clauses
     }
-
-    /// Positions in a block that may match; `positions_of` finds a token's.
-    pub(super) fn candidates<'a>(&self, positions_of: impl Fn(i64) -> Option<&'a [u32]>) -> Vec<u32> {
-        let mut found: Option<Vec<u32>> = None;
-        for choices in &self.clauses {
-            let mut either: Vec<u32> = Vec::new();
-            for tokens in choices {
-                either.extend(all_of(tokens, &positions_of));
-            }
-            either.sort_unstable();
-            either.dedup();
-            found = Some(found.map_or_else(|| either.clone(), |found| intersect(&found, &either)));
-            if found.as_ref().is_some_and(Vec::is_empty) {
-                break;
-            }
-        }
-        found.unwrap_or_default()
-    }
-}
-
-fn all_of<'a>(tokens: &[i64], positions_of: &impl Fn(i64) -> Option<&'a [u32]>) -> Vec<u32> {
-    let Some(mut lists) = tokens.iter().map(|token| positions_of(*token)).collect::<Option<Vec<_>>>() else {
-        return Vec::new();
-    };
-    // The shortest first: what follows only gets shorter.
-    lists.sort_unstable_by_key(|list| list.len());
-    let mut lists = lists.into_iter();
-    let first = lists.next().unwrap_or_default().to_vec();
-    lists.fold(first, |found, list| intersect(&found, list))
 }
 
 impl ListedStatuses {
@@ -112,7 +80,7 @@ impl ListedStatuses {
     }
 }
 
-/// Sets of tokens, one of which a matching message has; none if tokens cannot tell.
+/// Sets of tokens, one of which every match has; empty if tokens cannot decide.
 fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     let value = |kind, value: &str| vec![vec![tokens::of_value(kind, value)]];
     let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
@@ -134,7 +102,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     }
 }
 
-/// Some tokens of a text, evenly from all of it; `None` if it has fewer than three letters.
+/// Some tokens spread evenly over a text; `None` if it has fewer than three letters.
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.as_str()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);

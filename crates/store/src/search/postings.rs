@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::varint;
 
-/// Positions in rising order, as the distances between them. A token that most messages have costs a byte for each.
+/// Positions in ascending order, as differences. A token that most messages have costs one byte for each.
 pub(super) fn encode_positions(positions: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(positions.len() + 1);
     let mut next = 0;
@@ -25,13 +25,13 @@ pub(super) fn decode_positions(mut bytes: &[u8]) -> Result<Vec<u32>> {
     Ok(positions)
 }
 
-/// Ids in any order: those that were stored late stand at the end.
+/// Ids in any order: those stored late are at the end.
 pub(super) fn encode_ids(ids: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ids.len() * 3);
     let mut last = 0_i64;
     for id in ids {
         let step = id.wrapping_sub(last);
-        // The sign in the lowest bit, so that small steps are short in both directions.
+        // The sign is in the lowest bit, so that small steps are short in both directions.
         varint::write(((step << 1) ^ (step >> 63)).cast_unsigned(), &mut bytes);
         last = *id;
     }
@@ -49,7 +49,7 @@ pub(super) fn decode_ids(mut bytes: &[u8]) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// Common elements of two rising lists.
+/// Common elements of two ascending lists.
 pub(super) fn intersect(a: &[u32], b: &[u32]) -> Vec<u32> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();

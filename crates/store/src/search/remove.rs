@@ -1,4 +1,4 @@
-//! Remove blocks whose messages are all gone, in small steps.
+//! Removes blocks whose messages no longer exist, in small steps.
 
 use postroad_model::ServerId;
 
@@ -9,7 +9,7 @@ use crate::{Result, Store};
 const ROWS_AT_ONCE: i64 = 500;
 
 impl Store {
-    /// Removes a part of the oldest block that no message of its server is left of.
+    /// Removes a part of the oldest block without remaining messages.
     pub async fn remove_old_search_rows(&self) -> Result<Removed> {
         let text = "SELECT b.server_id, b.first_id FROM search_blocks b WHERE b.last_id <
                         COALESCE((SELECT m.id FROM messages m WHERE m.server_id = b.server_id ORDER BY m.id LIMIT 1),
@@ -24,7 +24,7 @@ impl Store {
     }
 }
 
-/// The block's own row goes last, so that nothing of it is forgotten after a crash.
+/// The block's own row is removed last, so that a crash leaves nothing behind.
 async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u64> {
     let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
                     (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";

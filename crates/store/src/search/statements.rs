@@ -1,5 +1,5 @@
-//! Statements that searches read with. Each goes by an index, on both engines and whatever the planner believes about the
-//! size of the tables: `OFFSET 0` keeps PostgreSQL from turning single looks into a join of whole tables.
+//! SQL of searches. Each statement uses an index, on both engines and whatever the planner assumes about table sizes:
+//! `OFFSET 0` keeps PostgreSQL from turning single look-ups into a join of whole tables.
 
 macro_rules! columns {
     () => {
@@ -24,7 +24,7 @@ macro_rules! scan {
 pub(super) const SCAN_DOWN: &str = scan!("m.id DESC");
 pub(super) const SCAN_UP: &str = scan!("m.id");
 
-/// The message after so many others.
+/// The message after this many others.
 pub(super) const NTH_MESSAGE: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND id >= $2 AND id < $3 AND bounce_for_id = 0 ORDER BY id LIMIT 1 OFFSET $4";
 
@@ -43,7 +43,7 @@ pub(super) const MESSAGES_POSTGRES: &str = concat!(
      WHERE m.bounce_for_id = 0"
 );
 
-/// The list of statuses is the one of the index, so that it is used.
+/// The list of statuses equals that of the index, so that the index is used.
 pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND status = $2 AND id >= $3 AND id < $4
      AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
@@ -86,24 +86,28 @@ macro_rules! index_end {
 }
 
 pub(super) const UNINDEXED_TOKEN_SQLITE: &str = concat!(
-    "SELECT m.server_id, m.id FROM servers s CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
+    "SELECT m.server_id, m.id FROM json_each($3) AS wanted
+     CROSS JOIN servers s ON s.id = wanted.value CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
     index_end!(),
     " WHERE m.token = $1 AND m.bounce_for_id = 0 LIMIT $2"
 );
 pub(super) const UNINDEXED_TOKEN_POSTGRES: &str = concat!(
-    "SELECT m.server_id, m.id FROM servers s
+    "SELECT m.server_id, m.id FROM json_array_elements_text(CAST($3::text AS json)) AS wanted (id)
+     CROSS JOIN LATERAL (SELECT * FROM servers s WHERE s.id = wanted.id::bigint OFFSET 0) s
      CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = s.id AND m.id > ",
     index_end!(),
     " OFFSET 0) m WHERE m.token = $1 AND m.bounce_for_id = 0 LIMIT $2"
 );
 pub(super) const UNINDEXED_MESSAGE_ID_SQLITE: &str = concat!(
-    "SELECT m.server_id, m.id FROM servers s CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
+    "SELECT m.server_id, m.id FROM json_each($3) AS wanted
+     CROSS JOIN servers s ON s.id = wanted.value CROSS JOIN messages m ON m.server_id = s.id AND m.id > ",
     index_end!(),
     " CROSS JOIN sends x ON x.server_id = m.server_id AND x.id = m.send_id
      WHERE x.message_id = $1 AND m.bounce_for_id = 0 LIMIT $2"
 );
 pub(super) const UNINDEXED_MESSAGE_ID_POSTGRES: &str = concat!(
-    "SELECT m.server_id, m.id FROM servers s
+    "SELECT m.server_id, m.id FROM json_array_elements_text(CAST($3::text AS json)) AS wanted (id)
+     CROSS JOIN LATERAL (SELECT * FROM servers s WHERE s.id = wanted.id::bigint OFFSET 0) s
      CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = s.id AND m.id > ",
     index_end!(),
     " OFFSET 0) m
@@ -125,7 +129,7 @@ mod tests {
         let settings = Settings::small(database);
         let role = Role::Node { identity: "plans".into() };
         let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
-        // PostgreSQL plans nothing for tables without partitions.
+        // PostgreSQL makes no plan for tables without partitions.
         let ids = store.write_with_ids(|_, ids| Box::pin(async move { Ok(ids.next()) })).await.unwrap();
         assert!(ids > 0);
     }
@@ -160,10 +164,7 @@ mod tests {
             let steps = statement.query_map(params, |row| row.get::<_, String>(3)).unwrap();
             let plan: Vec<String> = steps.map(|step| step.unwrap()).collect();
             assert!(plan.iter().any(|step| step.contains(index)), "{index} is not in {plan:#?} of {text}");
-            // Of the servers each one is looked at.
-            let is_scan = |step: &&String| {
-                step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE") && !step.starts_with("SCAN s")
-            };
+            let is_scan = |step: &&String| step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE");
             assert_eq!(plan.iter().find(is_scan), None, "{text}");
             let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
             assert!(!is_sorted || text == HOLDS_SQLITE, "{plan:#?}");
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn messages_of_all_servers_are_found_by_indexes_on_postgres() {
+    async fn messages_of_some_servers_are_found_by_indexes_on_postgres() {
         let database = postroad_testkit::Database::create();
         create(Database::Postgres(database.url().to_owned())).await;
         let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
@@ -179,7 +180,7 @@ mod tests {
         let settings = "SET enable_seqscan = off; SET enable_bitmapscan = off";
         client.batch_execute(settings).await.unwrap();
         for text in [UNINDEXED_TOKEN_POSTGRES, UNINDEXED_MESSAGE_ID_POSTGRES] {
-            let text = text.replace("$1", "'x'").replace("$2", "20");
+            let text = text.replace("$1", "'x'").replace("$2", "20").replace("$3", "'[1]'");
             let rows = client.query(&format!("EXPLAIN {text}"), &[]).await.unwrap();
             let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
             let plan = plan.join("\n");

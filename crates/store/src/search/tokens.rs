@@ -1,10 +1,10 @@
-//! Tokens of a message: hashes of every three letters in a row of its texts, and of its names as a whole.
+//! Tokens of a message: hashes of all three-letter substrings of its texts, and of its names as a whole.
 
 use super::filter::lower;
 use super::messages::SearchRow;
 use crate::Result;
 
-/// Kinds of tokens. The numbers are stored inside the hashes: they never change.
+/// Kinds of tokens. The numbers are part of the stored hashes: they never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     To = 1,
@@ -19,10 +19,11 @@ pub(super) enum TokenKind {
     Token = 10,
 }
 
-/// Values that every message has its own of share so many tokens: a posting for each would double the index.
+/// Number of tokens shared by values that are unique to each message: one posting for each value would double the
+/// index.
 const SHARED_TOKENS: u64 = 1_024;
 
-/// Every three letters in a row of a text in lower case.
+/// All three-letter substrings of a text in lower case.
 pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item = i64> {
     let mut letters = lower_text.chars();
     let mut window = (letters.next(), letters.next());
@@ -82,7 +83,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     Ok(tokens)
 }
 
-/// Those that say something of the person it was sent to; with the address or without.
+/// Tokens that reveal something about the recipient; with or without the address.
 pub(super) fn of_person(row: &SearchRow, with_address: bool) -> Result<Vec<i64>> {
     let mut tokens = if with_address { of_recipient(&row.rcpt_to) } else { Vec::new() };
     tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
@@ -96,7 +97,7 @@ fn of_recipient(rcpt_to: &str) -> Vec<i64> {
     of_text(TokenKind::To, &lower(rcpt_to)).collect()
 }
 
-/// FNV-1a of 64 bits, mixed at the end. Stored: it never changes.
+/// FNV-1a of 64 bits, mixed at the end. Stored, so it never changes.
 struct Hash(u64);
 
 impl Hash {

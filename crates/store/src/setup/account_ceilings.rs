@@ -8,7 +8,7 @@ use crate::accept::AccountLimits;
 use crate::error::StoreError;
 use crate::sql::{Row, Value};
 
-/// `None` is no ceiling.
+/// `None` means no ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct AccountCeilings {
     /// Messages of all servers together in an hour, a day and a month (UTC).
@@ -76,7 +76,7 @@ impl AccountCeilings {
         AccountLimits::of(account_id, [self.hourly_limit, self.daily_limit, self.monthly_limit])
     }
 
-    /// The ceilings that each of its servers has by them.
+    /// The resulting ceilings of each of its servers.
     pub(super) fn of_server(&self) -> Ceilings {
         Ceilings {
             mode: None,

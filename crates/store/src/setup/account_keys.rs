@@ -39,7 +39,7 @@ pub struct AccountKey {
     pub suspended_reason: Option<String>,
 }
 
-/// Whose keys are listed.
+/// Selects whose keys are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountKeyOwner {
     Operator,
@@ -53,6 +53,13 @@ impl AccountKeyOwner {
             Self::Account(id) => id.0,
         }
     }
+}
+
+/// Keys to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct AccountKeyFilter {
+    pub name: Option<String>,
+    pub revoked: Option<bool>,
 }
 
 #[boxed_futures]
@@ -71,23 +78,24 @@ impl Store {
         self.read(move |sql| Box::pin(find_by_id(sql, id))).await
     }
 
-    /// In the order of their ids, behind `after`.
+    /// In the order of their ids, after `after`.
     pub async fn list_account_keys(
         &self,
         owner: AccountKeyOwner,
+        filter: AccountKeyFilter,
         after: Option<AccountKeyId>,
         limit: usize,
     ) -> Result<Vec<AccountKey>> {
-        self.read(move |sql| Box::pin(list(sql, owner, after, limit as i64))).await
+        self.read(move |sql| Box::pin(list(sql, owner, filter, after, limit as i64))).await
     }
 
-    /// `NotFound` if the owner has no such key. Revoking twice keeps the first moment.
+    /// `NotFound` if the owner has no such key. Revoking twice keeps the first time.
     pub async fn revoke_account_key(&self, owner: AccountKeyOwner, id: AccountKeyId) -> Result<AccountKey> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(revoke(sql, owner, id, now))).await
     }
 
-    /// Records when keys were used last, never an earlier moment than is known.
+    /// Stores when keys were last used; never replaces a time by an earlier one.
     pub async fn touch_account_keys(&self, used: Vec<(AccountKeyId, Timestamp)>) -> Result<()> {
         self.write(move |sql| Box::pin(touch(sql, used))).await
     }
@@ -137,6 +145,7 @@ async fn find_by_id(sql: &Sql<'_>, id: AccountKeyId) -> Result<Option<AccountKey
 async fn list(
     sql: &Sql<'_>,
     owner: AccountKeyOwner,
+    filter: AccountKeyFilter,
     after: Option<AccountKeyId>,
     limit: i64,
 ) -> Result<Vec<AccountKey>, StoreError> {
@@ -145,17 +154,26 @@ async fn list(
         AccountKeyOwner::Operator => {
             "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, k.updated_at, CAST(NULL AS TEXT)
-             FROM account_keys k WHERE k.account_id IS NULL AND CAST($1 AS BIGINT) = 0 AND k.id > $2 ORDER BY k.id LIMIT $3"
+             FROM account_keys k
+             WHERE k.account_id IS NULL AND CAST($1 AS BIGINT) = 0 AND k.id > $2
+               AND (CAST($4 AS TEXT) IS NULL OR k.name = $4)
+               AND (CAST($5 AS BIGINT) IS NULL OR ($5 = 1) = (k.revoked_at IS NOT NULL))
+             ORDER BY k.id LIMIT $3"
         }
         AccountKeyOwner::Account(_) => {
             "SELECT k.id, k.account_id, k.name, k.key_hash, k.scopes, k.allow, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, k.updated_at, a.suspended_reason
              FROM account_keys k JOIN accounts a ON a.id = k.account_id
-             WHERE k.account_id = $1 AND k.id > $2 ORDER BY k.id LIMIT $3"
+             WHERE k.account_id = $1 AND k.id > $2
+               AND (CAST($4 AS TEXT) IS NULL OR k.name = $4)
+               AND (CAST($5 AS BIGINT) IS NULL OR ($5 = 1) = (k.revoked_at IS NOT NULL))
+             ORDER BY k.id LIMIT $3"
         }
     };
     let after = after.map_or(0, |id| id.0);
-    let rows = sql.query(text, &[owner.column().into(), after.into(), limit.into()]).await?;
+    let params =
+        [owner.column().into(), after.into(), limit.into(), filter.name.into(), filter.revoked.into()];
+    let rows = sql.query(text, &params).await?;
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
@@ -178,7 +196,7 @@ async fn revoke(
 }
 
 async fn touch(sql: &Sql<'_>, mut used: Vec<(AccountKeyId, Timestamp)>) -> Result<(), StoreError> {
-    // Two nodes that lock the same rows in the same order do not wait for each other in a circle.
+    // In a fixed order, to avoid deadlocks between nodes.
     used.sort_unstable();
     for (id, at) in used {
         sql.execute(

@@ -16,7 +16,7 @@ pub struct Account {
     pub suspended_reason: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Counted up by every change.
+    /// Incremented by every change.
     pub version: i64,
     /// Until when a deleted account can be restored.
     pub delete_at: Option<Timestamp>,
@@ -28,15 +28,15 @@ pub struct Account {
 pub struct AccountFilter {
     pub name: Option<String>,
     pub suspended: Option<bool>,
-    /// Those that are deleted and can be restored, instead of the others.
+    /// Lists deleted accounts that can be restored, instead of the others.
     pub deleted: bool,
 }
 
-/// Result of a change that is made only to the version that the caller has seen.
+/// Result of a change that requires the version the caller has seen.
 #[derive(Debug, Clone)]
 pub enum Updated<T> {
     Done(T),
-    /// Nothing was changed: this is the version.
+    /// Nothing was changed: this is the current version.
     OtherVersion(i64),
 }
 
@@ -67,7 +67,7 @@ impl Store {
         self.fetch_opt(accounts!("WHERE id = $1"), vec![id.0.into()], read).await
     }
 
-    /// In the order of their ids, behind `after`.
+    /// In the order of their ids, after `after`.
     pub async fn list_accounts_page(
         &self,
         filter: AccountFilter,
@@ -90,8 +90,8 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Changes all of it or nothing. `OtherVersion` unless the account has the version `if_version`; `Conflict` if another
-    /// account has the name.
+    /// Applies all changes or none. `OtherVersion` unless the account has the version `if_version`; `Conflict` if
+    /// another account has the name.
     pub async fn update_account(
         &self,
         id: AccountId,
@@ -103,7 +103,8 @@ impl Store {
         self.change(move |sql| Box::pin(update(sql, id, if_version, name, ceilings, now))).await
     }
 
-    /// Marks the account as deleted, or takes the mark away. `NotFound` for one that is in that state already, or too late to be restored.
+    /// Marks the account as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
+    /// restored.
     pub async fn set_account_deleted(&self, id: AccountId, delete_at: Option<Timestamp>) -> Result<Account> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
@@ -144,7 +145,7 @@ async fn update(
     ceilings: AccountCeilingsChange,
     now: Timestamp,
 ) -> Result<Updated<Account>, StoreError> {
-    // Nobody else changes it until the transaction ends.
+    // Locks the row until the transaction ends.
     sql.change("UPDATE accounts SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     let account = find(sql, id).await?;
     if if_version.is_some_and(|version| version != account.version) {

@@ -1,4 +1,4 @@
-//! The values of ceilings, and the changes that would exceed them.
+//! Values of ceilings, and checks of changes against them.
 
 use postroad_model::{Change, SendRate, ServerMode};
 
@@ -6,7 +6,7 @@ use super::server_change::ServerChange;
 use crate::error::StoreError;
 use crate::sql::Row;
 
-/// `None` is no ceiling. The values in force never exceed these.
+/// `None` means no ceiling. The effective values never exceed these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
     /// `Development`: only the operator can make the server live.
@@ -41,7 +41,7 @@ impl Ceiling {
 }
 
 impl Ceilings {
-    /// The lower one of each two.
+    /// The lower value of each pair.
     #[must_use]
     pub(crate) fn lowest(&self, other: &Self) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Ceilings {
         }
     }
 
-    /// Every ceiling that `change` would exceed. To take a limit away exceeds any ceiling.
+    /// Every ceiling that `change` would exceed. Removing a limit exceeds any ceiling.
     pub fn exceeded_by(&self, change: &ServerChange) -> Vec<Ceiling> {
         let is_live = change.mode == Some(ServerMode::Live);
         let mode = self.mode.filter(|_| is_live).map(Ceiling::Mode);
@@ -66,7 +66,7 @@ impl Ceilings {
     }
 }
 
-/// The lower one of two limits; `None` is no limit.
+/// The lower of two limits; `None` means no limit.
 pub(crate) fn lower<T: Copy>(one: Option<T>, other: Option<T>, is_above: impl Fn(T, T) -> bool) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if is_above(one, other) { other } else { one }),
@@ -108,7 +108,7 @@ pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
     })
 }
 
-/// A live server may be either; one that the operator made a development server stays one.
+/// A live server may be set to either mode; a development server stays one.
 pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
     (mode == ServerMode::Development).then(|| mode.as_str())
 }

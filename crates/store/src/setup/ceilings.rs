@@ -1,5 +1,5 @@
-//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, and the value in
-//! force follows.
+//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, and the
+//! effective value follows.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
@@ -25,7 +25,7 @@ pub enum ServerUpdate {
 /// Changes of ceilings; `Keep` keeps one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// Of a server that is made `development`, only whoever did that can make it live.
+    /// If it is set to `development`, only whoever did that can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -48,7 +48,7 @@ impl CeilingsChange {
     }
 }
 
-/// The value in force once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
+/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
 /// that the server chose itself stays, a higher one is cut.
 fn follow<T: Copy + PartialEq>(
     value: Option<T>,
@@ -66,24 +66,24 @@ fn follow<T: Copy + PartialEq>(
 
 #[boxed_futures]
 impl Store {
-    /// The operator's word: a development server cannot be made live by its own key.
+    /// Set by the operator: a development server cannot be made live by its own key.
     pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
         self.set_server_ceilings(id, CeilingsChange { mode: Some(mode), ..CeilingsChange::default() }).await
     }
 
-    /// The ceiling, and the rate in force if it was at the old ceiling or is above the new one.
+    /// Sets the ceiling, and the effective rate if it was at the old ceiling or is above the new one.
     pub async fn set_server_send_rate(&self, id: ServerId, ceiling: Option<SendRate>) -> Result<()> {
         let send_rate = ceiling.into();
         self.set_server_ceilings(id, CeilingsChange { send_rate, ..CeilingsChange::default() }).await
     }
 
-    /// Likewise.
+    /// The same for the hourly limit.
     pub async fn set_server_hourly_limit(&self, id: ServerId, ceiling: Option<u32>) -> Result<()> {
         let hourly_limit = ceiling.into();
         self.set_server_ceilings(id, CeilingsChange { hourly_limit, ..CeilingsChange::default() }).await
     }
 
-    /// Likewise, for the text of messages and for messages with everything about them.
+    /// The same for the retention of bodies, and of messages with all their data.
     pub async fn set_server_retention(
         &self,
         id: ServerId,
@@ -95,7 +95,7 @@ impl Store {
         self.set_server_ceilings(id, change).await
     }
 
-    /// The operator's ceilings, and the values in force that were at the old ceilings or are above the new ones.
+    /// Sets the operator's ceilings, and the effective values that were at the old ceilings or are above the new ones.
     async fn set_server_ceilings(&self, id: ServerId, change: CeilingsChange) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| {
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Sets ceilings; values in force follow them. Changes nothing if `change` would exceed the new ones.
+/// Sets ceilings; effective values follow them. Changes nothing if `change` would exceed the new ones.
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
@@ -118,11 +118,11 @@ pub(super) async fn set_all(
     now: Timestamp,
 ) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
     let set_ceilings = after(server, owner, ceilings);
-    // The account cannot make a server live that the operator put into development.
+    // The account cannot make a server live that the operator set to development.
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
     let of_account = server.of_account.of_server();
-    // Without a value of its own the server has the account's, so that only its own ceilings forbid to clear one.
+    // Without its own value the server has the account's, so only its own ceilings can forbid clearing one.
     let exceeded_of = |own: &Ceilings| {
         let mut exceeded = own.lowest(&of_account).exceeded_by(&change.without_clears());
         exceeded.extend(own.exceeded_by(&change.clears()));
@@ -140,7 +140,7 @@ pub(super) async fn set_all(
     Ok(exceeded.iter().map(|ceiling| (*ceiling, owner(ceiling))).collect())
 }
 
-/// The server with the values as they were set; nobody else changes it until the transaction ends.
+/// The server with its values as set; locked until the transaction ends.
 pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)

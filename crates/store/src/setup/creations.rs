@@ -1,4 +1,4 @@
-//! Idempotency keys of calls that create something: a repeated call finds what the first one made.
+//! Idempotency keys of calls that create something: a repeated call finds the object of the first one.
 
 use std::time::Duration;
 
@@ -34,6 +34,13 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
     }
 
+    /// Lets a key be used again: what its call promised was not done.
+    pub async fn forget_creation(&self, account_id: AccountId, key: String) -> Result<()> {
+        let text = "DELETE FROM creations WHERE account_id = $1 AND key = $2";
+        self.execute(text, vec![account_id.0.into(), key.into()]).await?;
+        Ok(())
+    }
+
     /// Removes keys that are over; returns their number.
     pub async fn purge_creations(&self, limit: usize) -> Result<u64> {
         let before = self.clock.now().minus(KEPT);
@@ -46,7 +53,7 @@ impl Store {
     }
 }
 
-/// `Conflict` if the key is in use.
+/// `Conflict` if the key is already in use.
 pub(crate) async fn insert(
     sql: &Sql<'_>,
     new: &NewCreation,

@@ -29,7 +29,7 @@ pub struct CredentialChange {
 
 #[boxed_futures]
 impl Store {
-    /// In the order of their ids, behind `after`.
+    /// In the order of their ids, after `after`.
     pub async fn list_credentials_page(
         &self,
         filter: CredentialFilter,
@@ -57,7 +57,7 @@ async fn list(
     after: Option<CredentialId>,
     limit: i64,
 ) -> Result<Vec<Credential>, StoreError> {
-    // A text for each way to look them up: by the index of servers, by that of accounts, or by id.
+    // One text for each look-up: by the index of servers, by that of accounts, or by id.
     let text = match (filter.server_id, filter.account_id) {
         (Some(_), _) => {
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,

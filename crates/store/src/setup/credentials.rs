@@ -52,14 +52,14 @@ pub struct Credential {
     pub revoked_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The credential that rotation put in its place.
+    /// The credential that replaced it by rotation.
     pub replaced_by: Option<CredentialId>,
-    /// Counted up by every change.
+    /// Incremented by every change.
     pub version: i64,
     pub updated_at: Timestamp,
 }
 
-/// Everything a call needs to know of its key, read at once.
+/// Everything that a call needs about its key, read at once.
 #[derive(Debug, Clone)]
 pub struct CredentialAccess {
     pub credential: Credential,
@@ -103,7 +103,7 @@ impl Store {
         self.write(move |sql| Box::pin(create_with_login(sql, new, login, now))).await
     }
 
-    /// Hashes of key and secret of the credentials that log in by this name.
+    /// Hashes of key and secret of the credentials with this login.
     pub async fn find_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
         self.read(move |sql| Box::pin(find_login(sql, login))).await
     }
@@ -136,7 +136,7 @@ impl Store {
         self.write(move |sql| Box::pin(revoke(sql, id, now))).await
     }
 
-    /// Puts `new` beside `old`, which stays good until `old_expires_at`. `NotFound` if `old` is revoked.
+    /// Adds `new` next to `old`, which stays valid until `old_expires_at`. `NotFound` if `old` is revoked.
     pub async fn rotate_credential(
         &self,
         old: CredentialId,
@@ -197,12 +197,12 @@ pub(crate) async fn create_with_login(
     row.map(|_| id).ok_or(StoreError::Conflict)
 }
 
-/// Hashes of key and secret behind a login: those of its credential, and those of the one that this replaced, which may
-/// still be good for a while.
+/// Hashes of key and secret for a login: those of its credential, and of the one it replaced, which may still be valid
+/// for a while.
 pub(crate) async fn find_login(sql: &Sql<'_>, login: String) -> Result<Vec<(KeyHash, KeyHash)>, StoreError> {
     let rows = sql
         .query(
-            // Two look-ups by index; with OR it would be a scan of all credentials.
+            // Two look-ups by index; `OR` would scan all credentials.
             "SELECT c.key_hash, c.secret_hash, c.id FROM logins l JOIN credentials c ON c.id = l.credential_id
              WHERE l.login = $1
              UNION ALL
@@ -219,7 +219,7 @@ pub(crate) async fn list_logins(sql: &Sql<'_>) -> Result<Vec<(CredentialId, Stri
     rows.into_iter().map(|row| Ok((CredentialId(row.int(0)?), row.text(1)?))).collect()
 }
 
-/// Everything a call needs to know of its key, by the key's hash.
+/// Everything that a call needs about its key, by the key's hash.
 pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<CredentialAccess>, StoreError> {
     let row = sql
         .query_opt(
@@ -254,7 +254,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Crede
 
 /// All credentials, or those of one server.
 pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Credential>, StoreError> {
-    // Two texts, so that those of one server are found by index.
+    // Two texts, so that the credentials of one server are found by index.
     let rows = match server_id {
         Some(id) => sql.query(credentials!("WHERE server_id = $1 ORDER BY id"), &[id.0.into()]).await?,
         None => sql.query(credentials!("ORDER BY id"), &[]).await?,
@@ -267,7 +267,7 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revoking twice keeps the first moment. The login is free for another credential then.
+/// Revoking twice keeps the first time. The login can then be used for another credential.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
@@ -277,7 +277,7 @@ pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> R
     .await
 }
 
-/// Puts `new` beside the old credential, which stays good until `old_expires_at`. A credential is replaced once.
+/// Adds `new` next to the old credential, which stays valid until `old_expires_at`. A credential is replaced once.
 pub(crate) async fn rotate(
     sql: &Sql<'_>,
     old: CredentialId,
@@ -301,10 +301,11 @@ pub(crate) async fn rotate(
     Ok(new)
 }
 
-/// Notes when credentials were used last, never an earlier moment than is known; a batch, because it is no business of the request's own latency.
+/// Stores when credentials were last used; never replaces a time by an earlier one. Done in batches, so that requests
+/// do not wait for it.
 pub(crate) async fn touch(sql: &Sql<'_>, used: Vec<(CredentialId, Timestamp)>) -> Result<(), StoreError> {
     let mut used = used;
-    // Two nodes that lock the same rows in the same order do not wait for each other in a circle.
+    // In a fixed order, to avoid deadlocks between nodes.
     used.sort_unstable();
     for (id, at) in used {
         sql.execute(

@@ -1,4 +1,4 @@
-//! Servers whose time to be restored is over.
+//! Deleted servers that can no longer be restored.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId};
@@ -7,8 +7,8 @@ use crate::{Cancelled, Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Lets the retention job remove the mail of servers that were deleted, or whose account was, and can no longer be
-    /// restored: they keep nothing any more. Returns how many servers were found.
+    /// Lets the retention job remove all mail of deleted servers, and of servers of deleted accounts, that can no
+    /// longer be restored. Returns how many servers were found.
     pub async fn end_deleted_servers(&self, limit: usize) -> Result<u64> {
         let params = vec![self.clock.now().into(), (limit as i64).into()];
         let ended = self
@@ -27,8 +27,8 @@ impl Store {
         Ok(ended)
     }
 
-    /// Cancels some messages that wait in the queues of servers that can no longer be restored; returns their number. Those
-    /// on the wire are left for the next time.
+    /// Cancels some queued messages of servers that can no longer be restored; returns how many. Messages being sent
+    /// are left for the next time.
     pub async fn cancel_mail_of_ended_servers(&self, limit: usize) -> Result<usize> {
         let text = "SELECT q.server_id, q.message_id FROM servers s JOIN queue q ON q.server_id = s.id
                     WHERE s.delete_at <= $1 LIMIT $2";

@@ -1,4 +1,4 @@
-//! The set-up by operators and customers: accounts, servers with their ceilings, credentials, settings.
+//! Setup by operators and customers: accounts, servers with their ceilings, credentials, settings.
 
 pub(crate) mod account_ceilings;
 mod account_keys;
@@ -20,7 +20,7 @@ mod set_by;
 mod settings;
 
 pub use account_ceilings::{AccountCeilings, AccountCeilingsChange};
-pub use account_keys::{AccountKey, AccountKeyOwner, NewAccountKey};
+pub use account_keys::{AccountKey, AccountKeyFilter, AccountKeyOwner, NewAccountKey};
 pub use accounts::{Account, AccountFilter, Updated};
 pub use ceiling_values::{Ceiling, Ceilings};
 pub use ceilings::{CeilingsChange, ServerUpdate};
@@ -28,6 +28,6 @@ pub use creations::{Creation, NewCreation};
 pub use credential_list::{CredentialChange, CredentialFilter};
 pub use credentials::{Credential, CredentialAccess, KeyHash, NewCredential};
 pub use room::PeriodCounts;
-pub use server_change::ServerChange;
+pub use server_change::{PoolMove, ServerChange};
 pub use servers::{NewServer, Server, ServerFilter, ServerRetention, ServerTracking, SetCeilings};
 pub use set_by::SetBy;

@@ -1,5 +1,5 @@
-//! Events about ceilings of an account, for all its servers. The transaction that crosses a line writes one row; the servers
-//! get the event of it in small steps, so that an account with many servers delays nobody's mail.
+//! Events about ceilings of an account, for all its servers. The transaction that crosses a threshold writes one row.
+//! The servers get the event from it in small steps, so that an account with many servers delays nobody's mail.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, EventKind, IdGenerator, ServerId, Timestamp};
@@ -15,9 +15,9 @@ const SERVERS_AT_ONCE: i64 = 50;
 
 #[boxed_futures]
 impl Store {
-    /// Gives some servers the event of the oldest notice; `false` if there is none.
+    /// Appends the event of the oldest notice to some servers; `false` if there is none.
     pub async fn tell_account_notices(&self) -> Result<bool> {
-        // Asked every second, and mostly for nothing: that should not cost a write.
+        // Called every second and usually without effect, so it should not cost a write.
         if !self.read(|sql| Box::pin(is_waiting(sql))).await? {
             return Ok(false);
         }
@@ -45,7 +45,7 @@ async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
-/// `None` if there is no notice that no other node works on.
+/// `None` if there is no notice, or another node is working on it.
 async fn tell_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"

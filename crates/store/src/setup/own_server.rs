@@ -1,5 +1,5 @@
-//! The installation's own server, under which mail of the service itself is stored. A setting names it, never its name: anybody
-//! may have taken that.
+//! The installation's own server, under which the service's own mail is stored. It is identified by a setting, not by
+//! its name, which anybody may have taken.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId, ServerMode, Timestamp};
@@ -12,7 +12,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 const SETTING: &str = "operator_server";
-/// Name of the account; with a number behind it if a customer has the name.
+/// Name of the account; followed by a number if a customer has the name.
 const ACCOUNT_NAME: &str = "postroad";
 const SERVER_NAME: &str = "operator";
 
@@ -23,7 +23,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql))).await
     }
 
-    /// Creates it with an account of its own if there is none.
+    /// Creates it with its own account if there is none.
     pub async fn find_or_create_own_server(&self) -> Result<ServerId> {
         if let Some(id) = self.find_own_server().await? {
             return Ok(id);
@@ -53,7 +53,7 @@ async fn create(sql: &Sql<'_>, now: Timestamp) -> Result<ServerId, StoreError> {
     }
     let name = free_name(sql).await?;
     let account_id: AccountId = accounts::create(sql, name, now).await?.id;
-    let new = NewServer { account_id, name: SERVER_NAME.to_owned(), mode: ServerMode::Live };
+    let new = NewServer { account_id, name: SERVER_NAME.to_owned(), mode: ServerMode::Live, pool_id: None };
     let id = servers::create(sql, new, SetBy::Operator, now).await?.id;
     settings::set(sql, SETTING, Some(id.0.to_string())).await?;
     Ok(id)

@@ -1,9 +1,10 @@
-//! Removal of servers and accounts that can no longer be restored, after the retention job has removed their mail. Few rows
-//! at a time; every statement is by the server or the account, so that nothing of another is touched.
+//! Removal of servers and accounts that can no longer be restored, after the retention job has removed their mail. A
+//! few rows at a time; every statement is limited to the server or account, so that nothing else is touched.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, ServerId, Timestamp};
+use postroad_model::{AccountId, CountedThing, ServerId, Timestamp};
 
+use super::room;
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -11,7 +12,7 @@ use crate::{Result, Store};
 /// Rows of one table that one step removes.
 const ROWS_AT_ONCE: i64 = 500;
 
-/// A table of a server's rows by its other key columns.
+/// Removes a server's rows of a table by its other key columns.
 macro_rules! of_server {
     ($table:literal, $columns:literal) => {
         concat!(
@@ -30,11 +31,14 @@ macro_rules! of_server {
     };
 }
 
+const WEBHOOKS: &str = of_server!("webhooks", "id");
+const DOMAINS: &str = of_server!("domains", "id");
+
 /// In this order: what refers to others goes before them.
 const OF_SERVER: &[&str] = &[
     of_server!("webhook_queue", "webhook_id, event_id"),
     of_server!("webhook_attempts", "id"),
-    of_server!("webhooks", "id"),
+    WEBHOOKS,
     of_server!("template_versions", "template_id, version"),
     of_server!("templates", "id"),
     of_server!("suppressions", "address"),
@@ -60,13 +64,13 @@ const OF_SERVER: &[&str] = &[
       ORDER BY r.domain, r.kind, r.organisation, r.report_id LIMIT $2)",
     "DELETE FROM domain_keys WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM domain_links WHERE domain_id IN (SELECT id FROM domains WHERE server_id = $1 ORDER BY id LIMIT $2)",
-    of_server!("domains", "id"),
+    DOMAINS,
     "DELETE FROM gates WHERE (scope_kind, scope_key, automatic) IN
      (SELECT scope_kind, scope_key, automatic FROM gates
       WHERE scope_kind = 'server' AND scope_key = CAST(CAST($1 AS BIGINT) AS TEXT) ORDER BY automatic LIMIT $2)",
 ];
 
-/// Likewise of an account whose servers are gone.
+/// The same for an account without servers.
 const OF_ACCOUNT: &[&str] = &[
     "DELETE FROM user_sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
@@ -91,12 +95,14 @@ const OF_ACCOUNT: &[&str] = &[
     "UPDATE pools SET account_id = NULL WHERE id IN (SELECT id FROM pools WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM former_tracking_hosts WHERE account_id = $1 AND host IN
      (SELECT host FROM former_tracking_hosts WHERE account_id = $1 ORDER BY host LIMIT $2)",
+    "DELETE FROM account_counts WHERE account_id = $1 AND thing IN
+     (SELECT thing FROM account_counts WHERE account_id = $1 ORDER BY thing LIMIT $2)",
 ];
 
 #[boxed_futures]
 impl Store {
-    /// Removes some rows of one server or account whose time to be restored is over. `false` if there are none, or if their
-    /// mail is still to be removed. The audit log of an account stays.
+    /// Removes some rows of one server or account that can no longer be restored. `false` if there are none, or if
+    /// their mail must be removed first. The audit log of an account stays.
     pub async fn purge_deleted(&self) -> Result<bool> {
         let now = self.clock.now();
         let found = self.read(move |sql| Box::pin(find(sql, now))).await?;
@@ -129,13 +135,28 @@ async fn find(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Deleted>, StoreErr
 
 async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
     for text in OF_SERVER {
-        if sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await? > 0 {
-            return Ok(());
+        let removed = sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await?;
+        if removed > 0 {
+            return match *text {
+                WEBHOOKS => count_removed(sql, id, CountedThing::Webhooks, removed).await,
+                DOMAINS => count_removed(sql, id, CountedThing::Domains, removed).await,
+                _ => Ok(()),
+            };
         }
     }
+    count_removed(sql, id, CountedThing::Servers, 1).await?;
     // Nothing refers to it any more: its name is free.
     sql.execute("DELETE FROM servers WHERE id = $1", &[id.0.into()]).await?;
     Ok(())
+}
+
+async fn count_removed(
+    sql: &Sql<'_>,
+    id: ServerId,
+    what: CountedThing,
+    removed: u64,
+) -> Result<(), StoreError> {
+    room::count_change_of_server(sql, id, what, -(removed as i64)).await
 }
 
 async fn purge_account(sql: &Sql<'_>, id: AccountId) -> Result<(), StoreError> {

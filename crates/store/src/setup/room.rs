@@ -1,4 +1,4 @@
-//! Things of which an account may have a limited number: their counts, and the check before one is added.
+//! Things of which an account may have a limited number: their kept counts, and the check before one is added.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CountedThing, LimitPeriod, ServerId, Timestamp};
@@ -20,43 +20,16 @@ const fn ceiling_text(what: CountedThing) -> &'static str {
     }
 }
 
-/// Query for the count of an account's things, up to the second parameter.
-const fn count_text(what: CountedThing) -> &'static str {
-    match what {
-        CountedThing::Servers => {
-            "SELECT count(*) FROM (SELECT id FROM servers WHERE account_id = $1 LIMIT $2) AS found"
-        }
-        CountedThing::Domains => {
-            "SELECT count(*) FROM (SELECT id FROM domains WHERE account_id = $1 LIMIT $2) AS found"
-        }
-        CountedThing::Webhooks => {
-            "SELECT count(*) FROM (SELECT w.id FROM servers s JOIN webhooks w ON w.server_id = s.id
-                                   WHERE s.account_id = $1 LIMIT $2) AS found"
-        }
-        CountedThing::Users => {
-            "SELECT count(*) FROM (SELECT id FROM users WHERE account_id = $1
-                                   UNION ALL
-                                   SELECT -id FROM invitations WHERE account_id = $1 AND expires_at > $3
-                                   LIMIT $2) AS found"
-        }
-    }
-}
-
 /// Messages of an account in its present periods, by `LimitPeriod::ALL`; `None` where nothing was counted.
 pub type PeriodCounts = [Option<i64>; 3];
 
 #[boxed_futures]
 impl Store {
-    /// How many of the things an account has, counted up to `most`.
-    pub async fn count_things(
-        &self,
-        account_id: AccountId,
-        what: CountedThing,
-        most: usize,
-    ) -> Result<usize> {
+    /// How many of the things an account has.
+    pub async fn count_things(&self, account_id: AccountId, what: CountedThing) -> Result<usize> {
         let now = self.clock.now();
-        let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, most as i64, now))).await?;
-        Ok(counted as usize)
+        let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, now))).await?;
+        Ok(usize::try_from(counted).unwrap_or(0))
     }
 
     pub async fn account_period_counts(&self, account_id: AccountId) -> Result<PeriodCounts> {
@@ -69,14 +42,44 @@ async fn count(
     sql: &Sql<'_>,
     account_id: AccountId,
     what: CountedThing,
-    most: i64,
     now: Timestamp,
 ) -> Result<i64, StoreError> {
-    let mut params = vec![account_id.0.into(), most.into()];
-    if what == CountedThing::Users {
-        params.push(now.into());
+    let text = "SELECT count FROM account_counts WHERE account_id = $1 AND thing = $2";
+    let row = sql.query_opt(text, &[account_id.0.into(), what.as_str().into()]).await?;
+    let kept = row.map_or(Ok(0), |row| row.int(0))?;
+    if what != CountedThing::Users {
+        return Ok(kept);
     }
-    sql.query_opt(count_text(what), &params).await?.map_or(Ok(0), |row| row.int(0))
+    // Invitations end by themselves, and there are few.
+    let text = "SELECT count(*) FROM invitations WHERE account_id = $1 AND expires_at > $2";
+    let row = sql.query_opt(text, &[account_id.0.into(), now.into()]).await?;
+    Ok(kept + row.map_or(Ok(0), |row| row.int(0))?)
+}
+
+/// Keeps the count of things that were added to an account, or removed from it, in the transaction that does so.
+pub(crate) async fn count_change(
+    sql: &Sql<'_>,
+    account_id: AccountId,
+    what: CountedThing,
+    change: i64,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO account_counts (account_id, thing, count) VALUES ($1, $2, $3)
+         ON CONFLICT (account_id, thing) DO UPDATE SET count = account_counts.count + excluded.count",
+        &[account_id.0.into(), what.as_str().into(), change.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Likewise for things of a server.
+pub(crate) async fn count_change_of_server(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    what: CountedThing,
+    change: i64,
+) -> Result<(), StoreError> {
+    count_change(sql, account_of(sql, server_id).await?, what, change).await
 }
 
 async fn period_counts(
@@ -94,8 +97,8 @@ async fn period_counts(
     Ok(counts)
 }
 
-/// Checks that the account may have one more, in the transaction that adds it; notes that a line was crossed. `CeilingReached`
-/// if not.
+/// Checks in the adding transaction that the account may have one more, and records a crossed threshold.
+/// `CeilingReached` if not.
 pub(crate) async fn make_room(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -107,13 +110,13 @@ pub(crate) async fn make_room(
         return Ok(());
     }
     if !sql.is_sqlite() {
-        // Two calls take turns, so that both count what the other added.
+        // Concurrent calls take turns, so that each counts what the other added.
         let text = "SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE";
         sql.query_opt(text, &[account_id.0.into()]).await?;
     }
     let most = ceiling(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?;
     let Some(most) = most.and_then(|most| u32::try_from(most).ok()) else { return Ok(()) };
-    let before = count(sql, account_id, what, i64::from(most), now).await?;
+    let before = count(sql, account_id, what, now).await?;
     if before >= i64::from(most) {
         return Err(StoreError::CeilingReached { what, most });
     }
@@ -124,14 +127,18 @@ pub(crate) async fn make_room(
     Ok(())
 }
 
-/// Likewise for something of a server.
+/// The same for an object of a server.
 pub(crate) async fn make_room_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
     what: CountedThing,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    make_room(sql, account_of(sql, server_id).await?, what, now).await
+}
+
+async fn account_of(sql: &Sql<'_>, server_id: ServerId) -> Result<AccountId, StoreError> {
     let text = "SELECT account_id FROM servers WHERE id = $1";
     let row = sql.query_opt(text, &[server_id.0.into()]).await?.ok_or(StoreError::NotFound)?;
-    make_room(sql, AccountId(row.int(0)?), what, now).await
+    row.int(0).map(AccountId)
 }

@@ -1,8 +1,15 @@
 //! A change of a server's settings.
 
-use postroad_model::{Change, SendRate, ServerMode};
+use postroad_model::{Change, PoolId, SendRate, ServerMode};
 
-/// Settings to change; those that are not named stay.
+/// Another pool for a server, if its pool is still the one that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolMove {
+    pub from: Option<PoolId>,
+    pub to: Option<PoolId>,
+}
+
+/// Settings to change; others are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChange {
     pub name: Option<String>,
@@ -14,6 +21,7 @@ pub struct ServerChange {
     pub track_excluded_hosts: Option<Vec<String>>,
     pub bodies_days: Change<u32>,
     pub messages_days: Change<u32>,
+    pub pool: Option<PoolMove>,
 }
 
 impl ServerChange {
@@ -27,7 +35,7 @@ impl ServerChange {
         change
     }
 
-    /// The part that takes limits away.
+    /// The part that removes limits.
     pub(super) fn clears(&self) -> Self {
         let mut change = Self { mode: None, ..self.clone() };
         for limit in [&mut change.hourly_limit, &mut change.bodies_days, &mut change.messages_days] {

@@ -13,15 +13,19 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
-    /// the name.
-    pub async fn update_server(&self, id: ServerId, change: ServerChange) -> Result<ServerUpdate> {
+    /// Changes all of it or nothing, and nothing beyond the ceilings; only if the server has the version `if_version`.
+    /// `Conflict` if another server of the account has the name.
+    pub async fn update_server(
+        &self,
+        id: ServerId,
+        if_version: Option<i64>,
+        change: ServerChange,
+    ) -> Result<ServerUpdate> {
         let ceilings = (SetBy::Account, CeilingsChange::default());
-        self.update_server_from_above(id, None, ceilings, change).await
+        self.update_server_from_above(id, if_version, ceilings, change).await
     }
 
-    /// Likewise by the account or the operator: with new ceilings of theirs, and only if the server has the version
-    /// `if_version`.
+    /// Likewise by the account or the operator: with new ceilings of theirs.
     pub async fn update_server_from_above(
         &self,
         id: ServerId,
@@ -34,7 +38,7 @@ impl Store {
     }
 }
 
-/// Changes nothing if a ceiling forbids any of it. `Conflict` if another server of the account has the name.
+/// Changes nothing if a ceiling forbids any part. `Conflict` if another server of the account has the name.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
@@ -45,6 +49,9 @@ pub(crate) async fn update(
 ) -> Result<ServerUpdate, StoreError> {
     let server = ceilings::lock(sql, id).await?;
     if if_version.is_some_and(|version| version != server.version) {
+        return Ok(ServerUpdate::OtherVersion(server.version));
+    }
+    if change.pool.is_some_and(|pool| pool.from != server.pool_id) {
         return Ok(ServerUpdate::OtherVersion(server.version));
     }
     let exceeded = ceilings::set_all(sql, &server, owner, &new_ceilings, &change, now).await?;
@@ -60,7 +67,7 @@ pub(crate) async fn update(
              track_excluded_hosts = coalesce($10, track_excluded_hosts),
              retention_bodies = CASE CAST($11 AS BIGINT) WHEN 1 THEN retention_bodies ELSE $12 END,
              retention_messages = CASE CAST($13 AS BIGINT) WHEN 1 THEN retention_messages ELSE $14 END,
-             version = version + 1, updated_at = $15
+             pool_id = CASE CAST($15 AS BIGINT) WHEN 1 THEN pool_id ELSE $16 END, version = version + 1, updated_at = $17
          WHERE id = $1",
         &[
             id.0.into(),
@@ -77,6 +84,8 @@ pub(crate) async fn update(
             change.bodies_days.into_value().map(i64::from).into(),
             change.messages_days.is_keep().into(),
             change.messages_days.into_value().map(i64::from).into(),
+            change.pool.is_none().into(),
+            change.pool.and_then(|pool| pool.to).map(|id| id.0).into(),
             now.into(),
         ],
     )

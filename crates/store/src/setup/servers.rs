@@ -18,6 +18,8 @@ pub struct NewServer {
     pub account_id: AccountId,
     pub name: String,
     pub mode: ServerMode,
+    /// The pool its mail leaves from; `None` for the installation's default.
+    pub pool_id: Option<PoolId>,
 }
 
 #[derive(Debug, Clone)]
@@ -28,19 +30,19 @@ pub struct Server {
     pub name: String,
     pub mode: ServerMode,
     pub suspended_reason: Option<String>,
-    /// The pool its mail leaves from; `None` for the installation's default.
+    /// The pool it sends from; `None` for the installation's default.
     pub pool_id: Option<PoolId>,
-    /// Paces; never refuses.
+    /// Delays sending; never refuses.
     pub send_rate: Option<SendRate>,
-    /// Messages an hour; those beyond it are held.
+    /// Messages an hour; messages beyond are held.
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// Limits of its own key: the lowest of those that operator and account set for it and of the account's own.
+    /// Limits for its own key: the lowest of those set by the operator and the account for it and of the account's own.
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
     pub of_account: AccountCeilings,
-    /// Counted up by every change.
+    /// Incremented by every change.
     pub version: i64,
     /// Until when a deleted server can be restored.
     pub delete_at: Option<Timestamp>,
@@ -67,11 +69,11 @@ impl Server {
         self.of_account.limits(self.account_id)
     }
 
-    /// With the values in force: the account's ceilings may have been lowered since they were set.
+    /// With effective values: the account's ceilings may have been lowered since they were set.
     fn within_ceilings(mut self) -> Self {
         let most = self.of_account.of_server();
         self.send_rate = lower(self.send_rate, most.send_rate, SendRate::is_above);
-        // Without a limit of its own the server has what the account has left.
+        // Without its own limit the server has what the account has left.
         self.hourly_limit =
             self.hourly_limit.and_then(|limit| lower(Some(limit), most.hourly_limit, is_above));
         let ServerRetention { bodies_days, messages_days } = self.retention;
@@ -89,25 +91,25 @@ pub struct ServerFilter {
     pub account_id: Option<AccountId>,
     pub name: Option<String>,
     pub suspended: Option<bool>,
-    /// Those that are deleted and can be restored, instead of the others.
+    /// Lists deleted servers that can be restored, instead of the others.
     pub deleted: bool,
 }
 
-/// Days that a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
+/// Days that a server's mail is kept, where shorter than the installation's; `None` inherits the installation's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ServerRetention {
-    /// The text of messages.
+    /// Message bodies.
     pub bodies_days: Option<u32>,
-    /// Messages with everything about them.
+    /// Messages with all their data.
     pub messages_days: Option<u32>,
 }
 
-/// Tracking of a server's mail unless a domain or a message says otherwise.
+/// Tracking of a server's mail, unless a domain or message overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ServerTracking {
     pub opens: bool,
     pub clicks: bool,
-    /// Links to these hosts are left as they are.
+    /// Links to these hosts are not tracked.
     pub excluded_hosts: Vec<String>,
 }
 
@@ -129,9 +131,22 @@ macro_rules! servers {
     };
 }
 
+/// A page of servers, by the columns that find them by index.
+macro_rules! listed {
+    ($by:literal) => {
+        concat!(
+            servers!($by),
+            " s.id > $2 AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
+              AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
+              AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
+              ORDER BY s.id LIMIT $6"
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
-    /// By the operator: a development server stays one until the operator makes it live.
+    /// Created by the operator: a development server stays one until the operator makes it live.
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
         self.create_server_by(SetBy::Operator, new).await
     }
@@ -150,7 +165,7 @@ impl Store {
         self.fetch_all(servers!("ORDER BY s.id"), Vec::new(), read).await
     }
 
-    /// In the order of their ids, behind `after`.
+    /// In the order of their ids, after `after`.
     pub async fn list_servers_page(
         &self,
         filter: ServerFilter,
@@ -160,8 +175,8 @@ impl Store {
         self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64))).await
     }
 
-    /// Marks the server as deleted, or takes the mark away. `NotFound` for one that is in that state
-    /// already, or too late to be restored.
+    /// Marks the server as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
+    /// restored.
     pub async fn set_server_deleted(&self, id: ServerId, delete_at: Option<Timestamp>) -> Result<Server> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
@@ -172,7 +187,7 @@ impl Store {
         self.set_server_suspended_by(SetBy::Operator, id, reason).await.map(drop)
     }
 
-    /// `false` if nothing was changed: an account does not touch a suspension by the operator.
+    /// `false` if nothing was changed: an account cannot change a suspension by the operator.
     pub async fn set_server_suspended_by(
         &self,
         by: SetBy,
@@ -226,19 +241,21 @@ pub(crate) async fn create(
     let of = |setter: SetBy| ceiling.filter(|_| owner == setter);
     let inserted = sql
         .query_opt(
-            "INSERT INTO servers (account_id, name, mode, mode_ceiling, account_mode_ceiling, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id",
+            "INSERT INTO servers (account_id, name, mode, mode_ceiling, account_mode_ceiling, pool_id, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $7) RETURNING id",
             &[
                 new.account_id.0.into(),
                 new.name.into(),
                 new.mode.as_str().into(),
                 of(SetBy::Operator).into(),
                 of(SetBy::Account).into(),
+                new.pool_id.map(|id| id.0).into(),
                 now.into(),
             ],
         )
         .await?
         .ok_or(StoreError::Conflict)?;
+    room::count_change(sql, new.account_id, CountedThing::Servers, 1).await?;
     find(sql, ServerId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 
@@ -246,7 +263,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
     Ok(find_as_set(sql, id).await?.map(Server::within_ceilings))
 }
 
-/// Likewise with the values as they were set, which may be above the ceilings of the account.
+/// Finds the server with its values as set, which may be above the ceilings of the account.
 pub(super) async fn find_as_set(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
     let row = sql.query_opt(servers!("WHERE s.id = $1"), &[id.0.into()]).await?;
     row.as_ref().map(read_as_set).transpose()
@@ -258,26 +275,11 @@ async fn list_page(
     after: Option<ServerId>,
     limit: i64,
 ) -> Result<Vec<Server>, StoreError> {
-    // Two texts, so that the servers of one account are found by index.
-    let text = match filter.account_id {
-        Some(_) => {
-            servers!(
-                "WHERE s.account_id = $1 AND s.id > $2
-               AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
-               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
-               AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
-             ORDER BY s.id LIMIT $6"
-            )
-        }
-        None => {
-            servers!(
-                "WHERE CAST($1 AS BIGINT) IS NULL AND s.id > $2
-               AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
-               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
-               AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
-             ORDER BY s.id LIMIT $6"
-            )
-        }
+    // One text for each index. The name of an account's server is unique.
+    let text = match (&filter.account_id, &filter.name) {
+        (Some(_), Some(_)) => listed!("WHERE s.account_id = $1 AND s.name = $3 AND"),
+        (Some(_), None) => listed!("WHERE s.account_id = $1 AND"),
+        (None, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
     };
     let params = [
         filter.account_id.map(|id| id.0).into(),

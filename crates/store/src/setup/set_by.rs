@@ -1,6 +1,6 @@
-//! Who set something of a server.
+//! Who set a value of a server.
 
-/// Who set a ceiling, a suspension or a gate of a server: an account does not lift what the operator set.
+/// Who set a ceiling, a suspension or a gate of a server: an account cannot lift what the operator set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBy {
     Operator,
@@ -8,7 +8,7 @@ pub enum SetBy {
 }
 
 impl SetBy {
-    /// In columns that name who set something; `NULL` is the operator.
+    /// Column value; `NULL` is the operator.
     pub(crate) fn stored(self) -> Option<&'static str> {
         (self == Self::Account).then_some("account")
     }

@@ -17,7 +17,7 @@ impl Store {
         self.write(move |sql| Box::pin(set(sql, key, value))).await
     }
 
-    /// Sets a setting that is not set yet; returns its value. Of several at once, one wins.
+    /// Sets a setting unless it is already set; returns its value. Of concurrent calls one wins.
     pub async fn setting_or_insert(&self, key: &'static str, value: String) -> Result<String> {
         self.write(move |sql| Box::pin(find_or_insert(sql, key, value))).await
     }
@@ -44,7 +44,7 @@ pub(crate) async fn set(sql: &Sql<'_>, key: &'static str, value: Option<String>)
     Ok(())
 }
 
-/// Sets a setting that is not set yet; returns its value.
+/// Sets a setting unless it is already set; returns its value.
 pub(crate) async fn find_or_insert(
     sql: &Sql<'_>,
     key: &'static str,

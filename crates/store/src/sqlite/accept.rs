@@ -30,11 +30,11 @@ pub(super) struct Written {
 pub(super) struct Queued {
     pub(super) message_id: MessageId,
     pub(super) due_at: Timestamp,
-    /// It is to be delivered now, not later.
+    /// It is due now, not later.
     pub(super) pending: bool,
 }
 
-/// Writes one send, or those of a batch, of which the first has the key of all.
+/// Writes one send, or those of a batch, whose key is in the first.
 pub(super) fn accept(
     connection: &Mutex<Connection>,
     sends: &[NewSend],
@@ -52,7 +52,7 @@ pub(super) fn accept(
         insert_send(connection, send)?;
         let mut causes = suppressed(connection, send)?;
         let counted = hold_beyond_limits(connection, send, &mut causes, ids)?;
-        // Of a batch, the last one that counted says how much is left.
+        // In a batch, the last one that counted has the final usage.
         if !counted.is_empty() {
             uses = counted;
         }
@@ -68,7 +68,7 @@ pub(super) fn accept(
     Ok(Written { accepted: Accepted::Stored(uses), queued })
 }
 
-/// The recipients that are suppressed.
+/// The suppressed recipients.
 fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(
@@ -94,7 +94,7 @@ fn suppressed(connection: &Connection, send: &NewSend) -> Result<HoldCauses, Sto
     Ok(causes)
 }
 
-/// Holds the recipients beyond the limits of the server and of its account; returns how much of each limit is used.
+/// Holds recipients beyond the limits of the server and its account; returns the usage of each limit.
 fn hold_beyond_limits(
     connection: &Connection,
     send: &NewSend,
@@ -132,7 +132,7 @@ fn hold_beyond_limits(
     Ok(uses)
 }
 
-/// Counts messages in the present windows of the account, as far as they fit. Older windows are forgotten when a new one
+/// Counts messages in the account's current windows, as far as they fit. Older windows are deleted when a new one
 /// begins.
 fn count_account(
     connection: &Connection,
@@ -180,7 +180,7 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds to the server's hour; returns what it was before. Older hours are forgotten when a new one begins.
+/// Adds to the server's hour; returns the count before. Older hours are deleted when a new one begins.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection
@@ -199,7 +199,7 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
     Ok(before)
 }
 
-/// Writes the key, or returns what it was used for before. The writer is alone, so looking first is enough.
+/// Writes the key, or returns its earlier use. There is only one writer, so looking first is enough.
 fn claim_key(
     connection: &Connection,
     send: &NewSend,
@@ -326,7 +326,7 @@ fn insert_recipient(
     Ok(())
 }
 
-/// An event of a server, not of a message: these count their own `seq`.
+/// An event about a server, not a message; these have their own `seq`.
 fn append_of_server(
     connection: &Connection,
     ids: &IdGenerator,

@@ -1,5 +1,5 @@
-//! Large bodies as files: written and flushed before the row that names them. A crash between the two leaves an
-//! orphan, which the sweep at start removes; the other way round cannot happen.
+//! Large bodies as files: written and flushed before the row that names them. A crash between the two leaves an orphan,
+//! which the sweep at start removes; the reverse cannot happen.
 
 use std::fs;
 use std::io::{self, Write};
@@ -33,10 +33,10 @@ impl BodyFiles {
         blocking(move || write_durably(&path, &compressed)).await
     }
 
-    /// Fails if no new file could be made. The database's own files are open since the start, so writing to them tells
-    /// nothing about permissions.
+    /// Fails if no new file can be created. The database's own files have been open since the start, so writing to them
+    /// says nothing about permissions.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        // Where the sweep at start finds it, should the process die before it is removed.
+        // The sweep at start finds it here if the process dies before it is removed.
         let path = self.folder.join("00").join("check.part");
         blocking(move || {
             create_part(&path)?.write_all(b"x")?;
@@ -56,7 +56,7 @@ impl BodyFiles {
         }
     }
 
-    /// Removes files no row names. Runs before the store takes work, so every file is either named or an orphan.
+    /// Removes files that no row names. Runs before the store takes work, so every file is either named or an orphan.
     pub(super) fn sweep(&self, connection: &Connection) -> Result<(), OpenError> {
         let mut named = connection
             .prepare("SELECT 1 FROM bodies WHERE send_id = ?1 AND data IS NULL")
@@ -95,18 +95,18 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;
-        // The names: of the file in its folder, and of the folder in the one above (it may be new).
+        // Flush the names: of the file in its folder, and of the folder in its parent (it may be new).
         fs::File::open(folder)?.sync_all()?;
         fs::File::open(folder.parent().expect("the body folder is above"))?.sync_all()
     })();
     if written.is_err() {
-        // Most likely the disk is full: give back what was taken.
+        // The disk is probably full: free the space again.
         let _ = fs::remove_file(&unfinished);
     }
     written
 }
 
-/// A file, and the folder it is in, for the owner only.
+/// Creates a file and its folder, accessible to the owner only.
 fn create_part(path: &Path) -> io::Result<fs::File> {
     let folder = path.parent().expect("body files are in a folder");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,5 +1,5 @@
-//! Work of delivery's operations in the writer's group. Claims in memory go along: they change with the transaction, and
-//! are put right after its commit or rollback.
+//! Delivery operations in the writer's group. Claims in memory change with the transaction, and are corrected after its
+//! commit or rollback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,9 @@ use crate::outcomes::source_tally::SourceTally;
 use crate::queue::waiting::Entry;
 use crate::sql::Sql;
 
-/// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
+/// While delivery runs, pending messages are claimed for it before the commit, and handed over after it.
 pub(super) struct AcceptWork {
-    /// One, or those of a batch; empty once they are handed over. All are of one server.
+    /// One send, or those of a batch; empty once they are handed over. All belong to one server.
     sends: Vec<NewSend>,
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
@@ -104,7 +104,7 @@ pub(super) struct SettleWork {
     outcomes: Vec<Arc<Outcome>>,
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
-    /// Messages that are being settled, and what that means for their claims.
+    /// Messages being settled, and the effect on their claims.
     under_way: Vec<(Key, Option<After>)>,
 }
 
@@ -124,7 +124,7 @@ impl Work for SettleWork {
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<bool>, StoreError> {
         for (key, _) in self.under_way.drain(..) {
-            self.claims.lock().undo_settling(key);
+            self.claims.lock().settle_again(key);
         }
         let connection = connection.lock();
         let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceTally::default());
@@ -132,7 +132,7 @@ impl Work for SettleWork {
             let key = outcome.key();
             {
                 let mut claims = self.claims.lock();
-                // Claimed for another attempt, perhaps by the very commit that recorded this outcome.
+                // Claimed for another attempt, perhaps by the commit that recorded this outcome.
                 let relation = claims.claimed_for(key).map(|due_at| outcome.relation_to(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
                     settled.push(relation == AttemptMatch::Recorded);
@@ -172,15 +172,15 @@ impl Work for SettleWork {
     }
 }
 
-/// A change of a message that nobody has begun; a claim of it is over.
+/// A change of a message that nobody has begun; a claim of it is over. Until the change is committed nobody can claim or begin
+/// the message.
 pub(super) struct ChangeWaitingWork<T> {
     pub(super) key: Key,
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
-    /// The answer if somebody has begun it, and the change.
+    /// The answer if it is being sent, and the change.
     pub(super) work: Option<(T, JobWithIds<(T, Entry)>)>,
-    /// We are settling it.
-    pub(super) is_ours: bool,
+    pub(super) is_changing: bool,
 }
 
 impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
@@ -190,38 +190,33 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
         let done = || StoreError::Internal("a change was made twice".into());
         let (too_late, job) = self.work.take().ok_or_else(done)?;
-        {
-            let mut claims = self.claims.lock();
-            if claims.is_begun(self.key) {
-                return Ok((too_late, Entry::Unchanged));
-            }
-            self.is_ours = claims.begin_settling(self.key);
+        self.is_changing = self.claims.lock().begin_change(self.key);
+        if !self.is_changing {
+            return Ok((too_late, Entry::Unchanged));
         }
         ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
     }
 
     fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
         let mut claims = self.claims.lock();
-        let (key, is_ours) = (self.key, self.is_ours);
-        match result {
-            Ok((_, Entry::Gone)) if is_ours => claims.end_settling(key, Some(After::Gone)),
-            Ok((_, Entry::Queued(due_at))) if is_ours => {
-                claims.end_settling(key, Some(After::Queued(*due_at)));
-            }
-            Ok((_, Entry::Queued(due_at))) => claims.note_queued(key, *due_at),
-            Ok(_) if is_ours => claims.undo_settling(key),
-            Err(_) => {
-                claims.look_again();
-                if is_ours {
-                    claims.undo_settling(key);
-                }
-            }
-            Ok(_) => {}
+        if result.is_err() {
+            claims.look_again();
+        }
+        if self.is_changing {
+            claims.end_change(self.key, effect(result));
         }
     }
 }
 
-/// A change of entries that nobody has claimed.
+fn effect<T>(result: &Result<(T, Entry), StoreError>) -> Option<After> {
+    match result {
+        Ok((_, Entry::Gone)) => Some(After::Gone),
+        Ok((_, Entry::Queued(due_at))) => Some(After::Queued(*due_at)),
+        Ok((_, Entry::Unchanged)) | Err(_) => None,
+    }
+}
+
+/// A change of unclaimed entries.
 pub(super) struct ChangeFreeWork {
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
@@ -253,7 +248,7 @@ impl Work for ChangeFreeWork {
     }
 }
 
-/// Entries that nobody has claimed are made due earlier, after the clock went back.
+/// Makes unclaimed entries due earlier, after the clock went back.
 pub(super) struct PullBackWork {
     pub(super) claims: Arc<Mutex<Claims>>,
     pub(super) now: Timestamp,
@@ -272,9 +267,13 @@ impl Work for PullBackWork {
         let page = queue::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
         let (late, next) = ready(page)?;
         for late in late {
-            if !self.claims.lock().is_held(late.key) {
-                ready(late.put_right(&sql))?;
+            let is_free = {
+                let mut claims = self.claims.lock();
+                !claims.is_held(late.key) && claims.begin_change(late.key)
+            };
+            if is_free {
                 self.changed.push((late.key, late.due_at));
+                ready(late.put_right(&sql))?;
             }
         }
         Ok((self.changed.len(), next))
@@ -284,10 +283,12 @@ impl Work for PullBackWork {
         let mut claims = self.claims.lock();
         if result.is_err() {
             claims.look_again();
-            return;
         }
         for (key, due_at) in self.changed.drain(..) {
-            claims.note_queued(key, due_at);
+            claims.end_change(key, result.is_ok().then_some(After::Queued(due_at)));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
-//! Claims on SQLite: the table is the truth about what is due, memory knows what is being worked on.
+//! Claims on SQLite: the table has the due entries, memory has those being worked on.
 //!
 //! So that a claim costs what it returns and not what is claimed already, a cursor remembers how far into the queue,
-//! in the order of due time, entries were handed out. What comes back or comes new before it is kept in a set.
+//! in the order of due time, entries were handed out. What comes back or comes new before it is kept in a set. If there
+//! is too much of it, and for servers that take no more at the moment, only the place of the first entry is kept, and
+//! reading begins again there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,26 +14,45 @@ pub(super) type Key = (ServerId, MessageId);
 /// Position of an entry in the queue.
 pub(super) type QueuePosition = (Timestamp, MessageId);
 
+/// Entries behind the cursor that are known one by one.
+const BEHIND_MAX: usize = 100_000;
+
 const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
 
 #[derive(Debug)]
 pub(crate) struct Claims {
-    /// Messages this process has claimed and neither finished nor released.
+    /// Messages that this process has claimed and neither finished nor released.
     held: HashMap<Key, Claim>,
-    /// Every entry up to here is held or in `behind`.
+    /// Waiting messages, claimed or not, of which a change is written but not committed.
+    changing: HashMap<Key, Change>,
+    /// Every entry up to here is held, being changed, in `behind`, or of a server in `skipped`.
     cursor: QueuePosition,
-    /// Entries up to the cursor that nobody holds. Some may be gone or due at another time by now: whoever takes one
-    /// looks it up.
+    /// Unclaimed entries up to the cursor. Some may be gone or due at another time by now, so each is looked up before
+    /// it is used.
     behind: BTreeSet<(QueuePosition, ServerId)>,
+    /// Servers that take no more at the moment, and the first entry up to the cursor that waits for them.
+    skipped: HashMap<ServerId, Option<QueuePosition>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     due_at: Timestamp,
-    /// It went on the wire.
+    /// It is being sent.
     begun: bool,
-    /// A change of it is written but not committed: a second one comes too late, a new claim too early.
+    /// An outcome of it is written but not committed: a second one comes too late, a new claim too early.
     settling: bool,
+    /// It was given back, or `begin` called it gone, while an outcome or a change was not committed.
+    released: bool,
+}
+
+/// Changes of one message in the writer's present group.
+#[derive(Debug, Clone, Copy, Default)]
+struct Change {
+    uncommitted: u32,
+    /// Effect of those that are committed.
+    effect: Option<After>,
+    /// It was free in the queue, due at this time, when a claim passed it.
+    passed: Option<Timestamp>,
 }
 
 /// Effect of a committed change on the claim.
@@ -39,15 +60,21 @@ struct Claim {
 pub(super) enum After {
     /// The entry left the queue.
     Gone,
-    /// The entry is in the queue, for anybody.
+    /// The entry is in the queue, unclaimed.
     Queued(Timestamp),
-    /// The entry is in the queue, and still ours.
+    /// The entry is in the queue, still claimed by us.
     Kept(Timestamp),
 }
 
 impl Default for Claims {
     fn default() -> Self {
-        Self { held: HashMap::new(), cursor: START, behind: BTreeSet::new() }
+        Self {
+            held: HashMap::new(),
+            changing: HashMap::new(),
+            cursor: START,
+            behind: BTreeSet::new(),
+            skipped: HashMap::new(),
+        }
     }
 }
 
@@ -57,7 +84,21 @@ impl Claims {
     }
 
     pub(super) fn hold(&mut self, key: Key, due_at: Timestamp) {
-        self.held.insert(key, Claim { due_at, begun: false, settling: false });
+        self.held.insert(key, Claim { due_at, begun: false, settling: false, released: false });
+    }
+
+    /// Claims an entry of the queue; `false` if it is not free, or of a server that is skipped. One that is being changed is noted
+    /// when that is over.
+    pub(super) fn take(&mut self, key: Key, due_at: Timestamp) -> bool {
+        if let Some(change) = self.changing.get_mut(&key) {
+            change.passed = Some(due_at);
+            return false;
+        }
+        let is_free = !self.is_held(key) && !self.pass_over(key, due_at);
+        if is_free {
+            self.hold(key, due_at);
+        }
+        is_free
     }
 
     pub(super) fn cursor(&self) -> QueuePosition {
@@ -68,7 +109,7 @@ impl Claims {
         self.cursor = to;
     }
 
-    /// The first entry behind the cursor that is due by then.
+    /// The first entry before the cursor that is due by then.
     pub(super) fn first_behind(&self, due_by: Timestamp) -> Option<(QueuePosition, ServerId)> {
         self.behind.first().copied().filter(|((due_at, _), _)| *due_at <= due_by)
     }
@@ -77,25 +118,73 @@ impl Claims {
         self.behind.remove(entry);
     }
 
-    /// To be called for every entry that is free in the queue, after the commit: a claim that went on meanwhile may
-    /// have passed it before it could be seen.
+    /// Call this for every unclaimed entry in the queue, after the commit: a concurrent claim may have passed it before
+    /// it was visible.
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
-        let position = (due_at, message_id);
-        if position <= self.cursor && !self.is_held((server_id, message_id)) {
+        let (key, position) = ((server_id, message_id), (due_at, message_id));
+        if let Some(change) = self.changing.get_mut(&key) {
+            change.passed = Some(due_at);
+        } else if position <= self.cursor && !self.is_held(key) && !self.pass_over(key, due_at) {
             self.behind.insert((position, server_id));
+            if self.behind.len() > BEHIND_MAX {
+                let first = self.behind.first().map_or(START, |(first, _)| *first);
+                self.go_back_to(first);
+            }
         }
+    }
+
+    /// From now on these servers get nothing; those that were skipped until now, and are not any more, do again.
+    pub(super) fn skip(&mut self, servers: &[ServerId]) {
+        let mut first: Option<QueuePosition> = None;
+        self.skipped.retain(|server, waiting| {
+            let is_skipped = servers.contains(server);
+            if !is_skipped && let Some(waiting) = *waiting {
+                first = Some(first.map_or(waiting, |first| first.min(waiting)));
+            }
+            is_skipped
+        });
+        for server in servers {
+            self.skipped.entry(*server).or_default();
+        }
+        if let Some(first) = first.filter(|first| *first <= self.cursor) {
+            self.go_back_to(first);
+        }
+    }
+
+    /// Leaves a free entry where it is if its server is skipped; whether so.
+    fn pass_over(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
+        let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
+        let position = (due_at, message_id);
+        *waiting = Some(waiting.map_or(position, |first| first.min(position)));
+        true
+    }
+
+    /// Reads again from this entry on.
+    fn go_back_to(&mut self, (due_at, message_id): QueuePosition) {
+        self.cursor = (due_at, MessageId(message_id.0 - 1));
+        // They are read with the others.
+        self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
     /// After a commit whose end is unknown: there may be entries that nobody noted.
     pub(super) fn look_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
+        for waiting in self.skipped.values_mut() {
+            *waiting = None;
+        }
     }
 
-    /// Whether a message may go on the wire: it is claimed, for this very time, and was not begun before.
+    /// Whether a message may go on the wire: it is claimed, for this very time, and was not begun before. While a change of it
+    /// is not committed the answer is no, and gives the claim back: the caller forgets the message.
     pub(super) fn begin(&mut self, key: Key, due_at: Timestamp) -> bool {
+        let is_changing = self.changing.contains_key(&key);
         match self.held.get_mut(&key) {
-            Some(claim) if claim.due_at == due_at && !claim.begun && !claim.settling => {
+            Some(claim) if claim.due_at == due_at && !claim.begun => {
+                if is_changing || claim.settling {
+                    claim.released = true;
+                    return false;
+                }
                 claim.begun = true;
                 true
             }
@@ -103,16 +192,11 @@ impl Claims {
         }
     }
 
-    /// For a `begin` whose caller never heard of it.
+    /// Reverts a `begin` whose answer did not reach its caller.
     pub(super) fn take_back_begin(&mut self, key: Key) {
         if let Some(claim) = self.held.get_mut(&key) {
             claim.begun = false;
         }
-    }
-
-    /// Whether a message is on the wire, or is just being settled.
-    pub(super) fn is_begun(&self, key: Key) -> bool {
-        self.held.get(&key).is_some_and(|claim| claim.begun || claim.settling)
     }
 
     /// The due time under which a message is claimed.
@@ -120,10 +204,11 @@ impl Claims {
         self.held.get(&key).map(|claim| claim.due_at)
     }
 
-    /// Whether the message is claimed and nobody else is settling it; from now on we are.
+    /// Whether the message is claimed and nobody else changes it; from now on we are settling it.
     pub(super) fn begin_settling(&mut self, key: Key) -> bool {
+        let is_changing = self.changing.contains_key(&key);
         match self.held.get_mut(&key) {
-            Some(claim) if !claim.settling => {
+            Some(claim) if !claim.settling && !is_changing => {
                 claim.settling = true;
                 true
             }
@@ -131,32 +216,126 @@ impl Claims {
         }
     }
 
-    /// The change of a message that was being settled is committed. `None` if nothing was changed: it is free.
+    /// The outcome of a message that was being settled is committed. `None` if nothing was changed: it is free.
     pub(super) fn end_settling(&mut self, key: Key, after: Option<After>) {
         let Some(before) = self.held.remove(&key) else { return };
         match after.unwrap_or(After::Queued(before.due_at)) {
             After::Gone => {}
-            After::Queued(due_at) => self.note_queued(key, due_at),
-            After::Kept(due_at) => self.hold(key, due_at),
+            After::Kept(due_at) if !before.released => self.hold(key, due_at),
+            After::Queued(due_at) | After::Kept(due_at) => self.note_queued(key, due_at),
         }
     }
 
-    /// The change was rolled back.
-    pub(super) fn undo_settling(&mut self, key: Key) {
+    /// The outcome is written once more, in the same group.
+    pub(super) fn settle_again(&mut self, key: Key) {
         if let Some(claim) = self.held.get_mut(&key) {
             claim.settling = false;
         }
     }
 
-    /// The entry was never there: what held it is done again, or not at all.
+    /// The outcome was rolled back.
+    pub(super) fn undo_settling(&mut self, key: Key) {
+        if let Some(claim) = self.held.get_mut(&key) {
+            claim.settling = false;
+            self.end_released(key);
+        }
+    }
+
+    /// Whether a message waits: it is not on the wire, and no outcome of it is being settled. If so, nobody claims or begins it
+    /// until `end_change`. Of two changes in one group the second sees what the first one wrote.
+    pub(super) fn begin_change(&mut self, key: Key) -> bool {
+        let waits = self.held.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
+        if waits {
+            self.changing.entry(key).or_default().uncommitted += 1;
+        }
+        waits
+    }
+
+    /// A change is committed, with this effect on the entry, if any, or was rolled back. Once the last one of the group is, a
+    /// claim of a changed entry is over.
+    pub(super) fn end_change(&mut self, key: Key, effect: Option<After>) {
+        let Some(change) = self.changing.get_mut(&key) else { return };
+        change.uncommitted -= 1;
+        change.effect = effect.or(change.effect);
+        if change.uncommitted > 0 {
+            return;
+        }
+        let Change { effect, passed, .. } = *change;
+        self.changing.remove(&key);
+        match effect {
+            Some(After::Gone) => self.forget(key),
+            Some(After::Queued(due_at) | After::Kept(due_at)) => {
+                self.forget(key);
+                self.note_queued(key, due_at);
+            }
+            None => {
+                self.end_released(key);
+                if let Some(due_at) = passed {
+                    self.note_queued(key, due_at);
+                }
+            }
+        }
+    }
+
+    /// The entry never existed: its accept is repeated, or fails.
     pub(super) fn forget(&mut self, key: Key) {
         self.held.remove(&key);
     }
 
+    /// While an outcome or a change of it is not committed, the claim lasts until that is over.
     pub(super) fn release(&mut self, key: Key) {
-        if let Some(claim) = self.held.get(&key).copied().filter(|claim| !claim.settling) {
+        if let Some(claim) = self.held.get_mut(&key) {
+            claim.released = true;
+            self.end_released(key);
+        }
+    }
+
+    fn end_released(&mut self, key: Key) {
+        if self.changing.contains_key(&key) {
+            return;
+        }
+        if let Some(claim) = self.held.get(&key).copied().filter(|claim| claim.released && !claim.settling) {
             self.held.remove(&key);
             self.note_queued(key, claim.due_at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: ServerId = ServerId(1);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000)
+    }
+
+    #[test]
+    fn entries_behind_the_cursor_are_bounded_and_none_is_forgotten() {
+        let mut claims = Claims::default();
+        claims.advance((at(1_000_000), MessageId(9_999_999)));
+        for number in 0..=BEHIND_MAX as i64 {
+            claims.note_queued((SERVER, MessageId(number)), at(5 + number));
+        }
+        assert!(claims.behind.is_empty());
+        assert!(claims.cursor() < (at(5), MessageId(0)), "all of them are read again");
+        claims.note_queued((SERVER, MessageId(1)), at(4));
+        assert_eq!(claims.behind.len(), 1, "one before the cursor");
+    }
+
+    #[test]
+    fn a_skipped_server_costs_no_memory_and_is_read_again_from_its_first_entry() {
+        let mut claims = Claims::default();
+        claims.advance((at(1_000), MessageId(9_999)));
+        claims.skip(&[SERVER]);
+        for number in 10..500 {
+            claims.note_queued((SERVER, MessageId(number)), at(number));
+            claims.note_queued((ServerId(2), MessageId(1_000 + number)), at(number));
+        }
+        assert_eq!(claims.behind.len(), 490);
+        claims.skip(&[]);
+        assert_eq!(claims.cursor(), (at(10), MessageId(9)));
+        assert!(claims.behind.is_empty(), "those of the other server are read again, too");
     }
 }

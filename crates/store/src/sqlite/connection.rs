@@ -38,20 +38,20 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Beside the running service, for pages of the file instead of rows. Nothing is written, but the log is brought into the file,
-/// which a read-only connection may not do.
+/// Opens the file next to the running service, to read pages instead of rows. Nothing is written, except that the log
+/// is copied into the file, which a read-only connection cannot do.
 pub(super) fn open_reader_of_pages(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
-    // It has been that before; this opens the log.
+    // The mode is already set; this opens the log.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
 }
 
-/// A plan never depends on the values it was made for. Otherwise SQLite looks at them where a partial index might be
-/// used, and then prepares the statement again for every new value.
+/// Makes plans independent of parameter values. Otherwise SQLite inspects them where a partial index might be used, and
+/// prepares the statement again for every new value.
 fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

@@ -1,9 +1,9 @@
-//! Operations of delivery on SQLite. Claims in memory go along with what the writer and the readers do.
+//! Delivery operations on SQLite. Claims in memory follow the changes of the writer and the readers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{IdGenerator, Timestamp};
+use postroad_model::{IdGenerator, ServerId, Timestamp};
 
 use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, PullBackWork, SettleWork};
 use super::claims::Key;
@@ -22,16 +22,24 @@ impl Engine {
         sends: Vec<NewSend>,
         ids: Arc<IdGenerator>,
     ) -> Result<Accepted, StoreError> {
-        let (weight, sink) = (sends.iter().map(NewSend::weight).sum(), self.hand_over.sink());
+        let weight = sends.iter().map(NewSend::weight).sum();
+        // All are of one server.
+        let server = sends.first().map(|send| send.info.server_id);
+        let sink = self.hand_over.sink().filter(|sink| server.is_some_and(|server| sink.has_room(server)));
         self.writer.run(weight, AcceptWork::new(sends, ids, Arc::clone(&self.claims), sink)).await
     }
 
     /// Hands out due entries that nobody has.
-    pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+    pub(crate) async fn claim(
+        &self,
+        due_by: Timestamp,
+        limit: usize,
+        skip_servers: Vec<ServerId>,
+    ) -> Result<Vec<Claimed>, StoreError> {
         let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
         self.readers
             .run_or_undo(
-                move |connection| queue::claim(connection, &claims, due_by, limit),
+                move |connection| queue::claim(connection, &claims, due_by, limit, &skip_servers),
                 move |unwanted: Vec<Claimed>| queue::release(&undo, unwanted.iter().map(Claimed::key)),
             )
             .await
@@ -69,7 +77,7 @@ impl Engine {
         self.writer.run(0, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
-    /// Changes a message that nobody has begun; `too_late` if somebody has. A claim of it is over.
+    /// Changes a message that is not being sent; otherwise returns `too_late`. Ends a claim on it.
     pub(crate) async fn change_waiting<T: Send + 'static>(
         &self,
         key: Key,
@@ -78,7 +86,7 @@ impl Engine {
         job: JobWithIds<(T, Entry)>,
     ) -> Result<(T, Entry), StoreError> {
         let (claims, work) = (Arc::clone(&self.claims), Some((too_late, job)));
-        self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_ours: false }).await
+        self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_changing: false }).await
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
@@ -89,7 +97,7 @@ impl Engine {
         queue::release(&self.claims, keys);
     }
 
-    /// Changes entries that nobody has claimed.
+    /// Changes unclaimed entries.
     pub(crate) async fn change_free(
         &self,
         ids: Arc<IdGenerator>,
@@ -99,7 +107,7 @@ impl Engine {
         self.writer.run(0, ChangeFreeWork { ids, claims, job: Some(job) }).await
     }
 
-    /// Makes entries due earlier that nobody has claimed; returns how many, and where to go on.
+    /// Makes unclaimed entries due earlier; returns how many, and where to continue.
     pub(crate) async fn pull_back(
         &self,
         now: Timestamp,
@@ -112,7 +120,7 @@ impl Engine {
         self.writer.run(0, work).await
     }
 
-    /// Takes a begin back: the message is not on the wire after all, and stays claimed.
+    /// Reverts `begin`: the message is not being sent after all, and stays claimed.
     pub(crate) fn unbegin(&self, key: Key) {
         self.claims.lock().take_back_begin(key);
     }

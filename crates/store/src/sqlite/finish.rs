@@ -16,9 +16,9 @@ use crate::sql::storable;
 /// Result of one outcome.
 pub(super) enum Settled {
     Recorded(After),
-    /// An earlier commit recorded it, though it was reported as failed. Nothing was written.
+    /// An earlier commit recorded it, although it was reported as failed. Nothing was written.
     Before(After),
-    /// The message cannot take it any more. Nothing was written.
+    /// The message can no longer take it. Nothing was written.
     No,
 }
 
@@ -43,8 +43,8 @@ pub(super) fn settle(
     let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::No) };
     let due_at = Timestamp::from_micros(due_at);
     match outcome.relation_to(due_at) {
-        // The claim is in memory and says that the attempt is this one. An entry whose time was changed while it was being
-        // claimed was sent all the same, and what the other side said counts.
+        // The claim in memory says that the attempt is this one. An entry whose time was changed while it was being
+        // claimed was sent anyway, and the remote reply counts.
         AttemptMatch::Same | AttemptMatch::Other => {}
         AttemptMatch::Recorded if outcome.keep_claim => return Ok(Settled::Before(After::Kept(due_at))),
         AttemptMatch::Recorded => return Ok(Settled::Before(After::Queued(due_at))),

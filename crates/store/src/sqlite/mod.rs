@@ -1,7 +1,7 @@
 //! The embedded engine: one writer thread with group commit, a few reader threads, large bodies as files.
 //!
-//! On failure (full disk, I/O error) the group being written is rolled back and answered "unavailable", the
-//! connection is reopened, and the next group is tried: it recovers by itself when the cause is gone.
+//! On a full disk or an I/O error the current group is rolled back and gets "unavailable", the connection is reopened,
+//! and the next group is tried: the engine recovers by itself when the cause is gone.
 
 mod accept;
 mod body_files;
@@ -35,25 +35,26 @@ use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
 
-/// Files of large bodies that one batch writes at the same time.
+/// Body files that one batch writes at the same time.
 const BODIES_AT_ONCE: usize = 8;
 
-/// An open SQLite store. Dropping it lets the writer finish what it was given.
+/// An open SQLite store. Dropping it lets the writer finish its work.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    // Dropped in this order: the writer closes last, which empties the log into the file, and only then the lock goes.
+    // Dropped in this order: the writer closes last, which copies the log into the file; only then is the lock
+    // released.
     readers: readers::Readers,
     writer: writer::Writer,
     bodies: body_files::BodyFiles,
-    /// Files whose rows were not written, as far as the failed writer could tell.
+    /// Files whose rows were probably not written, because the writer failed.
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
     hand_over: Arc<HandOver>,
-    /// Taken by a batch while it waits for its group: a single send waits behind one batch at most.
+    /// Held by a batch while it waits for its group: a single send waits for at most one batch.
     batch_turn: Box<tokio::sync::Mutex<()>>,
     disk: Box<DiskReserve>,
     path: PathBuf,
-    /// Held as long as the store is open; keeps other processes out.
+    /// Held as long as the store is open; excludes other processes.
     _lock: std::fs::File,
 }
 
@@ -133,7 +134,7 @@ impl Engine {
         accepted
     }
 
-    /// Writes the large bodies to their files, some at the same time. On failure none of them is left.
+    /// Writes large bodies to their files, several at the same time. On failure none of them is left.
     async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
         let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
         let mut written = Vec::new();
@@ -156,7 +157,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Fails when so little of the disk is free that nothing is accepted.
+    /// Fails if so little disk space is free that nothing is accepted.
     pub(crate) fn check_disk(&self) -> Result<(), StoreError> {
         self.disk.check()
     }
@@ -166,7 +167,7 @@ impl Engine {
         self.bodies.check().await
     }
 
-    /// Like `write`, for what comes with a body: a large one is in its file before the row that names it.
+    /// Like `write`, for operations with a body: a large one is in its file before the row that names it.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         id: SendId,
@@ -190,8 +191,8 @@ impl Engine {
         written
     }
 
-    /// After a commit, groups that failed before it can no longer come back to life: what they wrote to the log is
-    /// overwritten. Files that they left and no row names are garbage then, on a disk that may just have been full.
+    /// After a successful commit, earlier failed groups can no longer reappear, because their part of the log is
+    /// overwritten. Files that they left and no row names are then garbage, on a disk that may just have been full.
     async fn remove_doubtful_bodies(&self) {
         let doubtful = std::mem::take(&mut *self.doubtful_bodies.lock());
         for id in doubtful {
@@ -250,7 +251,7 @@ impl Engine {
     }
 }
 
-/// Makes the id generator from the highest id handed out before.
+/// Creates the id generator from the highest id used before.
 pub(crate) type IdsAfter = dyn Fn(i64) -> IdGenerator;
 
 /// Runs an operation whose future never waits, because its `Sql` is a SQLite connection.
@@ -268,13 +269,13 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Mail and keys are in there: for the owner only.
+/// It contains mail and keys: accessible to the owner only.
 fn create_private_folder(folder: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(OpenError::io(folder))
 }
 
-/// SQLite gives the log beside the database the same mode.
+/// SQLite gives the log file the same mode.
 fn create_private_file(path: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::File::options();
@@ -286,7 +287,7 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
     let lock_path = PathBuf::from(lock_path);
-    // Whoever can open it can hold the lock and keep the service from starting.
+    // Anybody who can open it can hold the lock and keep the service from starting.
     create_private_file(&lock_path)?;
     let file = std::fs::File::options().write(true).open(&lock_path).map_err(OpenError::io(&lock_path))?;
     match file.try_lock() {
@@ -296,8 +297,8 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     }
 }
 
-/// Keeps some of the disk free: when it gets low, nothing new is accepted, so that outcomes of what was accepted
-/// before can still be written.
+/// Keeps some disk space free: below it nothing new is accepted, so that outcomes of accepted messages can still be
+/// written.
 #[derive(Debug)]
 struct DiskReserve {
     folder: PathBuf,

@@ -10,22 +10,22 @@ use super::run_now;
 use crate::Job;
 use crate::error::StoreError;
 
-/// Something to be written.
+/// Work for the writer.
 pub(super) trait Work: Send + 'static {
     type Output: Send + 'static;
 
-    /// Whether `run` may be called again after everything it wrote was rolled back. Such work shares a savepoint with
-    /// its neighbours, which saves a copy of every page that each of them changes.
+    /// Whether `run` may be called again after a rollback. Such work shares a savepoint with its neighbours, which
+    /// avoids a copy of every page that each of them changes.
     const IS_REPEATABLE: bool;
 
     /// Inside the group's transaction.
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Self::Output, StoreError>;
 
-    /// Right after the commit or rollback, even if the caller hung up.
+    /// Called right after the commit or rollback, even if the caller disconnected.
     fn after(&mut self, _result: &Result<Self::Output, StoreError>) {}
 }
 
-/// A job can be done once.
+/// A job that can run only once.
 pub(super) struct Once<T>(Option<Job<T>>);
 
 impl<T> Once<T> {
@@ -44,18 +44,18 @@ impl<T: Send + 'static> Work for Once<T> {
     }
 }
 
-/// A caller's work in the hands of the writer, whatever its result is.
+/// A caller's work, with its result type erased.
 pub(super) trait Operation: Send {
     fn is_repeatable(&self) -> bool;
 
-    /// Inside the group's transaction; keeps the result for the answer.
+    /// Runs inside the group's transaction; keeps the result for the answer.
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError>;
 
-    /// After the commit was flushed, or failed.
+    /// Called after the commit was flushed, or failed.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Work and who waits for its result.
+/// Work and the caller that waits for its result.
 pub(super) struct PendingOp<W: Work> {
     work: W,
     result: Option<Result<W::Output, StoreError>>,
@@ -74,7 +74,7 @@ impl<W: Work> Operation for PendingOp<W> {
     }
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError> {
-        // A bug in one operation must not take the writer, and with it everybody's mail, down.
+        // A bug in one operation must not kill the writer, and with it everybody's mail.
         let result = catch_unwind(AssertUnwindSafe(|| self.work.run(connection)))
             .unwrap_or_else(|_| Err(StoreError::Internal("a store operation panicked".into())));
         let outcome = result.as_ref().map(drop).map_err(Clone::clone);
@@ -87,7 +87,7 @@ impl<W: Work> Operation for PendingOp<W> {
         let Some(result) = result else { return };
         let result = committed.and(result);
         work.after(&result);
-        // The caller may be gone (its client hung up); what it wanted is done all the same.
+        // The caller may have disconnected; its work is done anyway.
         let _ = caller.send(result);
     }
 }

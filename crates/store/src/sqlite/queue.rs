@@ -1,4 +1,4 @@
-//! Handing out queue entries on SQLite, and beginning them. Writes nothing: the process owns the store.
+//! Claims and begins queue entries on SQLite. Writes nothing: the process owns the store.
 
 use parking_lot::Mutex;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
@@ -12,7 +12,7 @@ use crate::queue::{Begin, Begun, Claimed};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
-/// Entries looked at before others get their turn with the claims.
+/// Entries examined before others can use the claims.
 const CHUNK: usize = 256;
 
 pub(super) fn claim(
@@ -20,9 +20,11 @@ pub(super) fn claim(
     claims: &Mutex<Claims>,
     due_by: Timestamp,
     limit: usize,
+    skip_servers: &[ServerId],
 ) -> Result<Vec<Claimed>, StoreError> {
     let connection = connection.lock();
     let mut claimed = Vec::new();
+    claims.lock().skip(skip_servers);
     let filled = take_behind(&connection, claims, due_by, limit, &mut claimed)
         .and_then(|()| take_ahead(&connection, claims, due_by, limit, &mut claimed));
     if let Err(error) = filled {
@@ -32,7 +34,7 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// Entries that came back, or came new, before the cursor: they are due before all others.
+/// Entries that returned, or were added, before the cursor: they are due before all others.
 fn take_behind(
     connection: &Connection,
     claims: &Mutex<Claims>,
@@ -52,11 +54,10 @@ fn take_behind(
             .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
             .optional()?;
         claims.forget_behind(&entry);
-        // Otherwise it was settled, or is due at another time or still scheduled, and is noted when that is over.
+        // Otherwise it was settled, is due at another time, or is still scheduled, and is recorded when that changes.
         if let Some(found) = found.transpose()?
-            && !claims.is_held(found.key())
+            && claims.take(found.key(), found.due_at)
         {
-            claims.hold(found.key(), found.due_at);
             claimed.push(found);
         }
     }
@@ -75,7 +76,7 @@ fn take_ahead(
          WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
     )?;
     while claimed.len() < limit {
-        // Locked before the read begins: what is not held then, and is in the table, is free.
+        // Locked before the read begins: entries in the table that are not held then are free.
         let mut claims = claims.lock();
         let (after, after_id) = claims.cursor();
         let mut rows =
@@ -87,10 +88,9 @@ fn take_ahead(
             seen += 1;
             let found = read(row)?;
             claims.advance((found.due_at, found.message_id));
-            // A scheduled one is noted behind the cursor when it becomes pending.
+            // A scheduled entry is recorded behind the cursor when it becomes pending.
             let is_scheduled = row.get::<_, i64>(8)? > 0;
-            if !is_scheduled && !claims.is_held(found.key()) {
-                claims.hold(found.key(), found.due_at);
+            if !is_scheduled && claims.take(found.key(), found.due_at) {
                 claimed.push(found);
             }
         }
@@ -115,7 +115,7 @@ fn read(row: &Row<'_>) -> Result<Claimed, StoreError> {
     })
 }
 
-/// Claims these entries, if they are in the queue and free.
+/// Claims these entries if they are queued and unclaimed.
 pub(super) fn adopt(
     connection: &Mutex<Connection>,
     claims: &Mutex<Claims>,
@@ -132,16 +132,15 @@ pub(super) fn adopt(
         let found =
             statement.query_row(params![server_id.0, message_id.0], |row| Ok(read(row))).optional()?;
         if let Some(found) = found.transpose()?
-            && !claims.is_held(found.key())
+            && claims.take(found.key(), found.due_at)
         {
-            claims.hold(found.key(), found.due_at);
             adopted.push(found);
         }
     }
     Ok(adopted)
 }
 
-/// Reads first what is needed, then begins: a message that is cancelled in between is not begun.
+/// First reads, then begins: a message cancelled in between is not begun.
 pub(super) fn begin(
     connection: &Mutex<Connection>,
     claims: &Mutex<Claims>,
@@ -170,7 +169,7 @@ pub(super) fn begin(
     Ok(answers)
 }
 
-/// For messages of which nothing has to be read.
+/// For messages that need not be read.
 pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begun> {
     let mut answers = entries.iter().map(|_| Begun::Go(None)).collect::<Vec<_>>();
     mark_begun(claims, entries, &mut answers);
@@ -187,7 +186,7 @@ fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) 
     }
 }
 
-/// The caller hung up before it had the answers.
+/// The caller disconnected before it got the answers.
 pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[Begun]) {
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {

@@ -1,4 +1,4 @@
-//! Reader threads: each owns a read-only connection and takes the next question from one bounded queue.
+//! Reader threads: each owns a read-only connection and takes the next query from one bounded queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -20,7 +20,7 @@ type ReadJob = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// `None` only while it is dropped.
+    /// `None` only while it is being dropped.
     queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -35,7 +35,7 @@ impl Readers {
             thread::Builder::new()
                 .name(format!("store-reader-{number}"))
                 .spawn(move || {
-                    // Whoever holds the lock waits for the next question, the others wait for the lock.
+                    // The thread with the lock waits for the next query; the others wait for the lock.
                     let take = || waiting.lock().blocking_recv();
                     while let Some(job) = take() {
                         job(&connection);
@@ -54,7 +54,7 @@ impl Readers {
         self.run_or_undo(work, drop).await
     }
 
-    /// `undo` gets the answer if the caller hung up before it came.
+    /// `undo` gets the answer if the caller disconnected before it arrived.
     pub(super) async fn run_or_undo<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Mutex<Connection>) -> Result<T, StoreError> + Send + 'static,
@@ -83,7 +83,7 @@ impl Drop for Readers {
     fn drop(&mut self) {
         drop(self.queue.take());
         for thread in self.threads.drain(..) {
-            // It does not panic: questions are run in `catch_unwind`.
+            // It does not panic: queries run in `catch_unwind`.
             let _ = thread.join();
         }
     }

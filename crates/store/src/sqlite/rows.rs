@@ -10,8 +10,8 @@ use crate::sql::storable;
 use crate::suppressions::NewSuppression;
 use crate::suppressions::record::address_key;
 
-/// With the outbox rows of the webhooks that subscribe to the event. Its id has to be made by the writer, which is
-/// alone: the order of the ids is the order of the feed.
+/// Inserts the event with the outbox rows of the subscribed webhooks. The writer must create its id, because the order
+/// of ids is the order of the feed.
 pub(crate) fn insert_event(connection: &Connection, event: &EventRow<'_>) -> Result<(), StoreError> {
     let EventRow { server_id, message_id, id, seq, kind, at, test, data } = event;
     connection
@@ -97,7 +97,7 @@ pub(crate) fn insert_delivery(connection: &Connection, row: &DeliveryRow<'_>) ->
     Ok(())
 }
 
-/// Keeps an existing row, unless it has ended or the new one lasts longer. Returns whether the new one was written.
+/// Keeps an existing row, unless it has expired or the new one lasts longer. Returns whether the new one was written.
 pub(crate) fn insert_suppression(
     connection: &Connection,
     server_id: ServerId,

@@ -1,5 +1,5 @@
-//! Group commit: one thread owns the write connection, runs everything that waits in one transaction, flushes
-//! once, and then answers all callers. No timed window: while one group is flushed the next one gathers.
+//! Group commit: one thread owns the write connection, runs all waiting operations in one transaction, flushes once,
+//! and then answers all callers. There is no timed window: while one group is flushed, the next one gathers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Operations differ: one with an event for many webhooks writes thousands of rows.
+/// Operations differ: an event with many webhooks writes thousands of rows.
 const GROUP_ROWS_MAX: u64 = 10_000;
 /// Length of the queue of operations; more callers wait outside, which is the back-pressure.
 const QUEUE_LENGTH: usize = 4_096;
@@ -26,12 +26,12 @@ const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None` only while it is dropped.
+    /// `None` only while it is being dropped.
     queue: Option<mpsc::Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// In the queue, with what it adds to the size of its group.
+/// A queued operation, with its share of the group's size.
 struct Waiting {
     bytes: usize,
     operation: Box<dyn Operation>,
@@ -53,7 +53,7 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Does `work` in the next group. The answer comes after the group's commit was flushed.
+    /// Runs `work` in the next group. Returns after the group's commit was flushed.
     pub(super) async fn run<W: Work>(&self, bytes: usize, work: W) -> Result<W::Output, StoreError> {
         let (caller, answer) = oneshot::channel();
         let waiting = Waiting { bytes, operation: Box::new(PendingOp::new(work, caller)) };
@@ -70,12 +70,12 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Waits until everything it was given is written and the connection is closed: whoever opens the file next must
-    /// find it all there.
+    /// Waits until all queued work is written and the connection is closed: the next process to open the file must find
+    /// everything there.
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic: operations are run in `catch_unwind`.
+            // It does not panic: operations run in `catch_unwind`.
             let _ = thread.join();
         }
     }
@@ -92,8 +92,8 @@ struct WriterThread {
 impl WriterThread {
     fn work(&mut self, mut waiting: mpsc::Receiver<Waiting>) {
         while let Some(first) = waiting.blocking_recv() {
-            // Where the processor is busy, those who are about to ask come first, and share the commit. Where it is idle
-            // this is nothing.
+            // On a busy processor, lets callers that are about to enqueue go first, so that they share the commit. On
+            // an idle one it has no effect.
             thread::yield_now();
             let mut done = Vec::new();
             let outcome = self.group(first, &mut waiting, &mut done);
@@ -107,7 +107,7 @@ impl WriterThread {
         }
     }
 
-    /// Does `first` and everything that waits behind it in one transaction.
+    /// Runs `first` and all waiting operations in one transaction.
     fn group(
         &mut self,
         first: Waiting,
@@ -119,7 +119,7 @@ impl WriterThread {
         // The first of the operations that share a savepoint.
         let mut shared_from = None;
         let mut next = Some(first);
-        // An operation that is dropped unrun answers its caller "try again".
+        // An operation that is dropped without being run answers its caller "try again".
         self.execute("BEGIN IMMEDIATE")?;
         while let Some(Waiting { bytes: more, operation }) = next {
             bytes += more;
@@ -143,7 +143,8 @@ impl WriterThread {
         self.execute("COMMIT")
     }
 
-    /// Under one savepoint with its neighbours. If it fails, all of them are taken back and done again one by one.
+    /// Runs an operation under a savepoint shared with its neighbours. If it fails, all of them are rolled back and run
+    /// again one by one.
     fn together(
         &self,
         operation: Box<dyn Operation>,
@@ -163,7 +164,7 @@ impl WriterThread {
         done[from..].iter_mut().try_for_each(|operation| self.alone(Some(operation)))
     }
 
-    /// Keeps what one operation did, or takes it back if it failed, and leaves those before it.
+    /// Keeps the changes of one operation, or rolls them back if it failed, without affecting earlier ones.
     fn alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         match operation.map(|operation| operation.run(&self.connection)) {
@@ -173,7 +174,7 @@ impl WriterThread {
     }
 
     fn take_back(&self, error: StoreError) -> Result<(), StoreError> {
-        // SQLite may have rolled the whole transaction back: nobody in this group was served.
+        // SQLite may have rolled back the whole transaction: no operation of this group succeeded.
         if matches!(error, StoreError::Unavailable(_)) {
             return Err(error);
         }
@@ -181,7 +182,7 @@ impl WriterThread {
         self.execute("RELEASE one")
     }
 
-    /// Remembers the highest id in the same commit as what carries it, so that a restart never hands it out again.
+    /// Stores the highest id in the same commit as the rows that use it, so that a restart never uses it again.
     fn store_last_id(&mut self) -> Result<(), StoreError> {
         let last = self.ids.last();
         if last > self.stored_id {
@@ -203,7 +204,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// After a failed group the old connection may hold pages that never reached the disk: reopen the file.
+    /// After a failed group the old connection may hold pages that never reached the disk, so the file is reopened.
     fn reopen(&mut self) {
         self.stored_id = 0;
         {
@@ -227,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes its number, and then may find that it cannot be.
+    /// Writes its number, and may then fail.
     struct Insert {
         number: i64,
         fails: bool,
@@ -268,7 +269,7 @@ mod tests {
             let work = Insert { number, fails, is_slow: number == 0, runs: Arc::clone(&runs) };
             writer.run(0, work)
         };
-        // The first one is slow: the others wait behind it and come into one group.
+        // The first one is slow: the others queue behind it and share one group.
         let results = tokio::join!(insert(0, false), insert(1, false), insert(2, true), insert(3, false));
         assert_eq!((results.0.unwrap(), results.1.unwrap(), results.3.unwrap()), (0, 1, 3));
         assert!(matches!(results.2, Err(StoreError::Internal(_))));

@@ -1,4 +1,4 @@
-//! Suppress addresses. An existing entry stays unless it has ended or the new one lasts longer.
+//! Suppresses addresses. An existing entry stays unless it has expired or the new one lasts longer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +13,20 @@ use crate::sql::{Sql, read_only, storable, to_json};
 use crate::sqlite::rows::insert_suppression;
 use crate::{Described, Result, Store};
 
-/// Rows that one transaction takes: SQLite's one writer is kept from everybody's mail for a few milliseconds.
+/// Rows of one transaction: it blocks SQLite's only writer for a few milliseconds.
 pub(crate) const AT_ONCE: usize = 250;
 
 #[boxed_futures]
 impl Store {
-    /// Suppresses an address; one that is suppressed already keeps its older entry, unless that has ended or the new
-    /// one lasts longer. Returns the entry in force.
+    /// Suppresses an address. An existing entry is kept, unless it has expired or the new one lasts longer. Returns the
+    /// entry in force.
     pub async fn add_suppression(&self, server_id: ServerId, new: NewSuppression) -> Result<Suppression> {
         let added = self.add_suppressions(server_id, vec![new]).await?.pop();
         added.map(|added| added.stored).ok_or(StoreError::NotFound)
     }
 
-    /// The same for many, in the order given. Not all or nothing: after a failure some may be stored, and adding
-    /// them again does no harm.
+    /// The same for many, in the order given. Not atomic: after a failure some may be stored, and adding them again is
+    /// harmless.
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,
@@ -51,13 +51,14 @@ impl Store {
     }
 }
 
-/// For the audit log: how many addresses changed. They are not named, because the log is kept when a person's data is erased.
+/// For the audit log: the number of changed addresses. They are not named, because the log is kept when a person's data
+/// is erased.
 pub(super) fn describe(what: &str, count: usize) -> Option<Described> {
     (count > 0).then(|| [(what.to_owned(), count.into())].into_iter().collect())
 }
 
-/// Inside a transaction. Keeps an existing entry, unless it has ended or the new one lasts longer. Returns the entries in
-/// force, in the order given; of several for one address the first counts.
+/// Inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts longer. Returns the
+/// entries in force, in the order given; if an address occurs several times, the first counts.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,

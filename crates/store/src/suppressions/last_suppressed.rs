@@ -1,5 +1,5 @@
-//! Time of each server's latest suppression. A message that goes on the wire right after it was accepted is not read
-//! again, unless an address was suppressed since. For SQLite, where every change is made in this process.
+//! Time of each server's latest suppression. A message that is sent right after its acceptance is read again only if an
+//! address was suppressed since. For SQLite, where every change is made in this process.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::queue::Begin;
 pub(crate) struct LastSuppressed(Mutex<HashMap<ServerId, Timestamp>>);
 
 impl LastSuppressed {
-    /// After the commit and before anybody hears of it.
+    /// Called after the commit and before the caller gets its answer.
     pub(crate) fn note(&self, servers: impl IntoIterator<Item = ServerId>, now: Timestamp) {
         let mut last = self.lock();
         for server_id in servers {

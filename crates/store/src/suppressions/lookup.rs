@@ -1,4 +1,4 @@
-//! Find one suppression, list those of a server.
+//! Finds one suppression, lists those of a server.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
@@ -10,7 +10,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// `None` if it has ended.
+    /// `None` if it has expired.
     pub async fn find_suppression(
         &self,
         server_id: ServerId,
@@ -20,7 +20,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, address, now))).await
     }
 
-    /// Newest first, beginning after the entry `after`; without those that are over.
+    /// Newest first, beginning after the entry `after`; without expired ones.
     pub async fn list_suppressions(
         &self,
         server_id: ServerId,
@@ -63,7 +63,7 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// In the order of their addresses, beginning after the address `after`; without those that are over.
+    /// By address, beginning after the address `after`; without expired ones.
     pub async fn list_suppressions_by_address(
         &self,
         server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Suppressions: addresses that a server sends no more mail to.
+//! Suppressions: addresses to which a server no longer sends.
 
 pub(crate) mod add;
 pub(crate) mod last_suppressed;

@@ -7,10 +7,10 @@ use postroad_model::{DomainName, EmailAddress, MessageId, ServerId, SuppressionR
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSuppression {
-    /// As it was written; kept as its mailbox's key.
+    /// As written by the caller; stored as the mailbox's key.
     pub address: String,
     pub reason: SuppressionReason,
-    /// Why, in words: what the mail server or the customer said.
+    /// Explanation from the mail server or the customer.
     pub details: String,
     pub origin_message_id: Option<MessageId>,
     pub expires_at: Option<Timestamp>,
@@ -18,8 +18,7 @@ pub struct NewSuppression {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// The mailbox's key: local part in lower case, domain as the DNS compares it. `erased:` and a hash if the address was
-    /// erased.
+    /// The mailbox's key: local part in lower case, domain in DNS form. `erased:` and a hash if the address was erased.
     pub address: String,
     pub reason: SuppressionReason,
     pub details: String,
@@ -33,7 +32,7 @@ pub struct Suppression {
 pub struct AddedSuppression {
     /// The entry in force.
     pub stored: Suppression,
-    /// It is the new one; otherwise one that lasts at least as long was there.
+    /// It is the new one; otherwise an existing one lasts at least as long.
     pub is_new: bool,
 }
 
@@ -54,11 +53,11 @@ pub struct SuppressionCursor {
     pub address: String,
 }
 
-/// The key of an address as somebody wrote it.
+/// The key of an address in any spelling.
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {
         Ok(address) => address.mailbox_key(),
-        // Not one we would send to, but it may be on an imported list.
+        // Not an address we would send to, but it may be on an imported list.
         Err(_) => address.to_ascii_lowercase(),
     }
 }
@@ -70,7 +69,7 @@ pub(crate) fn erased_key(server_id: ServerId, address_key: &str) -> String {
     format!("erased:{}", BASE64_URL_SAFE_NO_PAD.encode(hash))
 }
 
-/// The same for a recipient whose domain is known: `EmailAddress::mailbox_key` without reading the domain again.
+/// The same for a recipient whose domain is known: `EmailAddress::mailbox_key` without parsing the domain again.
 pub(crate) fn recipient_key(rcpt_to: &str, domain: &DomainName) -> String {
     let local_part = rcpt_to.rsplit_once('@').map_or(rcpt_to, |(local_part, _)| local_part);
     format!("{}@{domain}", local_part.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Remove suppressions, by address or because they have ended.
+//! Removes suppressions, by address or when they have expired.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ impl Store {
         Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
     }
 
-    /// Returns whether each was suppressed, in the order given; not all or nothing.
+    /// Returns whether each was suppressed, in the order given; not atomic.
     pub async fn remove_suppressions(
         &self,
         server_id: ServerId,
@@ -41,10 +41,10 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes suppressions that are over, at most `limit`; returns how many.
+    /// Removes expired suppressions, at most `limit`; returns how many.
     pub async fn remove_ended_suppressions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
-        // Mostly there are none, and the writer need not be asked.
+        // Usually there are none, and the writer is not needed.
         if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {
             return Ok(0);
         }

@@ -1,7 +1,7 @@
-//! Templates of servers, their versions, and which of them is published.
+//! Templates of servers, their versions, and which version is published.
 //!
-//! A version is never changed once it is written. What changes is which one is published, so a mail that is being made
-//! while somebody publishes or rolls back is wholly of one version.
+//! A version never changes. Only the published version number changes, so a mail that is rendered while somebody
+//! publishes or rolls back uses exactly one version.
 
 mod records;
 mod statements;

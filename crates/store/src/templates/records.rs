@@ -1,4 +1,4 @@
-//! Templates as they go in and come out.
+//! Records of templates.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ pub enum TemplateRef {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateKind {
-    /// Mails are made of it.
+    /// Rendered into mails.
     Standard,
-    /// Stands around the bodies of others.
+    /// Surrounds the bodies of other templates.
     Layout,
 }
 
@@ -74,7 +74,7 @@ pub struct Template {
     pub kind: TemplateKind,
     /// The newest version.
     pub latest: i64,
-    /// The version that mails are made of.
+    /// The version that mails are rendered from.
     pub published: Option<i64>,
     /// The version that was published before it.
     pub previous: Option<i64>,
@@ -85,26 +85,26 @@ pub struct Template {
 /// Changes; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
-    /// `Some(None)` takes the alias away.
+    /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,
     pub name: Option<String>,
     /// Becomes a new version.
     pub content: Option<TemplateContent>,
 }
 
-/// Everything that a version says.
+/// The whole content of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateContent {
     pub texts: TemplateTexts,
-    /// By language tag, such as `de` or `de-AT`. A text that a language lacks is that of the next more general one.
+    /// By language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general one is used.
     pub locales: BTreeMap<String, TemplateTexts>,
     pub format: TemplateFormat,
-    /// Whether style sheets are written into the elements.
+    /// Whether style sheets are inlined into elements.
     pub inline_css: bool,
     /// The layout around the bodies.
     pub layout: Option<TemplateId>,
-    /// Sample model that the template is tried with.
+    /// Sample model for trying the template.
     pub sample_model: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
@@ -115,12 +115,12 @@ pub struct TemplateTexts {
     pub subject: Option<String>,
     /// As its author wrote it.
     pub html_body: Option<String>,
-    /// Likewise; without it one is made of the HTML.
+    /// As its author wrote it; without it a plain text is generated from the HTML.
     pub plain_body: Option<String>,
-    /// The HTML made of `html_body` when it was saved, if it differs.
+    /// The HTML generated from `html_body` when it was saved, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_html: Option<String>,
-    /// Likewise, for the plain text.
+    /// The generated plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_plain: Option<String>,
 }

@@ -20,7 +20,7 @@ pub(super) async fn create(
     now: Timestamp,
 ) -> Result<Template, StoreError> {
     let server_id = new.server_id;
-    // Two at the same moment may both be the last: the limit keeps the table small and need not be exact.
+    // Two concurrent calls may both be the last: the limit keeps the table small and need not be exact.
     let text = "SELECT id FROM templates WHERE server_id = $1 ORDER BY id LIMIT $2";
     if sql.query(text, &[server_id.0.into(), most.into()]).await?.len() as i64 >= most {
         return Err(StoreError::InUse);
@@ -81,7 +81,7 @@ pub(super) async fn change(
 ) -> Result<Template, StoreError> {
     let has_content = change.content.is_some();
     let (sets_alias, alias) = (change.alias.is_some(), change.alias.flatten());
-    // The row is locked from here on, so that two changes make two versions.
+    // Locks the row, so that concurrent changes make separate versions.
     sql.change(
         "UPDATE templates SET name = coalesce($3, name),
                 alias = CASE WHEN CAST($4 AS BIGINT) = 1 THEN $5 ELSE alias END,
@@ -130,7 +130,7 @@ pub(super) async fn publish(
 }
 
 pub(super) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<(), StoreError> {
-    // Locks the row: a template that is just being saved with this layout waits, and finds it gone.
+    // Locks the row: a template that is being saved with this layout waits, and then finds it deleted.
     let text = "UPDATE templates SET alias = NULL WHERE server_id = $1 AND id = $2";
     sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
     let text = "SELECT v.version FROM template_versions v JOIN templates t ON t.server_id = v.server_id AND t.id = v.template_id
@@ -144,7 +144,7 @@ pub(super) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -
     sql.change(text, &[server_id.0.into(), id.0.into()]).await
 }
 
-/// Keeps the layout from being deleted until the transaction is over.
+/// Keeps the layout from being deleted until the transaction ends.
 async fn check_layout(
     sql: &Sql<'_>,
     server_id: ServerId,

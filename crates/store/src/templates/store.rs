@@ -11,7 +11,7 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// With its first version, not published. `Conflict` if the alias is taken, `InUse` if the server has `most` already.
+    /// With its first version, not published. `Conflict` if the alias or name is taken, `InUse` if the server has `most` already.
     pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(statements::create(sql, new, most as i64, now))).await
@@ -36,7 +36,7 @@ impl Store {
     }
 
     /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
-    /// those that are published or were. `Conflict` if the alias is taken.
+    /// those that are published or were. `Conflict` if the alias or name is taken.
     pub async fn change_template(
         &self,
         server_id: ServerId,
@@ -49,7 +49,7 @@ impl Store {
             .await
     }
 
-    /// Makes mails of this version from now on. `NotFound` without the template or the version.
+    /// Publishes this version. `NotFound` without the template or the version.
     pub async fn publish_template(
         &self,
         server_id: ServerId,
@@ -60,7 +60,7 @@ impl Store {
         self.write(move |sql| Box::pin(statements::publish(sql, server_id, id, version, now))).await
     }
 
-    /// With all its versions. `InUse` while a template has it as its layout.
+    /// Deletes a template with all its versions. `InUse` while a template uses it as its layout.
     pub async fn delete_template(&self, server_id: ServerId, id: TemplateId) -> Result<()> {
         self.write(move |sql| Box::pin(statements::delete(sql, server_id, id))).await
     }

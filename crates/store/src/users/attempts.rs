@@ -1,4 +1,4 @@
-//! Counted attempts to sign in, shared by all nodes. Keys are hashes, so that the table names nobody.
+//! Counts of sign-in attempts, shared by all nodes. Keys are hashes, so the table names nobody.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
@@ -10,8 +10,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Counts one attempt under each key; returns the numbers since `window_start`, this one included, and the moment
-    /// from which each is counted.
+    /// Counts one attempt under each key. Returns the counts since `window_start`, including this one, and the start of
+    /// each count.
     pub async fn count_attempt(
         &self,
         keys: Vec<KeyHash>,
@@ -21,12 +21,12 @@ impl Store {
         self.write(move |sql| Box::pin(count(sql, keys, window_start, now))).await
     }
 
-    /// Takes one attempt back under each key, because it was the right person.
+    /// Removes one attempt under each key, after a successful sign-in.
     pub async fn forgive_attempt(&self, keys: Vec<KeyHash>) -> Result<()> {
         self.write(move |sql| Box::pin(forgive(sql, keys))).await
     }
 
-    /// Removes counts that are over; returns their number.
+    /// Removes expired counts; returns how many.
     pub async fn purge_attempts(&self, window_start: Timestamp, limit: usize) -> Result<u64> {
         self.execute(
             "DELETE FROM sign_in_attempts WHERE key IN
@@ -43,7 +43,7 @@ async fn count(
     window_start: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<(u32, Timestamp)>, StoreError> {
-    // In one order, so that two nodes do not wait for each other in a circle.
+    // In a fixed order, to avoid deadlocks between nodes.
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_unstable_by_key(|at| keys[*at].0);
     let mut counts = vec![(0, now); keys.len()];

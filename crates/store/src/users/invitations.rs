@@ -44,8 +44,8 @@ macro_rules! invitations_where {
 
 #[boxed_futures]
 impl Store {
-    /// Replaces an earlier invitation of the same address: its link stops working. `Conflict` if the person is in the
-    /// account already.
+    /// Replaces an earlier invitation of the same address: its link stops working. `Conflict` if the person is already
+    /// in the account.
     pub async fn create_invitation(&self, new: NewInvitation) -> Result<Invitation> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await
@@ -54,6 +54,17 @@ impl Store {
     pub async fn find_invitation(&self, token_hash: KeyHash) -> Result<Option<Invitation>> {
         let text = invitations_where!("i.token_hash = $1 AND i.expires_at > $2 AND a.delete_at IS NULL");
         let params = vec![token_hash.0.to_vec().into(), self.clock.now().into()];
+        self.fetch_opt(text, params, read).await
+    }
+
+    /// An open invitation of the account.
+    pub async fn find_invitation_of(
+        &self,
+        account_id: AccountId,
+        id: InvitationId,
+    ) -> Result<Option<Invitation>> {
+        let text = invitations_where!("i.account_id = $1 AND i.id = $2 AND i.expires_at > $3");
+        let params = vec![account_id.0.into(), id.0.into(), self.clock.now().into()];
         self.fetch_opt(text, params, read).await
     }
 
@@ -79,7 +90,7 @@ impl Store {
         self.execute_one(text, vec![account_id.0.into(), id.0.into()]).await
     }
 
-    /// Creates the person. `Conflict` if somebody has the address already, and the invitation stays.
+    /// Creates the person. `Conflict` if the address is already in use; the invitation then stays.
     pub async fn accept_invitation(
         &self,
         token_hash: KeyHash,

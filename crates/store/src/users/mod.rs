@@ -1,5 +1,5 @@
-//! People who sign in to the portal: who they are, their sessions, links that work once, invitations, and counted
-//! attempts to sign in.
+//! People who sign in to the portal: their data, sessions, single-use links, invitations, and counts of sign-in
+//! attempts.
 
 mod attempts;
 mod invitations;
@@ -14,5 +14,5 @@ pub use invitations::{Invitation, NewInvitation};
 pub use saved_searches::{NewSavedSearch, SavedSearch};
 pub use sessions::{NewUserSession, UserSession};
 pub use tokens::{FirstUser, UserToken, UserTokenKind};
-pub use user::{NewUser, User};
+pub use user::{NewUser, User, UserFilter};
 pub use user_changes::{UserChange, UserChanged};

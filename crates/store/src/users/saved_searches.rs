@@ -1,4 +1,4 @@
-//! Searches for messages of a server that a person keeps.
+//! Message searches of a server that a person has saved.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{SavedSearchId, ServerId, Timestamp, UserId};
@@ -25,7 +25,7 @@ pub struct SavedSearch {
 
 #[boxed_futures]
 impl Store {
-    /// A search that the person has already gets the new name. `LimitReached` if the person has `most` of the server.
+    /// A search that the person already has gets the new name. `LimitReached` if the person has `most` for the server.
     pub async fn save_search(&self, new: NewSavedSearch, most: usize) -> Result<()> {
         let now = self.clock.now();
         self.write_described(move |sql| {
@@ -66,7 +66,7 @@ impl Store {
 }
 
 async fn save(sql: &Sql<'_>, new: NewSavedSearch, most: i64, now: Timestamp) -> Result<(), StoreError> {
-    // Searches of one person are saved one after the other.
+    // Locks the person, so that searches are saved one after the other.
     sql.change("UPDATE users SET updated_at = updated_at WHERE id = $1", &[new.user_id.0.into()]).await?;
     let text = "SELECT id FROM saved_searches WHERE user_id = $1 AND server_id = $2 AND query <> $3 LIMIT $4";
     let params = [new.user_id.0.into(), new.server_id.0.into(), new.query.as_str().into(), most.into()];

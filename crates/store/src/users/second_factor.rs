@@ -1,4 +1,4 @@
-//! The second factor: codes of an authenticator app, and recovery codes. Each code is taken once.
+//! The second factor: codes of an authenticator app, and recovery codes. Each code can be used once.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Timestamp, UserId};
@@ -10,13 +10,13 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Keeps the sealed seed of an app that is being set up.
+    /// Stores the sealed seed of an app that is being set up.
     pub async fn propose_totp(&self, id: UserId, sealed_seed: Vec<u8>) -> Result<()> {
         let text = "UPDATE users SET totp_pending = $2 WHERE id = $1";
         self.execute_one(text, vec![id.0.into(), sealed_seed.into()]).await
     }
 
-    /// Puts the proposed seed in force, with new recovery codes. `step` is that of the code which proved it.
+    /// Activates the proposed seed, with new recovery codes. `step` is that of the code that proved it.
     pub async fn enable_totp(&self, id: UserId, step: i64, recovery_codes: Vec<KeyHash>) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(enable(sql, id, step, recovery_codes, now))).await
@@ -28,13 +28,13 @@ impl Store {
         self.write(move |sql| Box::pin(disable(sql, id, now))).await
     }
 
-    /// Uses up the code of a step; `false` if it, or a later one, was used before.
+    /// Consumes the code of a step; `false` if it, or a later one, was used before.
     pub async fn take_totp_step(&self, id: UserId, step: i64) -> Result<bool> {
         let text = "UPDATE users SET totp_step = $2 WHERE id = $1 AND totp_step < $2";
         Ok(self.execute(text, vec![id.0.into(), step.into()]).await? == 1)
     }
 
-    /// Uses up a recovery code; `false` if there is no such one.
+    /// Consumes a recovery code; `false` if it does not exist.
     pub async fn take_recovery_code(&self, id: UserId, code: KeyHash) -> Result<bool> {
         let text = "DELETE FROM user_recovery_codes WHERE user_id = $1 AND code_hash = $2";
         Ok(self.execute(text, vec![id.0.into(), code.0.to_vec().into()]).await? == 1)

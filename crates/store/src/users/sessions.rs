@@ -1,4 +1,4 @@
-//! Sessions: one for each sign-in, known by the hash of its token.
+//! Sessions: one for each sign-in, identified by the hash of its token.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Timestamp, UserId, UserSessionId};
@@ -11,7 +11,7 @@ use crate::{Described, Result, Store};
 
 /// Sessions of one person; the oldest end when there are more.
 const SESSIONS_MAX: i64 = 50;
-/// Addresses that are remembered of one person.
+/// Addresses remembered for one person.
 const ADDRESSES_MAX: i64 = 50;
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct UserSession {
     pub user_agent: String,
     pub created_at: Timestamp,
     pub last_seen_at: Timestamp,
-    /// The latest end, whatever its use.
+    /// The latest end, even if it is used.
     pub expires_at: Timestamp,
 }
 
@@ -46,7 +46,7 @@ macro_rules! sessions_where {
 
 #[boxed_futures]
 impl Store {
-    /// Also remembers the address and the time of the sign-in.
+    /// Also stores the address and the time of the sign-in.
     pub async fn create_user_session(&self, new: NewUserSession) -> Result<UserSession> {
         let now = self.clock.now();
         self.write_described(move |sql| {
@@ -59,7 +59,7 @@ impl Store {
         .await
     }
 
-    /// The session and its person. Those that have ended are not found.
+    /// The session and its person. Expired sessions are not found.
     pub async fn find_user_session(
         &self,
         token_hash: KeyHash,
@@ -69,7 +69,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, token_hash, seen_since, now))).await
     }
 
-    /// Newest first; those that have ended are left out.
+    /// Newest first, without expired ones.
     pub async fn list_user_sessions(
         &self,
         user_id: UserId,
@@ -95,7 +95,7 @@ impl Store {
         .await
     }
 
-    /// All of a person but `kept`; returns their number.
+    /// All sessions of a person except `kept`; returns how many.
     pub async fn end_user_sessions(&self, user_id: UserId, kept: Option<UserSessionId>) -> Result<u64> {
         self.write_described(move |sql| {
             Box::pin(async move {
@@ -108,7 +108,7 @@ impl Store {
         .await
     }
 
-    /// Records when sessions were used last, never an earlier moment than is known.
+    /// Stores when sessions were last used; never replaces a time by an earlier one.
     pub async fn touch_user_sessions(&self, used: Vec<(UserSessionId, Timestamp)>) -> Result<()> {
         self.write(move |sql| Box::pin(touch(sql, used))).await
     }
@@ -120,7 +120,7 @@ impl Store {
         Ok(self.fetch_opt(text, params, |row| row.int(0)).await?.is_some())
     }
 
-    /// Removes sessions, links and invitations that have ended; returns the number of the largest kind.
+    /// Removes expired sessions, links and invitations; returns the largest of the three counts.
     pub async fn purge_user_sessions(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await
@@ -188,7 +188,7 @@ async fn find(
 }
 
 async fn touch(sql: &Sql<'_>, mut used: Vec<(UserSessionId, Timestamp)>) -> Result<(), StoreError> {
-    // Two nodes that lock the same rows in the same order do not wait for each other in a circle.
+    // In a fixed order, to avoid deadlocks between nodes.
     used.sort_unstable();
     for (id, at) in used {
         sql.execute(

@@ -1,4 +1,4 @@
-//! Links and steps that work once, and the first person of an installation.
+//! Single-use tokens of links and sign-in steps, and the first person of an installation.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Timestamp, UserId};
@@ -15,9 +15,9 @@ use crate::{Described, Result, Store};
 pub enum UserTokenKind {
     /// Sets a new password.
     PasswordReset,
-    /// The password was right; the code of the authenticator app is still to come.
+    /// The password was correct; the code of the authenticator app is still needed.
     SecondFactor,
-    /// Signs in, as often as it is used: the link of `postroad dev`.
+    /// Signs in, can be used repeatedly: the link of `postroad dev`.
     SignIn,
     /// Creates the first person.
     SetUp,
@@ -43,7 +43,7 @@ pub struct UserToken {
     pub expires_at: Timestamp,
 }
 
-/// The first person, and the account, which is created unless there is one of this name.
+/// The first person, and the account, which is created unless one of this name exists.
 #[derive(Debug, Clone)]
 pub struct FirstUser {
     pub account_name: String,
@@ -67,7 +67,7 @@ impl Store {
         .await
     }
 
-    /// The person of a token that has not ended; `Some(None)` for one without a person.
+    /// The person of an unexpired token; `Some(None)` for a token without a person.
     pub async fn find_user_token(
         &self,
         kind: UserTokenKind,
@@ -85,13 +85,13 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a token; `NotFound` if it was used or has ended.
+    /// Removes a token; `NotFound` if it was used or has expired.
     pub async fn take_user_token(&self, kind: UserTokenKind, token_hash: KeyHash) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(take(sql, kind, token_hash, now))).await
     }
 
-    /// Sets the password by the link that was sent, which works once. Ends all sessions.
+    /// Sets the password with a mailed link, which works once. Ends all sessions.
     pub async fn reset_user_password(
         &self,
         id: UserId,
@@ -108,8 +108,7 @@ impl Store {
         .await
     }
 
-    /// Creates the first person, an owner who is also the operator. `NotFound` without the token, or if there is
-    /// somebody already.
+    /// Creates the first person, an owner and operator. `NotFound` without the token, or if a person already exists.
     pub async fn create_first_user(&self, token_hash: KeyHash, first: FirstUser) -> Result<User> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create_first(sql, token_hash, first, now))).await
@@ -153,7 +152,7 @@ async fn create_first(
     now: Timestamp,
 ) -> Result<User, StoreError> {
     take(sql, UserTokenKind::SetUp, token_hash, now).await?;
-    // Another node's token makes no second one: whoever comes later waits here and then finds its own gone.
+    // A concurrent call with another node's token waits here and then finds its own token removed.
     sql.execute("DELETE FROM user_tokens WHERE kind = $1", &[UserTokenKind::SetUp.as_str().into()]).await?;
     if sql.query_opt("SELECT id FROM users ORDER BY id LIMIT 1", &[]).await?.is_some() {
         return Err(StoreError::NotFound);

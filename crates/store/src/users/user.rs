@@ -19,7 +19,7 @@ pub struct User {
     pub email: String,
     pub name: String,
     pub role: UserRole,
-    /// Also does what only the operator may.
+    /// Has the operator's rights as well.
     pub operator: bool,
     pub password_hash: Option<String>,
     /// Sealed seed of the authenticator app.
@@ -57,6 +57,15 @@ impl fmt::Debug for NewUser {
     }
 }
 
+/// People to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct UserFilter {
+    pub account_id: Option<AccountId>,
+    /// In lower case.
+    pub email: Option<String>,
+    pub role: Option<UserRole>,
+}
+
 /// All columns of a person, with the account's.
 macro_rules! users_where {
     ($rest:literal) => {
@@ -70,9 +79,20 @@ macro_rules! users_where {
     };
 }
 
+/// A page of people, by the column that finds them by index.
+macro_rules! listed {
+    ($by:literal) => {
+        concat!(
+            users_where!($by),
+            " (CAST($1 AS BIGINT) IS NULL OR u.account_id = $1) AND (CAST($2 AS TEXT) IS NULL OR u.email = $2)
+              AND (CAST($3 AS TEXT) IS NULL OR u.role = $3) AND u.id > $4 ORDER BY u.id LIMIT $5"
+        )
+    };
+}
+
 #[boxed_futures]
 impl Store {
-    /// `Conflict` if somebody has the address; `NotFound` without the account.
+    /// `Conflict` if the address is in use; `NotFound` without the account.
     pub async fn create_user(&self, new: NewUser) -> Result<User> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, new, now))).await
@@ -87,28 +107,27 @@ impl Store {
         self.fetch_opt(users_where!("u.email = $1"), vec![email.into()], read).await
     }
 
-    /// In the order of their ids, behind `after`; of all accounts if there is none.
+    /// In the order of their ids, behind `after`.
     pub async fn list_users(
         &self,
-        account_id: Option<AccountId>,
+        filter: UserFilter,
         after: Option<UserId>,
         limit: usize,
     ) -> Result<Vec<User>> {
-        let (after, limit) = (after.map_or(0, |id| id.0).into(), (limit as i64).into());
-        // Two texts, so that the people of one account are found by index.
-        if let Some(id) = account_id {
-            let text = users_where!("u.account_id = $1 AND u.id > $2 ORDER BY u.id LIMIT $3");
-            return self.fetch_all(text, vec![id.0.into(), after, limit], read).await;
-        }
-        let text = users_where!("u.id > $1 ORDER BY u.id LIMIT $2");
-        self.fetch_all(text, vec![after, limit], read).await
-    }
-
-    /// How many people an account has, counted up to `most`.
-    pub async fn count_users(&self, account_id: AccountId, most: usize) -> Result<usize> {
-        let text = "SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2";
-        let params = vec![account_id.0.into(), (most as i64).into()];
-        Ok(self.fetch_all(text, params, |row| row.int(0)).await?.len())
+        // One text for each index.
+        let text = match &filter {
+            UserFilter { email: Some(_), .. } => listed!("u.email = $2 AND"),
+            UserFilter { account_id: Some(_), .. } => listed!("u.account_id = $1 AND"),
+            _ => listed!(""),
+        };
+        let params = vec![
+            filter.account_id.map(|id| id.0).into(),
+            filter.email.into(),
+            filter.role.map(UserRole::as_str).into(),
+            after.map_or(0, |id| id.0).into(),
+            (limit as i64).into(),
+        ];
+        self.fetch_all(text, params, read).await
     }
 
     /// Whether anybody can sign in to this installation.
@@ -123,7 +142,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// Likewise for somebody who was counted when invited.
+/// The same for a person who was already counted when invited.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql
@@ -143,6 +162,7 @@ pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Resul
         )
         .await?
         .ok_or(StoreError::Conflict)?;
+    room::count_change(sql, new.account_id, CountedThing::Users, 1).await?;
     find(sql, UserId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

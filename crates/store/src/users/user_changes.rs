@@ -1,14 +1,15 @@
 //! Changes of a person: name, role, password, removal.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, Timestamp, UserId, UserRole, UserSessionId};
+use postroad_model::{AccountId, CountedThing, Timestamp, UserId, UserRole, UserSessionId};
 
 use super::user::{self, User};
 use crate::error::StoreError;
+use crate::setup::room;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// What to change; `None` stays.
+/// Values to change; `None` keeps one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserChange {
     pub name: Option<String>,
@@ -38,12 +39,12 @@ impl Store {
         self.write(move |sql| Box::pin(update(sql, id, if_version, change, now))).await
     }
 
-    /// Removes a person with all sessions. `may_be_last` lets the last owner go.
+    /// Removes a person with all sessions. `may_be_last` allows removing the last owner.
     pub async fn remove_user(&self, id: UserId, may_be_last: bool) -> Result<UserChanged> {
         self.write(move |sql| Box::pin(remove(sql, id, may_be_last))).await
     }
 
-    /// Ends all sessions but `kept`, and all links that were sent.
+    /// Ends all sessions except `kept`, and invalidates all links.
     pub async fn set_user_password(
         &self,
         id: UserId,
@@ -103,6 +104,7 @@ async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChan
     ] {
         sql.execute(text, &[id.0.into()]).await?;
     }
+    room::count_change(sql, found.account_id, CountedThing::Users, -1).await?;
     Ok(UserChanged::Done(Box::new(found)))
 }
 
@@ -126,7 +128,7 @@ pub(super) async fn set_password(
     user::find(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-/// The person, while nobody else changes the people of the account.
+/// Reads the person and locks the people of the account against other changes.
 async fn lock(sql: &Sql<'_>, id: UserId) -> Result<User, StoreError> {
     sql.change(
         "UPDATE accounts SET updated_at = updated_at WHERE id = (SELECT account_id FROM users WHERE id = $1)",

@@ -1,4 +1,4 @@
-//! Attempts to post events to webhooks: the log, and what each means for outbox and endpoint.
+//! Attempts to post events to webhooks: the log, and their effects on outbox and endpoint.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,12 @@ pub enum WebhookNext {
     /// It was posted.
     Done,
     RetryAt(Timestamp),
-    /// It is not posted any more.
+    /// It is not posted again.
     GiveUp,
-    /// The webhook's format cannot express it, as may be after a change: not posted, and no failure of the receiver.
+    /// The webhook's format cannot express it, which can happen after a change: not posted, and not a failure of the
+    /// receiver.
     UnsupportedInFormat,
-    /// Not from the queue: a test.
+    /// A test, not from the outbox.
     Nothing,
 }
 
@@ -70,7 +71,7 @@ macro_rules! columns {
 
 #[boxed_futures]
 impl Store {
-    /// Records what came of telling webhooks, all in one transaction.
+    /// Records outcomes of webhook posts, all in one transaction.
     pub async fn settle_webhooks(&self, outcomes: Vec<WebhookOutcome>) -> Result<()> {
         self.write_with_ids(move |sql, ids| Box::pin(async move { settle(sql, &ids, &outcomes).await })).await
     }
@@ -112,7 +113,7 @@ impl Store {
         self.fetch_all(text, params.into(), read).await
     }
 
-    /// Of some events of a message, the newest first.
+    /// Attempts for some events of a message, newest first.
     pub async fn list_attempts_of_events(
         &self,
         server_id: ServerId,
@@ -158,9 +159,9 @@ pub(crate) async fn settle(
     ids: &IdGenerator,
     outcomes: &[WebhookOutcome],
 ) -> Result<(), StoreError> {
-    // On PostgreSQL all statements are on their way before the first is answered.
+    // On PostgreSQL all statements are sent before the first is answered.
     try_join_all(outcomes.iter().map(|outcome| settle_one(sql, ids, outcome))).await?;
-    // In the order of their keys, so that two nodes do not wait for each other in a circle.
+    // In the order of their keys, to avoid deadlocks between nodes.
     let mut of_webhooks: BTreeMap<(ServerId, WebhookId), Vec<&WebhookOutcome>> = BTreeMap::new();
     for outcome in outcomes {
         of_webhooks.entry((outcome.server_id, outcome.webhook_id)).or_default().push(outcome);
@@ -171,8 +172,8 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// Updates the endpoint's health, in the order of time: several are under way at once, and one that hung for
-/// long says nothing against a success that came after it began.
+/// Updates the endpoint's health in the order of time: several posts run at once, and a failure of a long post does not
+/// outweigh a success that came after it began.
 async fn note_state(
     sql: &Sql<'_>,
     (server_id, id): (ServerId, WebhookId),
@@ -213,7 +214,7 @@ async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) 
     }
 }
 
-/// An event that was replayed while the attempt was under way stays, and is posted again.
+/// An event that was replayed during the attempt stays, and is posted again.
 async fn remove(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),

@@ -14,10 +14,10 @@ use crate::setup::room;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Rows of the queue removed in one go: a write that is soon over.
+/// Outbox rows removed at once, to keep the write short.
 const PURGE_ROWS: i64 = 500;
 
-/// A signing secret; never shown by accident.
+/// A signing secret; its `Debug` output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(pub String);
 
@@ -45,19 +45,19 @@ pub struct Webhook {
     pub events: EventSet,
     pub format: WebhookFormat,
     pub enabled: bool,
-    /// Why we disabled it, if we did.
+    /// Why Postroad disabled it, if it did.
     pub disabled_reason: Option<String>,
     pub secret: WebhookSecret,
-    /// Until then it is signed with this one too.
+    /// An older secret, which also signs until this time.
     pub previous_secret: Option<(WebhookSecret, Timestamp)>,
-    /// When the failures began that were not yet followed by a success.
+    /// When the current series of failures began.
     pub failing_since: Option<Timestamp>,
     pub last_success_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// Changes of a webhook; `None` stays as it is.
+/// Changes of a webhook; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
     pub url: Option<String>,
@@ -107,7 +107,7 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Enabling it again forgives what it did before, and begins with what happens from then on.
+    /// Changes a webhook. Enabling it again resets its failures; it then gets only new events.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,
@@ -115,7 +115,7 @@ impl Store {
         change: WebhookChange,
     ) -> Result<Webhook> {
         let (now, is_over) = (self.clock.now(), change.enabled == Some(false));
-        // A transaction that began before it was disabled may have left something when that was purged.
+        // A transaction that began before it was disabled may have left rows after the purge.
         if change.enabled == Some(true)
             && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
         {
@@ -128,7 +128,7 @@ impl Store {
         Ok(webhook)
     }
 
-    /// The secret so far stays good until `previous_until`.
+    /// The old secret stays valid until `previous_until`.
     pub async fn rotate_webhook_secret(
         &self,
         server_id: ServerId,
@@ -140,16 +140,15 @@ impl Store {
         self.write(move |sql| Box::pin(rotate_secret(sql, server_id, id, secret, previous_until, now))).await
     }
 
-    /// Its waiting events are removed. Disabled first, so that nothing is added meanwhile.
+    /// Deletes a webhook and its waiting events. It is first disabled, so that nothing is added meanwhile.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
         self.unaudited().change_webhook(server_id, id, change).await?;
-        let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
-        self.execute_one(text, vec![server_id.0.into(), id.0.into()]).await
+        self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
     }
 
-    /// Disables an endpoint, appends the event of it, and removes its waiting events. `false` if it was disabled before, or if
-    /// it has to be failing since `failing_before` and is not: a success came meanwhile.
+    /// Disables an endpoint, appends the event, and removes its waiting events. `false` if it was already disabled, or
+    /// if `failing_before` is given and it has not been failing since then, because a post succeeded meanwhile.
     pub async fn disable_webhook(
         &self,
         server_id: ServerId,
@@ -170,7 +169,7 @@ impl Store {
         Ok(is_changed)
     }
 
-    /// In small steps, between which others write.
+    /// In small steps, so that others can write in between.
     async fn purge_webhook_queue(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         while self.write(move |sql| Box::pin(purge_queue(sql, server_id, id))).await? > 0 {}
         Ok(())
@@ -195,6 +194,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Re
         )
         .await?;
     let id = WebhookId(row.ok_or(StoreError::Conflict)?.int(0)?);
+    room::count_change_of_server(sql, new.server_id, CountedThing::Webhooks, 1).await?;
     find(sql, new.server_id, id).await?.ok_or(StoreError::NotFound)
 }
 
@@ -236,6 +236,12 @@ pub(crate) async fn update(
     )
     .await?;
     find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
+}
+
+async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
+    let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
+    sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
+    room::count_change_of_server(sql, server_id, CountedThing::Webhooks, -1).await
 }
 
 /// The secret so far stays good until `previous_until`.
@@ -292,7 +298,8 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
     })
 }
 
-/// Disables an endpoint and appends the event of it. `false` if it was disabled before, or is not failing since `failing_before`.
+/// Disables an endpoint and appends the event. `false` if it was already disabled, or has not been failing since
+/// `failing_before`.
 pub(crate) async fn disable(
     sql: &Sql<'_>,
     ids: &IdGenerator,

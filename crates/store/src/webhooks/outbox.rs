@@ -1,4 +1,4 @@
-//! Events waiting for webhooks: due times, claims, and removal of rows whose event is gone.
+//! Events waiting for webhooks: due times, claims, and removal of rows whose event no longer exists.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{Engine, Result, Store};
 /// Duration of a node's claim. An attempt takes 15 seconds at most.
 pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
 
-/// Rows that one write forgets.
+/// Rows removed in one write.
 const ORPHANS_AT_ONCE: i64 = 500;
 
 /// Due time of a webhook's next event.
@@ -41,8 +41,8 @@ impl Store {
         self.read(move |sql| Box::pin(due(sql, now))).await
     }
 
-    /// Hands out the events to post to a webhook now, oldest first. On SQLite a claim is only a look, and what the
-    /// caller has already (`held`) is left out; on PostgreSQL nobody else gets it for two minutes: to be taken in small
+    /// Claims the events to post to a webhook now, oldest first. On SQLite a claim is only a read, and events that the
+    /// caller already has (`held`) are left out. On PostgreSQL nobody else gets them for two minutes, so take small
     /// portions.
     pub async fn claim_webhook_work(
         &self,
@@ -67,7 +67,7 @@ impl Store {
                 .await?
             }
         };
-        // All due rows were seen: those that are left have no event and can never be posted.
+        // All due rows were read: the rest have no event and can never be posted.
         if works.len() < limit && self.read(move |sql| Box::pin(has_orphans(sql, server_id, id, now))).await?
         {
             self.write(move |sql| Box::pin(remove_orphans(sql, server_id, id, now))).await?;
@@ -75,7 +75,7 @@ impl Store {
         Ok(works)
     }
 
-    /// Gives back what was claimed and not tried, so that nobody waits for the claim to end.
+    /// Releases events that were claimed but not tried, so that nobody waits for the claim to end.
     pub async fn release_webhook_work(
         &self,
         server_id: ServerId,
@@ -88,10 +88,10 @@ impl Store {
         self.write(move |sql| Box::pin(async move { release(sql, server_id, id, &events).await })).await
     }
 
-    /// Gives back everything that this node has claimed, when it posts no more.
+    /// Releases everything that this node has claimed, when it stops posting.
     pub async fn release_webhook_claims(&self) -> Result<()> {
         match &*self.engine {
-            // A claim is only a look.
+            // A claim is only a read.
             Engine::Sqlite { .. } => Ok(()),
             Engine::Postgres(engine) => engine.release_webhook_claims().await,
         }
@@ -122,8 +122,8 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
     rows.iter().map(read).collect()
 }
 
-/// Hands out what is due for a webhook, oldest first. On PostgreSQL nobody but `node` has it for two minutes; SQLite has
-/// one process, which says what it has already.
+/// Claims due events of a webhook, oldest first. On PostgreSQL only `node` has them for two minutes; SQLite has one
+/// process, which passes what it already has.
 pub(crate) async fn claim(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -178,7 +178,8 @@ pub(crate) async fn claim(
     };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
-    // On PostgreSQL a claim is nobody else's, and one of a held event is a replay: dropped here it would stay claimed.
+    // On PostgreSQL a claim belongs to this node, and a claimed event that is in `held` is a replay: if it were dropped
+    // here, it would stay claimed.
     if sql.is_sqlite() {
         works.retain(|work| !held.contains(&work.event.id));
         works.truncate(limit);
@@ -193,7 +194,7 @@ macro_rules! orphans {
     };
 }
 
-/// Whether rows are left whose event is gone, as when it was replayed just when it became too old.
+/// Whether rows are left whose event no longer exists, for example because it was replayed just when it expired.
 pub(crate) async fn has_orphans(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -204,7 +205,7 @@ pub(crate) async fn has_orphans(
     Ok(sql.query_opt(text, &[server_id.0.into(), webhook_id.0.into(), now.into()]).await?.is_some())
 }
 
-/// Forgets some of them.
+/// Removes some of them.
 pub(crate) async fn remove_orphans(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -220,7 +221,7 @@ pub(crate) async fn remove_orphans(
     sql.execute(text, &params).await
 }
 
-/// Gives back what was claimed and not tried. SQLite keeps no claims.
+/// Releases events that were claimed but not tried. SQLite has no claims.
 pub(crate) async fn release(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,4 +1,4 @@
-//! Replay: put past events into a webhook's outbox again.
+//! Replay: puts past events into a webhook's outbox again.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use postroad_model::{EventId, EventKind, ServerId, Timestamp, WebhookId};
 use super::endpoints;
 use crate::error::StoreError;
 use crate::sql::Sql;
-use crate::{Result, Store};
+use crate::{Described, Result, Store};
 
-/// The id of an event is made at most this long after the moment it happened.
+/// The id of an event is created at most this long after the event.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Events that a replay puts into the queue at once.
 const REPLAY_EVENTS: i64 = 500;
@@ -20,7 +20,7 @@ const REPLAY_EVENTS: i64 = 500;
 #[derive(Debug, Clone, Copy)]
 pub enum Replay {
     Event(EventId),
-    /// Events that happened in this range, its end excluded; those behind `after`.
+    /// Events in this time range, end excluded, after `after`.
     Between {
         from: Timestamp,
         to: Timestamp,
@@ -32,13 +32,13 @@ pub enum Replay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
     pub events: u64,
-    /// The last event that was looked at, if there may be more in the range.
+    /// The last event examined, if there may be more in the range.
     pub continue_after: Option<EventId>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Puts events into a webhook's queue again. `NotFound` if there is no such webhook or event.
+    /// Puts events into a webhook's outbox again. `NotFound` if there is no such webhook or event.
     pub async fn replay_webhook(
         &self,
         server_id: ServerId,
@@ -46,11 +46,28 @@ impl Store {
         replay: Replay,
     ) -> Result<Replayed> {
         let now = self.clock.now();
-        let replayed =
-            self.write(move |sql| Box::pin(replay_events(sql, server_id, id, replay, now))).await?;
+        let replayed = self
+            .write_described(move |sql| {
+                Box::pin(async move {
+                    let replayed = replay_events(sql, server_id, id, replay, now).await?;
+                    Ok((replayed, (replayed.events > 0).then(|| described(replay))))
+                })
+            })
+            .await?;
         self.notifier.notify([server_id]);
         Ok(replayed)
     }
+}
+
+/// What the audit log says of a replay.
+fn described(replay: Replay) -> Described {
+    Described::from_iter(match replay {
+        Replay::Event(id) => vec![("replayed_event".to_owned(), id.0.into())],
+        Replay::Between { from, to, .. } => vec![
+            ("replayed_from".to_owned(), from.to_rfc3339().into()),
+            ("replayed_to".to_owned(), to.to_rfc3339().into()),
+        ],
+    })
 }
 
 /// Puts events into the queue again, those that wait already to the front of it. Whatever a webhook does not want is
@@ -73,7 +90,7 @@ pub(crate) async fn replay_events(
             (rows, None)
         }
         Replay::Between { from, to, after } => {
-            // Ids are made soon after the moment of their event.
+            // Ids are created soon after their event.
             let first = first_id_at(from).max(after.0 + 1);
             let last = first_id_at(to.plus(ID_DELAY_MAX));
             let rows = sql
@@ -101,7 +118,7 @@ pub(crate) async fn replay_events(
             continue;
         }
         events += 1;
-        // One that is just being posted is posted again: the caller has seen the post, or missed it.
+        // An event that is being posted right now is posted again: the caller may have seen that post or missed it.
         let text = if sql.is_sqlite() {
             "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
              ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"

@@ -1,3 +1,9 @@
+TABLE account_counts
+    account_id bigint NOT NULL
+    thing text NOT NULL
+    count bigint NOT NULL
+    PRIMARY KEY (account_id, thing)
+
 TABLE account_keys
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     account_id bigint
@@ -67,6 +73,11 @@ TABLE audit
     after text
     hash bytea NOT NULL
     PRIMARY KEY (account_id, seq)
+    CREATE INDEX audit_by_actor ON public.audit USING btree (account_id, actor, at, seq)
+    CREATE INDEX audit_by_operation ON public.audit USING btree (account_id, operation, at, seq)
+    CREATE INDEX audit_by_subject ON public.audit USING btree (account_id, subject, at, seq)
+    CREATE INDEX audit_by_subject_id ON public.audit USING btree (account_id, subject_id, at, seq)
+    CREATE INDEX audit_by_time ON public.audit USING btree (account_id, at, seq)
 
 TABLE audit_heads
     account_id bigint NOT NULL
@@ -360,6 +371,7 @@ TABLE messages
     last_seq bigint NOT NULL
     marks bigint NOT NULL DEFAULT 0
     send_at bigint
+    rescheduled text
     PRIMARY KEY (server_id, id)
     CREATE INDEX messages_by_bounce_for ON ONLY public.messages USING btree (server_id, bounce_for_id) WHERE (bounce_for_id <> 0)
     CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
@@ -416,12 +428,14 @@ TABLE queue
     begun_at bigint
     scheduled bigint NOT NULL DEFAULT 0
     source_id bigint
+    released_at bigint
     PRIMARY KEY (server_id, message_id)
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node, claimed_epoch) WHERE (claimed_node IS NOT NULL)
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
     CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
     CREATE INDEX queue_scheduled_by_server ON public.queue USING btree (server_id, message_id) WHERE (scheduled > 0)
+    CREATE INDEX queue_scheduled_by_server_due ON public.queue USING btree (server_id, due_at, message_id) WHERE (scheduled > 0)
 
 TABLE recipient_domains
     server_id bigint NOT NULL
@@ -532,6 +546,7 @@ TABLE servers
     FOREIGN KEY (account_id) REFERENCES accounts(id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)
     CREATE INDEX servers_by_account ON public.servers USING btree (account_id, id)
+    CREATE INDEX servers_by_account_pool ON public.servers USING btree (account_id, pool_id) WHERE (pool_id IS NOT NULL)
     CREATE INDEX servers_by_delete_at ON public.servers USING btree (delete_at) WHERE (delete_at IS NOT NULL)
     CREATE INDEX servers_by_pool ON public.servers USING btree (pool_id) WHERE (pool_id IS NOT NULL)
 
@@ -570,6 +585,7 @@ TABLE sources
     created_at bigint NOT NULL
     warmup_paused_at bigint
     warmup_days_paused bigint NOT NULL DEFAULT 0
+    version bigint NOT NULL DEFAULT 1
     UNIQUE (address)
     PRIMARY KEY (id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)
@@ -613,6 +629,7 @@ TABLE templates
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE UNIQUE INDEX templates_by_alias ON public.templates USING btree (server_id, alias)
+    CREATE UNIQUE INDEX templates_by_name ON public.templates USING btree (server_id, name)
     CREATE INDEX templates_by_server ON public.templates USING btree (server_id, id)
 
 TABLE user_addresses

@@ -1,3 +1,10 @@
+CREATE TABLE account_counts (
+    account_id INTEGER NOT NULL,
+    thing TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (account_id, thing)
+) WITHOUT ROWID;
+
 CREATE TABLE account_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER REFERENCES accounts (id),
@@ -56,6 +63,16 @@ CREATE TABLE audit (
     hash BLOB NOT NULL,
     PRIMARY KEY (account_id, seq)
 ) WITHOUT ROWID;
+
+CREATE INDEX audit_by_actor ON audit (account_id, actor, at, seq);
+
+CREATE INDEX audit_by_operation ON audit (account_id, operation, at, seq);
+
+CREATE INDEX audit_by_subject ON audit (account_id, subject, at, seq);
+
+CREATE INDEX audit_by_subject_id ON audit (account_id, subject_id, at, seq);
+
+CREATE INDEX audit_by_time ON audit (account_id, at, seq);
 
 CREATE TABLE audit_heads (
     account_id INTEGER PRIMARY KEY,
@@ -346,7 +363,7 @@ CREATE TABLE messages (
     hold_expiry INTEGER,
     bounce_for_id INTEGER NOT NULL,
     last_delivery_at INTEGER,
-    last_seq INTEGER NOT NULL, marks INTEGER NOT NULL DEFAULT 0, send_at INTEGER,
+    last_seq INTEGER NOT NULL, marks INTEGER NOT NULL DEFAULT 0, send_at INTEGER, rescheduled TEXT,
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
@@ -392,7 +409,7 @@ CREATE TABLE queue (
     domain TEXT NOT NULL,
     due_at INTEGER NOT NULL,
     expires_at INTEGER,
-    attempts INTEGER NOT NULL, pool_id INTEGER, scheduled INTEGER NOT NULL DEFAULT 0, source_id INTEGER,
+    attempts INTEGER NOT NULL, pool_id INTEGER, scheduled INTEGER NOT NULL DEFAULT 0, source_id INTEGER, released_at INTEGER,
     PRIMARY KEY (server_id, message_id)
 ) WITHOUT ROWID;
 
@@ -403,6 +420,8 @@ CREATE INDEX queue_by_expiry ON queue (expires_at, message_id) WHERE expires_at 
 CREATE INDEX queue_scheduled ON queue (due_at, message_id) WHERE scheduled > 0;
 
 CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;
+
+CREATE INDEX queue_scheduled_by_server_due ON queue (server_id, due_at, message_id) WHERE scheduled > 0;
 
 CREATE TABLE recipient_domains (
     server_id INTEGER NOT NULL,
@@ -491,6 +510,8 @@ CREATE TABLE servers (
 
 CREATE INDEX servers_by_account ON servers (account_id, id);
 
+CREATE INDEX servers_by_account_pool ON servers (account_id, pool_id) WHERE pool_id IS NOT NULL;
+
 CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
 
 CREATE INDEX servers_by_pool ON servers (pool_id) WHERE pool_id IS NOT NULL;
@@ -530,7 +551,7 @@ CREATE TABLE sources (
     warmup_started_at INTEGER,
     warmup_paused_reason TEXT,
     created_at INTEGER NOT NULL
-, warmup_paused_at INTEGER, warmup_days_paused INTEGER NOT NULL DEFAULT 0);
+, warmup_paused_at INTEGER, warmup_days_paused INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1);
 
 CREATE INDEX sources_by_pool ON sources (pool_id);
 
@@ -578,6 +599,8 @@ CREATE TABLE templates (
 );
 
 CREATE UNIQUE INDEX templates_by_alias ON templates (server_id, alias);
+
+CREATE UNIQUE INDEX templates_by_name ON templates (server_id, name);
 
 CREATE INDEX templates_by_server ON templates (server_id, id);
 

@@ -1,10 +1,10 @@
-//! The chain of the audit log: a removed or changed entry is noticed.
+//! The audit log: filters and pages; and its chain, by which a removed or changed entry is noticed.
 
-use postroad_store::{Audit, AuditSubject, AuditVerdict};
+use postroad_store::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict};
 
 use crate::fixture::{Fixture, on_both_engines};
 
-on_both_engines!(a_changed_or_removed_entry_is_noticed,);
+on_both_engines!(a_changed_or_removed_entry_is_noticed, entries_are_found_by_every_filter_page_by_page,);
 
 async fn suspend(fixture: &Fixture, reason: Option<&str>) {
     let audit = Audit {
@@ -50,4 +50,82 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     assert_eq!(verdict(&fixture).await.broken_at, Some(1), "entries without a head");
     let audited = fixture.store.list_audited_accounts(postroad_model::AccountId(-1), 10).await;
     assert!(audited.expect("the store works").contains(&fixture.account));
+}
+
+/// Whether a filter should find an entry.
+type Wanted = Box<dyn Fn(&AuditEntry) -> bool>;
+
+async fn entries_are_found_by_every_filter_page_by_page(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut times = Vec::new();
+    for number in 0..12 {
+        fixture.clock.set(fixture.in_secs(1));
+        times.push(fixture.now());
+        let is_user = number % 3 == 0;
+        let (subject, operation) = match number % 2 {
+            0 => (AuditSubject::Server(fixture.server), "servers/suspend"),
+            _ => (AuditSubject::Server(fixture.other_server), "servers/resume"),
+        };
+        let audit = Audit {
+            actor: if is_user { ("user", Some(7)) } else { ("account_key", Some(8)) },
+            address: None,
+            operation,
+            subject,
+            creation: None,
+        };
+        let server = if number % 2 == 0 { fixture.server } else { fixture.other_server };
+        let reason = Some(format!("reason {number}"));
+        store.audited(audit).set_server_suspended(server, reason).await.expect("the store works");
+    }
+    let all = |_: &AuditEntry| true;
+    let account = store.find_server(fixture.server).await.expect("it works").expect("it is there").account_id;
+    let server = fixture.server.0;
+    let (since, until) = (times[3], times[9]);
+    let filters: Vec<(AuditFilter, Wanted)> = vec![
+        (AuditFilter::default(), Box::new(all)),
+        (
+            AuditFilter { operation: Some("servers/resume".into()), ..AuditFilter::default() },
+            Box::new(|entry| entry.operation == "servers/resume"),
+        ),
+        (
+            AuditFilter { subject_id: Some(server), ..AuditFilter::default() },
+            Box::new(move |entry| entry.subject_id == Some(server)),
+        ),
+        (
+            AuditFilter { subject: Some("server".into()), since: Some(since), ..AuditFilter::default() },
+            Box::new(move |entry| entry.at >= since),
+        ),
+        (
+            AuditFilter { actor: Some("user".into()), until: Some(until), ..AuditFilter::default() },
+            Box::new(move |entry| entry.actor == "user" && entry.at < until),
+        ),
+        (
+            AuditFilter { since: Some(since), until: Some(until), ..AuditFilter::default() },
+            Box::new(move |entry| entry.at >= since && entry.at < until),
+        ),
+        (AuditFilter { operation: Some("none/such".into()), ..AuditFilter::default() }, Box::new(|_| false)),
+    ];
+    let everything =
+        store.list_audit(account, AuditFilter::default(), None, 100).await.expect("the store works");
+    assert!(everything.len() >= 6 && everything.windows(2).all(|pair| pair[0].seq > pair[1].seq));
+    for (filter, is_wanted) in filters {
+        let wanted: Vec<AuditEntry> = everything.iter().filter(|entry| is_wanted(entry)).cloned().collect();
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = store.list_audit(account, filter.clone(), before, 2).await.expect("the store works");
+            let Some(last) = page.last() else { break };
+            before = Some(last.seq);
+            found.extend(page);
+        }
+        assert_eq!(found, wanted, "{filter:?}");
+        let (mut found, mut after) = (Vec::new(), 0);
+        loop {
+            let page = store.export_audit(account, filter.clone(), after, 2).await.expect("the store works");
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            found.extend(page);
+        }
+        found.reverse();
+        assert_eq!(found, wanted, "{filter:?}, exported");
+    }
 }

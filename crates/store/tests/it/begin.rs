@@ -1,7 +1,9 @@
-//! `begin`: the last question before a message goes on the wire.
+//! `begin`: the last check before a message is sent.
 
 use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Begin, Begun, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind};
+use postroad_store::{
+    Begin, Begun, ClaimSkips, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind,
+};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -172,7 +174,10 @@ async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
     outcome.keep_claim = true;
     let due_at = outcome.delivery.next_attempt_at.expect("it is tried again");
     assert!(fixture.finish(outcome).await);
-    assert!(fixture.store.claim(due_at, 10, Vec::new()).await.expect("it works").is_empty(), "it is ours");
+    assert!(
+        fixture.store.claim(due_at, 10, ClaimSkips::default()).await.expect("it works").is_empty(),
+        "it is ours"
+    );
     assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Gone));
     let Begun::Go(Some(message)) = begin_one(&fixture, begin(fixture.server, id, due_at)).await else {
         panic!("it may go");

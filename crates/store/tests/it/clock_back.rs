@@ -1,9 +1,9 @@
-//! A clock that was a day ahead and came back.
+//! A clock that was a day ahead and is set back.
 
 use std::time::Duration;
 
 use postroad_model::{EventSet, GateAction, GateScope, Status, Timestamp};
-use postroad_store::{InitialState, NewGate, NewSend, Outcome};
+use postroad_store::{ClaimSkips, InitialState, NewGate, NewSend, Outcome};
 
 use crate::fixture::{Fixture, Place, on_both_engines};
 use crate::webhooks;
@@ -203,7 +203,8 @@ async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, se
     assert_eq!(entry.due_at, send_at);
     let soon = send_at.minus(Duration::from_secs(1));
     fixture.clock.set(soon);
-    let early = fixture.store.claim(fixture.in_secs(900), 10, Vec::new()).await.expect("the store works");
+    let early =
+        fixture.store.claim(fixture.in_secs(900), 10, ClaimSkips::default()).await.expect("the store works");
     assert_eq!(early, []);
     fixture.clock.set(send_at);
     assert_eq!(fixture.claim_due().await[0].message_id, id);

@@ -1,12 +1,12 @@
-//! Events added up: each counts once, where it belongs, and what is not to count does not.
+//! Counting of events: each counts once, in the right counters, and excluded ones do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, LABELS_MAX,
-    Metric, NewEvent, NewSend, Outcome, Sums,
+    Breakdown, ClaimSkips, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState,
+    LABELS_MAX, Metric, NewEvent, NewSend, Outcome, Sums,
 };
 
 use crate::domains::{
@@ -104,7 +104,11 @@ async fn live(fixture: &Fixture, send: NewSend, fates: &[(Status, EventKind, &st
     let id = fixture.accept(send).await[0];
     for (number, (status, kind, data)) in fates.iter().enumerate() {
         fixture.clock.advance(Duration::from_mins(1));
-        fixture.store.claim(fixture.in_secs(3_600), 1_000, Vec::new()).await.expect("claiming works");
+        fixture
+            .store
+            .claim(fixture.in_secs(3_600), 1_000, ClaimSkips::default())
+            .await
+            .expect("claiming works");
         let data = data.replace("ATTEMPT", &(number + 1).to_string());
         let outcome = Outcome { event: NewEvent { kind: *kind, data }, ..fixture.outcome(id, *status) };
         assert!(fixture.finish(outcome).await, "{status}");

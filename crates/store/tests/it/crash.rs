@@ -1,4 +1,4 @@
-//! kill -9 in the middle of a load: what was acknowledged is there, and nothing is there by half.
+//! kill -9 under load: everything acknowledged is stored, and nothing is half-written.
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Pools, sources, gates, sending rates: what the delivery engine goes by.
+//! Pools, sources, gates and send rates: the setup of the delivery engine.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Domains: whose they are, how checks change them, which keys sign, and who checks.
+//! Domains: owners, effects of checks, signing keys, and which node checks.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -42,7 +42,8 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
 
 /// Undoes the migrations of accounts and of people.
 pub(crate) const ACCOUNTS_BEFORE: &str =
-    "DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
+    "DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
+    DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
     ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
     ALTER TABLE gates DROP COLUMN set_by; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
     DROP TABLE user_sessions; DROP TABLE user_tokens; DROP TABLE invitations; DROP TABLE sign_in_attempts;
@@ -62,9 +63,9 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
     ALTER TABLE servers DROP COLUMN account_retention_bodies_ceiling;
     ALTER TABLE servers DROP COLUMN account_retention_messages_ceiling";
 
-/// Undoes migration 22.
+/// Undoes migration 22, and that of releases and reschedules.
 pub(crate) const BEFORE_BATCHES: &str =
-    "DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
+    "DROP INDEX queue_scheduled_by_server_due; ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
 /// Undoes the migrations of search and jobs.
@@ -181,6 +182,7 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
         account_id: stranger,
         name: "Foreign".into(),
         mode: postroad_model::ServerMode::Live,
+        pool_id: None,
     };
     let foreign = store.create_server(new).await.expect("the name is free").id;
     let owner = DomainOwner::Account(fixture.account);

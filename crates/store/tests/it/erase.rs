@@ -1,4 +1,4 @@
-//! What an erased message leaves behind: nothing of its text, and nothing that tells its recipient from others.
+//! An erased message leaves neither its text nor anything that identifies its recipient.
 
 use std::fs;
 use std::path::Path;

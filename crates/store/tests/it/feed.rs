@@ -1,4 +1,4 @@
-//! The feed: every event once, in the order of the commits, with nothing coming later before what was read.
+//! The feed: every event once, in commit order, and no later event before one already read.
 
 use std::collections::HashSet;
 use std::time::Duration;

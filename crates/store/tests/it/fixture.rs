@@ -10,9 +10,9 @@ use postroad_model::{
     ServerMode, Status, Timestamp,
 };
 use postroad_store::{
-    Accepted, Claimed, Database, Delivery, DomainOwner, Event, Idempotency, InitialState, KeyAlgorithm,
-    Message, NewDelivery, NewDkimKey, NewDomain, NewEvent, NewRecipient, NewSend, NewServer, OTHER_PROVIDER,
-    OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store, StoreError, StoredBody,
+    Accepted, ClaimSkips, Claimed, Database, Delivery, DomainOwner, Event, Idempotency, InitialState,
+    KeyAlgorithm, Message, NewDelivery, NewDkimKey, NewDomain, NewEvent, NewRecipient, NewSend, NewServer,
+    OTHER_PROVIDER, OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store, StoreError, StoredBody,
 };
 use postroad_testkit::MovedClock;
 use tempfile::TempDir;
@@ -197,7 +197,7 @@ impl Fixture {
     }
 
     pub(crate) async fn claim_due(&self) -> Vec<Claimed> {
-        self.store.claim(self.now(), 1_000, Vec::new()).await.expect("claiming works")
+        self.store.claim(self.now(), 1_000, ClaimSkips::default()).await.expect("claiming works")
     }
 
     pub(crate) fn outcome(&self, id: MessageId, status: Status) -> Outcome {
@@ -297,7 +297,7 @@ impl Fixture {
 }
 
 pub(crate) async fn create_server(store: &Store, account_id: AccountId, name: &str) -> ServerId {
-    let new = NewServer { account_id, name: name.to_owned(), mode: ServerMode::Live };
+    let new = NewServer { account_id, name: name.to_owned(), mode: ServerMode::Live, pool_id: None };
     store.create_server(new).await.expect("the name is free").id
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use postroad_model::{HoldReason, MessageId, PoolId, Status, SuppressionReason};
-use postroad_store::{Accepted, Begin, Begun, Fresh, FreshSink, InitialState, NewSuppression};
+use postroad_model::{HoldReason, MessageId, PoolId, ServerId, Status, SuppressionReason};
+use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Fresh, FreshSink, InitialState, NewSuppression};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -16,6 +16,7 @@ on_both_engines!(
     fresh_message_of_a_caller_that_hung_up_is_handed_over,
     fresh_message_is_begun_and_finished_without_a_read,
     sink_that_panics_stops_nobody,
+    messages_without_room_stay_in_the_queue,
 );
 
 /// Keeps what it is given.
@@ -160,6 +161,42 @@ async fn sink_that_panics_stops_nobody(fixture: Fixture) {
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
 
+/// Has no room for one server.
+#[derive(Debug)]
+struct Choosy {
+    refused: ServerId,
+    basket: Basket,
+}
+
+impl FreshSink for Choosy {
+    fn take(&self, fresh: Fresh) {
+        self.basket.take(fresh);
+    }
+
+    fn has_room(&self, server: ServerId) -> bool {
+        server != self.refused
+    }
+}
+
+async fn messages_without_room_stay_in_the_queue(fixture: Fixture) {
+    let sink = Arc::new(Choosy { refused: fixture.server, basket: Basket::default() });
+    fixture.store.deliver_to(sink.clone());
+    let of_both = [fixture.server, fixture.other_server];
+    let sends = of_both.map(|server| fixture.send(server, &["ann@example.com"], InitialState::Pending, b"x"));
+    let ids = sends.each_ref().map(|send| send.recipients[0].id);
+    // At once: on PostgreSQL they are one batch.
+    let accepted = futures_util::future::join_all(sends.map(|send| fixture.store.accept(send))).await;
+    assert!(accepted.into_iter().all(|accepted| accepted.is_ok()));
+    assert_eq!(sink.basket.message_ids(), [ids[1]]);
+    let batch = [["bob@example.com"], ["cid@example.com"]];
+    let batch = batch.map(|to| fixture.send_to(&to));
+    let in_batch = batch.each_ref().map(|send| send.recipients[0].id);
+    fixture.store.accept_batch(batch.into()).await.expect("it is accepted");
+    assert!(sink.basket.message_ids().is_empty());
+    let claimed: Vec<_> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
+    assert_eq!(claimed, [ids[0], in_batch[0], in_batch[1]], "a claim finds them");
+}
+
 /// An accept whose commit is not heard of: what it claimed is claimed again by the next that asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fresh_messages_whose_commit_is_lost_come_back() {
@@ -183,7 +220,11 @@ async fn fresh_messages_whose_commit_is_lost_come_back() {
     let mut claimed = 0;
     loop {
         let stored = fixture.row_counts().await["queue"] as usize;
-        claimed += fixture.store.claim(fixture.now(), 1_000, Vec::new()).await.map_or(0, |found| found.len());
+        claimed += fixture
+            .store
+            .claim(fixture.now(), 1_000, ClaimSkips::default())
+            .await
+            .map_or(0, |found| found.len());
         if claimed + handed_over == stored {
             break;
         }

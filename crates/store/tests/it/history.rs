@@ -1,4 +1,4 @@
-//! What a message costs on PostgreSQL does not grow with what was there before it, nor with what else waits: told by the rows that
+//! The cost of a message on PostgreSQL does not grow with the history or the backlog: shown by the rows that
 //! the database reads, while it believes its tables to be small.
 
 use postroad_testkit::eventually;

@@ -2,16 +2,25 @@
 
 use postroad_testkit::eventually;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventSet, MessageId, Status};
-use postroad_store::{Accepted, Begin, Begun, InitialState, OpenError, Store};
+use postroad_model::{DomainName, EventSet, MessageId, Status, Timestamp};
+use postroad_store::{
+    Accepted, Begin, Begun, CertificateNote, ClaimSkips, Database, InitialState, NodeDescription,
+    NodeListener, NodeRecord, OpenError, Role, Store,
+};
 
-use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, open};
+use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, on_both_engines, open, settings};
 use crate::webhooks;
 
 async fn second_node(fixture: &Fixture) -> Store {
     open(fixture.place.database(), "another node", &fixture.clock).await.expect("there is a free number")
+}
+
+async fn live_nodes(fixture: &Fixture) -> usize {
+    let nodes = fixture.store.list_nodes().await.expect("the store works");
+    nodes.iter().filter(|node| node.is_live).count()
 }
 
 /// Pretends that another process took this node's number.
@@ -42,7 +51,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     assert_eq!(accepted.len(), 200, "ids are unique over the nodes");
 
     // The second node has some for certain, whoever wins the race for the others.
-    let of_other = other.claim(fixture.now(), 3, Vec::new()).await.expect("the store works");
+    let of_other = other.claim(fixture.now(), 3, ClaimSkips::default()).await.expect("the store works");
     assert_eq!(of_other.len(), 3);
 
     let mut tasks = tokio::task::JoinSet::new();
@@ -52,7 +61,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 9, Vec::new()).await.expect("the store works");
+                let claimed = store.claim(now, 9, ClaimSkips::default()).await.expect("the store works");
                 if claimed.is_empty() {
                     return mine;
                 }
@@ -100,7 +109,10 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    assert_eq!(other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works").len(), 1);
+    assert_eq!(
+        other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works").len(),
+        1
+    );
     drop(other);
     assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease runs on");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
@@ -177,7 +189,7 @@ async fn nodes_stay_alive_when_the_databases_clock_goes_back() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
-    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     begin(&other, &fixture, ids[0]).await;
     fixture.execute("UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0").await;
     fixture.execute(LEASE_AN_HOUR_AHEAD).await;
@@ -244,7 +256,7 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
-    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     assert!(matches!(begin(&other, &fixture, ids[0]).await, Begun::Go(None)));
     drop(other);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
@@ -270,7 +282,7 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
 async fn begun_by_a_dead_node(fixture: &Fixture) -> MessageId {
     let other = second_node(fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    other.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
     begin(&other, fixture, id).await;
     drop(other);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
@@ -372,7 +384,7 @@ async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
     let other = second_node(&fixture).await;
     let addresses = ["a@example.com", "b@example.com", "c@example.com", "d@example.com"];
     let ids = fixture.accept(fixture.send_to(&addresses)).await;
-    let foreign = other.claim(fixture.now(), 1, Vec::new()).await.expect("the store works");
+    let foreign = other.claim(fixture.now(), 1, ClaimSkips::default()).await.expect("the store works");
     assert_eq!(foreign[0].message_id, ids[0]);
     begin(&other, &fixture, ids[0]).await;
     assert_eq!(fixture.claim_due().await.len(), 3);
@@ -416,11 +428,11 @@ async fn claims_of_an_earlier_owner_are_not_previous_ones() {
 #[tokio::test]
 async fn live_nodes_are_counted() {
     let fixture = Fixture::postgres().await;
-    assert_eq!(fixture.store.live_nodes().await.expect("the store works"), 1);
+    assert_eq!(live_nodes(&fixture).await, 1);
     let _other = second_node(&fixture).await;
     assert_eq!(fixture.store.delivery_setup().await.expect("the store works").live_nodes, 2);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
-    assert_eq!(fixture.store.live_nodes().await.expect("the store works"), 1);
+    assert_eq!(live_nodes(&fixture).await, 1);
 }
 
 #[tokio::test]
@@ -428,7 +440,11 @@ async fn full_destination_is_skipped_by_claims() {
     let fixture = Fixture::postgres().await;
     let ids = fixture.accept(fixture.send_to(&["a@full.example", "b@free.example"])).await;
     let full = vec![DomainName::parse("full.example").expect("a domain")];
-    let claimed = fixture.store.claim(fixture.now(), 1, full).await.expect("the store works");
+    let claimed = fixture
+        .store
+        .claim(fixture.now(), 1, ClaimSkips { domains: full, servers: Vec::new() })
+        .await
+        .expect("the store works");
     assert_eq!(claimed[0].message_id, ids[1]);
     assert_eq!(fixture.claim_due().await[0].message_id, ids[0]);
 }
@@ -469,4 +485,61 @@ async fn what_a_node_was_telling_webhooks_when_it_ended_is_free_when_it_starts()
     let again = webhooks::claim(&fixture, &webhook).await;
     assert_eq!(again.len(), 2);
     assert!(again.iter().all(|work| work.event.id != of_other), "the other node has it");
+}
+
+on_both_engines!(a_node_is_listed_with_what_it_says_of_itself);
+
+fn description(host: &str) -> NodeDescription {
+    let listener = NodeListener { name: "HTTPS".to_owned(), address: "0.0.0.0:443".to_owned() };
+    NodeDescription {
+        host: host.to_owned(),
+        version: "0.1.0".to_owned(),
+        started_at: Timestamp::from_micros(1_794_711_600_000_000),
+        listeners: vec![listener],
+        certificate: Some(CertificateNote { is_replaced: true, ..CertificateNote::default() }),
+    }
+}
+
+async fn a_node_is_listed_with_what_it_says_of_itself(fixture: Fixture) {
+    let nodes = fixture.store.list_nodes().await.expect("the store works");
+    assert_eq!((nodes.len(), &nodes[0].description), (1, &None), "it has said nothing yet");
+    fixture.store.describe_node(&description("mx1.example.com")).await.expect("the store works");
+    let other = NodeDescription { certificate: None, ..description("mx1.example.com") };
+    fixture.store.describe_node(&other).await.expect("the store works");
+    let fixture = fixture.reopen().await;
+    let nodes = fixture.store.list_nodes().await.expect("the store works");
+    let [node] = nodes.as_slice() else { panic!("{nodes:?}") };
+    assert!(node.is_live && node.is_this && node.last_seen_at.is_some(), "{node:?}");
+    assert_eq!((node.number, node.description.as_ref()), (0, Some(&other)));
+    // A command is no node.
+    let (database, clock) = (fixture.place.database(), Arc::new(fixture.clock.clone()));
+    if matches!(database, Database::Postgres(_)) {
+        let tool = Store::open(settings(database), Role::Tool, clock).await.expect("the store opens");
+        assert!(tool.describe_node(&other).await.is_err());
+        let seen = tool.list_nodes().await.expect("the store works");
+        assert_eq!((seen.len(), seen[0].is_live, seen[0].is_this), (1, true, false));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_listed_until_another_has_their_number() {
+    let fixture = Fixture::postgres().await;
+    let other = second_node(&fixture).await;
+    fixture.store.describe_node(&description("mx1.example.com")).await.expect("the store works");
+    other.describe_node(&description("mx2.example.com")).await.expect("the store works");
+    let listed = async |store: &Store| {
+        let nodes = store.list_nodes().await.expect("the store works");
+        let host = |node: &NodeRecord| node.description.as_ref().map(|node| node.host.clone());
+        nodes.iter().map(|node| (node.number, node.is_live, host(node))).collect::<Vec<_>>()
+    };
+    let (first, second) = (Some("mx1.example.com".to_owned()), Some("mx2.example.com".to_owned()));
+    assert_eq!(listed(&fixture.store).await, [(0, true, first.clone()), (1, true, second.clone())]);
+    drop(other);
+    fixture.execute("UPDATE nodes SET lease_until = lease_until - 3600000000 WHERE node = 1").await;
+    assert_eq!(listed(&fixture.store).await, [(0, true, first.clone()), (1, false, second)]);
+    let third = open(fixture.place.database(), "a third node", &fixture.clock).await.expect("one is free");
+    assert_eq!(listed(&third).await, [(0, true, first), (1, true, None)]);
+    third.describe_node(&description("mx3.example.com")).await.expect("the store works");
+    let settings = "SELECT count(*) FROM settings WHERE key LIKE 'node.%'";
+    assert_eq!(fixture.query_int(settings).await, 2, "what the second said is forgotten");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use postroad_model::{MessageId, Status};
-use postroad_store::{Accepted, Begin, Begun, Database, InitialState, NewSend};
+use postroad_store::{Accepted, Begin, Begun, ClaimSkips, Database, InitialState, NewSend};
 use postroad_testkit::{PgProxy, eventually};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
@@ -117,7 +117,7 @@ impl Outage {
         let (with_key, without, claim, read, write) = tokio::join!(
             fixture.store.accept(with_key),
             fixture.store.accept(without),
-            fixture.store.claim(fixture.now(), 10, Vec::new()),
+            fixture.store.claim(fixture.now(), 10, ClaimSkips::default()),
             fixture.store.list_accounts(),
             fixture.store.set_setting("maintenance", Some("on".into())),
         );

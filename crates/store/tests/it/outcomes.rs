@@ -1,9 +1,9 @@
-//! What comes with an outcome: transcripts, suppressions, counts per source, claims that are kept.
+//! Effects of an outcome: transcripts, suppressions, counts per source, kept claims.
 
 use std::time::Duration;
 
 use postroad_model::{SourceId, Status, SuppressionReason};
-use postroad_store::{NewSuppression, Outcome};
+use postroad_store::{ClaimSkips, NewSuppression, Outcome};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -156,7 +156,8 @@ async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
     let first = fixture.claimed_message().await;
     // The claims have gone on to a later entry when the failure comes back before it.
     let second = fixture.accept(fixture.send_due_in(fixture.server, 600)).await[0];
-    let claimed = fixture.store.claim(fixture.in_secs(600), 10, Vec::new()).await.expect("the store works");
+    let claimed =
+        fixture.store.claim(fixture.in_secs(600), 10, ClaimSkips::default()).await.expect("the store works");
     assert_eq!(claimed[0].message_id, second);
     assert!(fixture.finish(fixture.outcome(first, Status::SoftFail)).await);
     assert!(fixture.claim_due().await.is_empty(), "it is due in a minute");
@@ -172,7 +173,7 @@ async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
     }
     let by = fixture.in_secs(30);
     let claim = async |limit| {
-        let claimed = fixture.store.claim(by, limit, Vec::new()).await.expect("the store works");
+        let claimed = fixture.store.claim(by, limit, ClaimSkips::default()).await.expect("the store works");
         claimed.into_iter().map(|entry| entry.message_id).collect::<Vec<_>>()
     };
     assert_eq!(claim(3).await, ids[..3]);
@@ -192,11 +193,11 @@ async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
         let (store, send) = (store.clone(), fixture.send_due_in(server, (n * 37) % 900));
         tasks.spawn(async move {
             store.accept(send).await.expect("the store works");
-            store.claim(far, 3, Vec::new()).await.expect("the store works").len()
+            store.claim(far, 3, ClaimSkips::default()).await.expect("the store works").len()
         });
     }
     let claimed: usize = tasks.join_all().await.into_iter().sum();
-    let rest = fixture.store.claim(far, 1_000, Vec::new()).await.expect("the store works").len();
+    let rest = fixture.store.claim(far, 1_000, ClaimSkips::default()).await.expect("the store works").len();
     assert_eq!(claimed + rest, 200);
 }
 

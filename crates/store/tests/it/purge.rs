@@ -1,9 +1,11 @@
-//! Deleted servers and accounts: when their time is over all their rows go, few at a time, and nobody else's.
+//! Deleted servers and accounts: after their grace period all their rows are removed in small steps, and nobody else's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postroad_model::{EventSet, GateAction, GateScope, Scope, ServerId, SuppressionReason, WebhookFormat};
+use postroad_model::{
+    CountedThing, EventSet, GateAction, GateScope, Scope, ServerId, SuppressionReason, WebhookFormat,
+};
 use postroad_store::{
     DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewGate, NewSuppression, NewTemplate, NewUser,
     NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
@@ -77,6 +79,24 @@ async fn counts(fixture: &Fixture) -> BTreeMap<&'static str, i64> {
     counts
 }
 
+/// The kept counts of an account's things are those of its rows.
+async fn counts_are_kept(fixture: &Fixture) {
+    let account = fixture.account.0;
+    for (what, rows) in [
+        (CountedThing::Servers, format!("servers WHERE account_id = {account}")),
+        (CountedThing::Domains, format!("domains WHERE account_id = {account}")),
+        (
+            CountedThing::Webhooks,
+            format!("webhooks WHERE server_id IN (SELECT id FROM servers WHERE account_id = {account})"),
+        ),
+        (CountedThing::Users, format!("users WHERE account_id = {account}")),
+    ] {
+        let kept = fixture.store.count_things(fixture.account, what).await.expect("the store works");
+        let found = fixture.query_int(&format!("SELECT count(*) FROM {rows}")).await;
+        assert_eq!(kept as i64, found, "{what:?}");
+    }
+}
+
 async fn purge(fixture: &Fixture) -> usize {
     let mut steps = 0;
     while fixture.store.purge_deleted().await.expect("the store works") {
@@ -92,6 +112,7 @@ async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture
     let before = counts(&fixture).await;
     let doomed = create_server(store, fixture.account, "Doomed").await;
     fill(&fixture, doomed, 1_200).await;
+    counts_are_kept(&fixture).await;
     let gate = NewGate {
         scope: GateScope::Server(doomed),
         action: GateAction::Suspend,
@@ -117,6 +138,7 @@ async fn a_deleted_server_goes_with_all_it_has_and_nobody_elses(fixture: Fixture
     let steps = purge(&fixture).await;
     assert!(steps >= 3 + 6, "1,200 addresses go in three steps, the rest one by one: {steps}");
     assert_eq!(counts(&fixture).await, before);
+    counts_are_kept(&fixture).await;
     assert!(store.list_gates().await.expect("it works").is_empty());
     assert!(store.find_server(doomed).await.expect("it works").is_none());
     create_server(store, fixture.account, "Doomed").await;

@@ -1,10 +1,10 @@
-//! claim, finish, release: who has a message, and what became of it.
+//! claim, finish, release: the owner of a message, and its outcome.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use postroad_model::{EventKind, MessageId, Status};
-use postroad_store::{Claimed, NewDelivery};
+use postroad_store::{ClaimSkips, Claimed, NewDelivery};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -27,6 +27,7 @@ on_both_engines!(
     abandoned_claim_comes_back,
     abandoned_outcome_leaves_the_message_in_order,
     claim_of_nothing_is_empty,
+    servers_without_room_are_skipped_until_they_have_some,
 );
 
 async fn nothing_is_claimed_twice(fixture: Fixture) {
@@ -41,7 +42,7 @@ async fn nothing_is_claimed_twice(fixture: Fixture) {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 7, Vec::new()).await.expect("the store works");
+                let claimed = store.claim(now, 7, ClaimSkips::default()).await.expect("the store works");
                 assert!(claimed.len() <= 7);
                 if claimed.is_empty() {
                     return mine;
@@ -65,8 +66,8 @@ async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
     }
     expected.sort_unstable();
     let by = fixture.in_secs(40);
-    let first = fixture.store.claim(by, 2, Vec::new()).await.expect("the store works");
-    let rest = fixture.store.claim(by, 100, Vec::new()).await.expect("the store works");
+    let first = fixture.store.claim(by, 2, ClaimSkips::default()).await.expect("the store works");
+    let rest = fixture.store.claim(by, 100, ClaimSkips::default()).await.expect("the store works");
     let claimed: Vec<MessageId> = first.iter().chain(&rest).map(|entry| entry.message_id).collect();
     assert_eq!((first.len(), rest.len()), (2, 2), "the one due after {by} is not claimed");
     assert_eq!(claimed, expected[..4].iter().map(|(_, id)| *id).collect::<Vec<_>>());
@@ -279,7 +280,7 @@ async fn claims_end_with_the_process(fixture: Fixture) {
 async fn abandoned_claim_comes_back(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
-        let claim = fixture.store.claim(fixture.now(), 10, Vec::new());
+        let claim = fixture.store.claim(fixture.now(), 10, ClaimSkips::default());
         let claimed = match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
             Ok(claimed) => claimed.expect("the store works"),
             Err(_) => claim_soon(&fixture).await,
@@ -325,7 +326,43 @@ async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
 async fn claim_of_nothing_is_empty(fixture: Fixture) {
     assert!(fixture.claim_due().await.is_empty());
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    assert!(fixture.store.claim(fixture.now(), 0, Vec::new()).await.expect("the store works").is_empty());
+    assert!(
+        fixture
+            .store
+            .claim(fixture.now(), 0, ClaimSkips::default())
+            .await
+            .expect("the store works")
+            .is_empty()
+    );
     fixture.store.release(Vec::new()).await.expect("the store works");
     assert_eq!(fixture.claim_due().await.len(), 1);
+}
+
+async fn servers_without_room_are_skipped_until_they_have_some(fixture: Fixture) {
+    let (full, other) = (fixture.server, fixture.other_server);
+    let mut ids = Vec::new();
+    for number in 0..12 {
+        let server = if number % 4 == 3 { other } else { full };
+        ids.push((server, fixture.accept(fixture.send_due_in(server, number)).await[0]));
+    }
+    let of = |wanted| ids.iter().filter(move |(server, _)| *server == wanted).map(|(_, id)| *id);
+    let by = fixture.in_secs(60);
+    let claim = async |limit, servers| {
+        let skip = ClaimSkips { servers, domains: Vec::new() };
+        let claimed = fixture.store.claim(by, limit, skip).await.expect("the store works");
+        claimed.into_iter().map(|entry| entry.message_id).collect::<Vec<_>>()
+    };
+    let first = claim(2, Vec::new()).await;
+    assert_eq!(first, of(full).take(2).collect::<Vec<_>>());
+    assert_eq!(claim(100, vec![full]).await, of(other).collect::<Vec<_>>());
+    // What comes back, and what comes new, waits with the rest.
+    fixture.store.release(vec![(full, first[0])]).await.expect("the store works");
+    let new = fixture.accept(fixture.send_due_in(full, 1)).await[0];
+    assert!(claim(100, vec![full]).await.is_empty());
+    let mut rest: Vec<MessageId> = vec![first[0], new];
+    rest.extend(of(full).skip(2));
+    let due = |id: &MessageId| ids.iter().position(|(_, known)| known == id).unwrap_or(1);
+    rest.sort_by_key(|id| (due(id), *id));
+    assert_eq!(claim(100, vec![other]).await, rest, "in their order");
+    assert!(claim(100, Vec::new()).await.is_empty());
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, Status, Timestamp};
 use postroad_store::{
-    Breakdown, CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery, NewEvent, Outcome,
-    Sums,
+    Breakdown, ClaimSkips, CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery,
+    NewEvent, Outcome, Sums,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -101,7 +101,7 @@ async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
 /// One outcome for each of the next queued messages; false if there are none.
 async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     let far = fixture.in_secs(30 * 86_400);
-    let claimed = fixture.store.claim(far, AT_ONCE, Vec::new()).await.expect("claiming works");
+    let claimed = fixture.store.claim(far, AT_ONCE, ClaimSkips::default()).await.expect("claiming works");
     let outcomes: Vec<Outcome> = claimed
         .iter()
         .map(|entry| {

@@ -1,4 +1,4 @@
-//! A dump restored into another cluster, whose transaction numbers begin anew: everything goes on where it was.
+//! A dump restored into another cluster, whose transaction numbers start again: everything continues where it was.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Removing what is old: in steps, and nothing that is still needed.
+//! Removal of expired data: in steps, and nothing that is still needed.
 
 use std::time::Duration;
 
 use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
-use postroad_store::{Breakdown, Grain, InitialState, OldRows, Outcome, Removal};
+use postroad_store::{Breakdown, ClaimSkips, Grain, InitialState, OldRows, Outcome, Removal};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -63,7 +63,7 @@ async fn sent_by(fixture: &Fixture, server: ServerId, count: usize) -> Vec<Messa
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     let ids =
         fixture.accept(fixture.send(server, &addresses, InitialState::Pending, b"Subject: a\r\n\r\n")).await;
-    fixture.store.claim(fixture.now(), 10_000, Vec::new()).await.expect("claiming works");
+    fixture.store.claim(fixture.now(), 10_000, ClaimSkips::default()).await.expect("claiming works");
     let outcomes = ids.iter().map(|id| {
         let mut outcome = Outcome { server_id: server, ..fixture.outcome(*id, Status::Sent) };
         outcome.transcript = Some("220 hello".into());

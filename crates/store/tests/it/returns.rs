@@ -1,4 +1,4 @@
-//! What comes back about a message: kept as a message of its own, and recorded once.
+//! Returned mail about a message: stored as a separate message, and recorded once.
 
 use std::time::Duration;
 

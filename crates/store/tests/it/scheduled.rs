@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
-use postroad_store::{InitialState, NewSend, Outcome, Retried};
+use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried};
 
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
     scheduled_messages_count_against_the_hourly_limit_when_they_become_due,
+    servers_take_turns_when_scheduled_messages_become_due,
+    held_ones_do_not_end_the_turn,
     scheduled_message_that_is_retried_is_due_now,
     released_hold_with_a_future_send_at_reads_scheduled,
     expired_messages_are_listed_and_finished_whoever_has_claimed_them,
@@ -30,13 +32,18 @@ fn with_send_at(mut send: NewSend, send_at: Timestamp) -> NewSend {
 
 async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
     let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 60)).await[0];
-    let ahead = fixture.store.claim(fixture.in_secs(600), 10, Vec::new()).await.expect("the store works");
+    let ahead =
+        fixture.store.claim(fixture.in_secs(600), 10, ClaimSkips::default()).await.expect("the store works");
     assert!(ahead.is_empty(), "it is not due");
     assert_eq!(fixture.message(id).await.status, Status::Scheduled);
     fixture.clock.advance(Duration::from_mins(1));
     // Nobody has room for it: it is due all the same.
     let domain = postroad_model::DomainName::parse("example.com").expect("a domain");
-    fixture.store.claim(fixture.now(), 1, vec![domain]).await.expect("the store works");
+    fixture
+        .store
+        .claim(fixture.now(), 1, ClaimSkips { domains: vec![domain], servers: Vec::new() })
+        .await
+        .expect("the store works");
     assert_eq!(fixture.message(id).await.status, Status::Pending);
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted]);
 }
@@ -76,6 +83,48 @@ async fn scheduled_messages_count_against_the_hourly_limit_when_they_become_due(
     assert_eq!(fixture.message(full).await.status, Status::Held, "the hour is used up");
     let exceeded = "SELECT count(*) FROM events WHERE kind = 'send_limit.exceeded'";
     assert_eq!(fixture.query_int(exceeded).await, 2, "once in each hour");
+}
+
+async fn servers_take_turns_when_scheduled_messages_become_due(fixture: Fixture) {
+    let many: Vec<String> = (0..40).map(|number| format!("u{number}@example.com")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    fixture.accept(scheduled(&fixture, &many, 60)).await;
+    let due_at = fixture.in_secs(61);
+    let other =
+        fixture.send(fixture.other_server, &["ann@example.com"], InitialState::Scheduled(due_at), b"x");
+    let other = fixture.accept(with_send_at(other, due_at)).await[0];
+    fixture.clock.advance(Duration::from_mins(2));
+    fixture.store.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
+    let message = fixture.store.find_message(fixture.other_server, other).await.expect("the store works");
+    assert_eq!(message.expect("it is there").status, Status::Pending, "it waits for nobody else's mail");
+    let pending = "SELECT count(*) FROM messages WHERE status = 'Pending'";
+    assert!(fixture.query_int(pending).await <= 11, "about as many as were wanted");
+    let mut claimed = 0;
+    for _ in 0..10 {
+        claimed += fixture
+            .store
+            .claim(fixture.now(), 10, ClaimSkips::default())
+            .await
+            .expect("the store works")
+            .len();
+    }
+    assert_eq!(claimed, 41 - 10, "the rest follows");
+}
+
+async fn held_ones_do_not_end_the_turn(fixture: Fixture) {
+    let limit = Some(1);
+    fixture.store.set_server_hourly_limit(fixture.server, limit).await.expect("the store works");
+    let addresses: Vec<String> = (0..31).map(|number| format!("u{number}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    fixture.accept(NewSend { hourly_limit: limit, ..scheduled(&fixture, &addresses, 60) }).await;
+    fixture.clock.advance(Duration::from_mins(2));
+    let first = fixture.store.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
+    assert_eq!(first.len(), 1, "the one that fits");
+    let second =
+        fixture.store.claim(fixture.now(), 10, ClaimSkips::default()).await.expect("the store works");
+    assert!(second.is_empty());
+    let held = "SELECT count(*) FROM messages WHERE status = 'Held'";
+    assert_eq!(fixture.query_int(held).await, 30, "the second turn went on until something could be claimed");
 }
 
 async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {

@@ -1,4 +1,4 @@
-//! What is told of holds, limits, warm-ups and domains, and a server's settings changed at once.
+//! Events about holds, limits, warm-ups and domains, and atomic changes of a server's settings.
 
 use std::time::Duration;
 
@@ -228,7 +228,7 @@ async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
 
 async fn settings_are_changed_all_or_none(fixture: Fixture) {
     let store = &fixture.store;
-    let update = async |change| match store.update_server(fixture.server, change).await? {
+    let update = async |change| match store.update_server(fixture.server, None, change).await? {
         ServerUpdate::Done(server) => Ok(*server),
         refused => panic!("nothing forbids it: {refused:?}"),
     };
@@ -244,6 +244,7 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
         track_excluded_hosts: Some(vec!["example.com".into()]),
         bodies_days: Change::Set(7),
         messages_days: Change::Set(30),
+        pool: None,
     });
     let changed = changed.await.expect("the store works");
     assert_eq!((changed.name.as_str(), changed.mode), ("Shop", ServerMode::Development));
@@ -269,7 +270,7 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
     assert!(matches!(taken.await, Err(StoreError::Conflict)));
     let after = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
     assert_eq!(after.hourly_limit, Some(7));
-    let unknown = store.update_server(ServerId(4711), ServerChange::default()).await;
+    let unknown = store.update_server(ServerId(4711), None, ServerChange::default()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)));
 }
 
@@ -286,7 +287,7 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
     assert_eq!((limited.retention.bodies_days, limited.retention.messages_days), (Some(7), None));
     let change =
         ServerChange { name: Some("free".into()), hourly_limit: Change::Clear, ..ServerChange::default() };
-    let refused = store.update_server(fixture.server, change).await.expect("the store works");
+    let refused = store.update_server(fixture.server, None, change).await.expect("the store works");
     assert!(
         matches!(refused, ServerUpdate::Exceeds(found) if found == [(Ceiling::HourlyLimit(100), SetBy::Operator)])
     );
@@ -296,7 +297,7 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
         "nothing changed"
     );
     let change = ServerChange { hourly_limit: Change::Set(10), ..ServerChange::default() };
-    let done = store.update_server(fixture.server, change).await.expect("the store works");
+    let done = store.update_server(fixture.server, None, change).await.expect("the store works");
     assert!(matches!(done, ServerUpdate::Done(server) if server.hourly_limit == Some(10)));
     store.set_server_hourly_limit(fixture.server, Some(5)).await.expect("the store works");
     store.set_server_send_rate(fixture.server, None).await.expect("the store works");

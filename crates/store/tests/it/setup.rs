@@ -27,7 +27,8 @@ async fn the_services_own_server_is_nobody_elses(fixture: Fixture) {
     assert_eq!(store.find_own_server().await.expect("the store works"), None);
     // A customer that has its names has nothing of its mail.
     let customer = store.create_account("postroad".into()).await.expect("the store works").id;
-    let new = NewServer { account_id: customer, name: "operator".into(), mode: ServerMode::Live };
+    let new =
+        NewServer { account_id: customer, name: "operator".into(), mode: ServerMode::Live, pool_id: None };
     let theirs = store.create_server(new).await.expect("the store works").id;
     let (one, other) = tokio::join!(store.find_or_create_own_server(), store.find_or_create_own_server());
     let own = one.expect("the store works");
@@ -65,6 +66,7 @@ async fn servers_are_created_listed_suspended_and_change_mode(fixture: Fixture) 
         account_id,
         name: name.to_owned(),
         mode: ServerMode::Development,
+        pool_id: None,
     };
     let third = store.create_server(new(fixture.account, "Third")).await.expect("the store works");
     assert_eq!((third.account_name.as_str(), third.mode), ("Acme", ServerMode::Development));
@@ -267,7 +269,8 @@ async fn settings_are_set_replaced_and_removed(fixture: Fixture) {
 
 async fn what_is_not_there_is_not_found(fixture: Fixture) {
     let store = &fixture.store;
-    let unknown_account = NewServer { account_id: AccountId(99), name: "x".into(), mode: ServerMode::Live };
+    let unknown_account =
+        NewServer { account_id: AccountId(99), name: "x".into(), mode: ServerMode::Live, pool_id: None };
     let results = [
         store.set_account_suspended(AccountId(99), None).await,
         store.set_server_suspended(ServerId(99), None).await,

@@ -1,4 +1,4 @@
-//! Opens, clicks and unsubscriptions: told with their message's facts, marked, and bounded.
+//! Opens, clicks and unsubscriptions: their events, marks and limits.
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{

@@ -166,7 +166,7 @@ async fn part(
     let group = mailpit.find(&id)?;
     let found = mailpit.run(move || message_out::part(&Parsed::of(&group), &part)).await?;
     let content = found.ok_or(Problem::NoSuchMessage)?;
-    // The type is the sender's word: a browser must not act on it.
+    // The sender chose the type: a browser must not act on it.
     Ok(text("application/octet-stream", content))
 }
 
@@ -182,7 +182,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
     let body = mailpit.run(move || message_out::body(&Parsed::of(&group), is_html)).await?;
     let kind = if is_html { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };
     let mut response = text(kind, body);
-    // A stranger's HTML: no scripts, no forms, nothing loaded from elsewhere.
+    // HTML from outside: no scripts, no forms, nothing loaded from elsewhere.
     let policy = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'";
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     Ok(response)

@@ -1,4 +1,4 @@
-//! A message taken apart, each piece when it is first needed: most searches look at headers only.
+//! A message whose parts are parsed when first needed: most searches need only headers.
 
 use std::cell::OnceCell;
 
@@ -27,7 +27,7 @@ impl<'a> Parsed<'a> {
         self.view.get_or_init(|| view_message(&self.group.first().raw))
     }
 
-    /// The words that a reader sees.
+    /// The visible text.
     pub(super) fn text(&self) -> &str {
         self.text.get_or_init(|| visible_text(self.view()))
     }

@@ -1,4 +1,5 @@
-//! Why a record is not there: a domain that nobody registered, a name with the domain twice, a wildcard instead.
+//! Explains why a record is missing: an unregistered domain, a name that contains the domain twice, or a wildcard that
+//! answers instead.
 
 use postroad_model::DomainName;
 
@@ -7,10 +8,11 @@ use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 
-/// Nobody has this name unless a wildcard answers for it.
+/// A name that exists only if a wildcard answers for it.
 const PROBE_LABEL: &str = "postroad-wildcard-check";
 
-/// The verdict on a record that the DNS says is not there. `is_ours` knows the record when it is at another name.
+/// The verdict on a record that the DNS says does not exist. `is_ours` recognises the record if it was published under
+/// another name.
 pub(super) fn missing(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -36,7 +38,7 @@ pub(super) fn missing(
     Ok(record.judged(RecordStatus::Missing, found, Some(hint)))
 }
 
-/// The verdict when the DNS gave no answer: none, unless the name itself is to blame.
+/// The verdict when the DNS gave no answer: `dns_error`, unless the name itself is the cause.
 pub(super) fn no_answer(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -62,7 +64,8 @@ pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> 
         )
     };
     let check = record.judged(RecordStatus::DnsError, Vec::new(), Some(hint));
-    // A new SPF record in place of one that is only not seen now would cost the customer their other mail.
+    // The existing record may just be unreachable. Replacing it by a new SPF record would break the customer's other
+    // mail.
     let value = if record.purpose == Purpose::Spf { String::new() } else { check.value };
     RecordCheck { value, ..check }
 }
@@ -77,7 +80,7 @@ pub(super) fn is_wildcard(
     Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)?.has_same_records(answer))
 }
 
-/// A sentence to put before other hints.
+/// A sentence to show before other hints.
 pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> String {
     let (name, record_type) = (&record.name, record.record_type.as_str());
     format!(
@@ -86,12 +89,12 @@ pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> Str
     )
 }
 
-/// The domain that was registered, by the public suffix list.
+/// The registered domain, by the public suffix list.
 pub(super) fn organisational_domain(domain: &DomainName) -> &str {
     psl::domain_str(domain.as_str()).unwrap_or(domain.as_str())
 }
 
-/// The label to enter into a panel that appends the domain.
+/// The label to enter into a DNS panel that appends the domain.
 fn label_in<'a>(name: &'a str, domain: &DomainName) -> &'a str {
     name.strip_suffix(domain.as_str()).and_then(|label| label.strip_suffix('.')).unwrap_or("@")
 }

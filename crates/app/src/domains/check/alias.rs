@@ -21,7 +21,7 @@ pub(super) fn judge(
     let (Chain::Ends(targets) | Chain::Circle(targets) | Chain::Failed(targets, _)) = &chain;
     let found = shown_names(targets.iter());
     let name = &record.name;
-    // Once it is at our name, what comes after is ours.
+    // Aliases after our own name are ours to maintain.
     if targets.iter().any(|passed| passed == target) {
         return Ok(record.judged(RecordStatus::Verified, found, None));
     }
@@ -47,8 +47,8 @@ pub(super) fn judge(
     }
 }
 
-/// Some panels turn an alias into addresses. For links that is enough while they are ours; bounces and their SPF need the
-/// alias itself.
+/// Some DNS panels replace an alias by its addresses. That is enough for tracking links as long as the addresses are
+/// ours; bounces and their SPF need the alias itself.
 fn judge_without_alias(
     view: &View<'_>,
     record: &ExpectedRecord,

@@ -1,4 +1,4 @@
-//! Answers of the DNS, and a view of them that notes questions not asked yet.
+//! DNS answers, and a view of them that records which questions have no answer yet.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -8,7 +8,7 @@ use postroad_net::dns::RecordData;
 
 use super::record::RecordType;
 
-/// The reason of questions that were not asked any more.
+/// Reason given for questions beyond the limit.
 pub(super) const TOO_MANY_QUESTIONS: &str = "the check needs more DNS questions than it may ask";
 
 pub(super) type Question = (String, RecordType);
@@ -22,7 +22,7 @@ pub enum Answer {
     NoSuchName,
     /// The name exists, but has no record of the type.
     NoData,
-    /// No answer, and why.
+    /// No answer; carries the reason.
     Failed(String),
 }
 
@@ -50,7 +50,7 @@ impl DnsAnswers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unasked;
 
-/// Answers for one round of judging. Remembers the questions that it could not answer.
+/// Answers for one round of judging. Records the questions that it could not answer.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     answers: &'a DnsAnswers,
@@ -70,18 +70,18 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Notes questions that will be asked one after the other otherwise.
+    /// Requests an answer in advance, so that several questions are asked together instead of one after the other.
     pub(super) fn want(&self, name: &str, record_type: RecordType) {
-        // Known or missed: either way nothing else is to be done now.
+        // Either the answer is known, or the question is now recorded as missing.
         let _ = self.ask(name, record_type);
     }
 
-    /// The same answers, with nothing missed yet.
+    /// The same answers, with no missing questions recorded yet.
     pub(super) fn again(&self) -> Self {
         Self::new(self.answers)
     }
 
-    /// Notes what another view of the same answers missed.
+    /// Adds the questions that another view of the same answers missed.
     pub(super) fn note(&self, missed: BTreeSet<Question>) {
         self.missed.borrow_mut().extend(missed);
     }
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         self.missed.into_inner()
     }
 
-    /// The A and AAAA records of a name; the failure if one of both questions had no answer and the other no address.
+    /// The A and AAAA records of a name. Fails if one of the two questions failed and the other found no address.
     pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, Unasked> {
         self.want(name, RecordType::Aaaa);
         let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
@@ -142,13 +142,13 @@ impl Answer {
         })
     }
 
-    /// In whatever order: name servers rotate them.
+    /// Ignores the order: name servers rotate their answers.
     pub(super) fn has_same_records(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.records(), other.records());
         !ours.is_empty() && ours.len() == theirs.len() && ours.iter().all(|record| theirs.contains(record))
     }
 
-    /// Whether the DNS says that there is no such record.
+    /// Whether the DNS says that no such record exists.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::NoSuchName | Self::NoData)
     }

@@ -1,18 +1,18 @@
-//! Where a name leads by its aliases (CNAME).
+//! Follows the aliases (CNAME) of a name.
 
 use super::answers::{Answer, Unasked, View};
 use super::record::RecordType;
 
 const ALIASES_MAX: usize = 8;
 
-/// Where a name leads.
+/// The end of a name's aliases.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chain {
-    /// The aliases on the way, none if the name is none. The last one is no alias.
+    /// The names that the aliases lead to, empty if the name is not an alias. The last one is not an alias.
     Ends(Vec<String>),
-    /// Also a chain that is too long.
+    /// The aliases form a loop, or there are too many.
     Circle(Vec<String>),
-    /// A question on the way had no answer.
+    /// A question along the chain had no answer.
     Failed(Vec<String>, String),
 }
 

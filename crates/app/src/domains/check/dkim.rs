@@ -11,7 +11,7 @@ use super::expected::{ExpectedRecord, ExpectedRecords, Rule};
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::shown_all;
 
-/// The public half of an RSA key begins so in X.509 form when it has 2048 bits; the bare PKCS #1 form follows.
+/// Length of a 2048-bit RSA public key in X.509 form: `RSA_2048_SPKI_START_BYTES` of header, then the bare PKCS #1 form.
 const RSA_2048_SPKI_BYTES: usize = 294;
 const RSA_1024_SPKI_BYTES: usize = 162;
 const RSA_2048_SPKI_START_BYTES: usize = 24;
@@ -75,7 +75,7 @@ pub(super) fn judge(
     }
 }
 
-/// A remark about a good key that is short. Ed25519 keys are shorter still, and strong.
+/// A note about a valid but short key. Ed25519 keys are shorter still, but strong.
 fn short_key_note(domain: &DomainName, public_spki_der: &[u8]) -> Option<String> {
     let is_short = (RSA_1024_SPKI_BYTES..RSA_2048_SPKI_BYTES).contains(&public_spki_der.len());
     is_short.then(|| {
@@ -98,7 +98,7 @@ fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &
     })
 }
 
-/// The tags of a key record that decide whether receivers can verify with it.
+/// The tags of a key record that determine whether receivers can verify signatures with it.
 #[derive(Debug)]
 struct KeyRecord {
     /// Of `p=`; empty if it is revoked.
@@ -119,7 +119,7 @@ enum Fault {
 }
 
 impl KeyRecord {
-    /// `None` for a text without `p=`. Reads more than receivers do, so that the hint can say what is wrong.
+    /// `None` for a text without `p=`. Accepts more than receivers do, so that the hint can say what is wrong.
     fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let has_quotes = text.contains(['"', '\\']);
@@ -136,7 +136,7 @@ impl KeyRecord {
             is_base64: bits.is_ok(),
             bits: bits.unwrap_or_default(),
             has_quotes,
-            // RFC 6376 3.6.1: it may be absent; if not, it comes first.
+            // RFC 6376 3.6.1: the version may be absent; if present, it comes first.
             is_version_wrong: tags
                 .iter()
                 .enumerate()
@@ -148,7 +148,7 @@ impl KeyRecord {
         })
     }
 
-    /// Why receivers could not verify a signature by `wanted` with this record.
+    /// Why receivers could not verify a signature made with `wanted` by this record.
     fn fault(&self, wanted: &Self) -> Option<Fault> {
         let text = |text: &str| Some(Fault::Text(text.to_owned()));
         let allows = |list: &Option<String>, words: &[&str]| {
@@ -190,7 +190,7 @@ impl KeyRecord {
         None
     }
 
-    /// A remark about a good record.
+    /// A note about a valid record.
     fn note(&self) -> Option<String> {
         let is_testing = self.flags.split(':').any(|flag| flag == "y");
         is_testing.then(|| {

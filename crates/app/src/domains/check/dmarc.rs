@@ -36,13 +36,13 @@ pub(super) fn judge(
         return Ok(record.judged(RecordStatus::Missing, texts, Some(wildcard_hint(record, domain))));
     }
     let hint = format!(
-        "The TXT record at {} is no DMARC policy: it has to begin with v=DMARC1; exactly so. Replace it by: {}",
+        "The TXT record at {} is not a DMARC policy: it must begin with exactly `v=DMARC1;`. Replace it by: {}",
         record.name, record.value
     );
     Ok(record.judged(RecordStatus::Mismatch, texts, Some(hint)))
 }
 
-/// The verdict by the policy of the domain that was registered; `None` if there is no such policy.
+/// The verdict by the policy of the registered domain; `None` if it has no policy.
 fn judge_organisation(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -78,9 +78,9 @@ fn judge_organisation(
     })
 }
 
-/// The tag that decides for a domain below the one with the policy.
+/// The tag that applies to a domain below the one with the policy.
 fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, Unasked> {
-    // RFC 9091 3.2: `np` is for names that have nothing to do with mail or hosts.
+    // RFC 9091 3.2: `np` applies to names that have no records at all.
     if tag_value(policy, "np").is_some() {
         let name = domain.as_str();
         let types = [RecordType::Mx, RecordType::A, RecordType::Aaaa];
@@ -100,7 +100,7 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
 
 fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<String>) -> RecordCheck {
     let text = String::from_utf8_lossy(policy);
-    // Following us, nobody loses an address for reports. The policy of another name is no value for this one.
+    // Keep existing report addresses in the suggested value. The policy of another name is not a value for this one.
     let of_own_name = |value: String, check: RecordCheck| {
         if name == record.name { RecordCheck { value, ..check } } else { check }
     };
@@ -165,11 +165,11 @@ fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: 
     if name != record.name {
         return check;
     }
-    // Following us, nobody loses a policy or an address for reports.
+    // Keep the existing policy and report addresses in the suggested value.
     RecordCheck { value: String::from_utf8_lossy(kept).into_owned(), ..check }
 }
 
-/// None of them counts now: the mildest one refuses the least mail when it begins to count.
+/// Rank of a policy by how much mail it refuses. With several records none applies now, so suggest the mildest.
 fn mildness(policy: &[u8]) -> (u8, bool) {
     let text = String::from_utf8_lossy(policy);
     let mildness = match tag_value(&text, "p").map(str::to_ascii_lowercase).as_deref() {
@@ -181,7 +181,7 @@ fn mildness(policy: &[u8]) -> (u8, bool) {
     (mildness, tag_value(&text, "rua").is_some())
 }
 
-/// RFC 7489 6.3: `v=DMARC1` comes first; a record without it is none.
+/// RFC 7489 6.3: `v=DMARC1` must come first; otherwise the record is ignored.
 fn is_dmarc(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let first = text.split(';').next().unwrap_or_default();

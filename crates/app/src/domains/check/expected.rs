@@ -8,16 +8,16 @@ use postroad_model::DomainName;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 use super::service::Service;
 
-/// A public key that should be in the DNS.
+/// A public key to publish in the DNS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DkimRecord {
     pub selector: String,
     pub public_spki_der: Vec<u8>,
-    /// Whether the domain counts as unverified without it.
+    /// Whether the domain counts as verified only with this record.
     pub required: bool,
 }
 
-/// The records to publish for one name, and the facts they are judged by.
+/// The records to publish for one domain, and the facts by which they are judged.
 #[derive(Debug, Clone)]
 pub struct ExpectedRecords {
     pub(super) service: Service,
@@ -29,7 +29,7 @@ pub(super) struct ExpectedRecord {
     pub(super) purpose: Purpose,
     pub(super) record_type: RecordType,
     pub(super) name: String,
-    /// To publish where there is nothing yet. Empty if nothing is known that would help.
+    /// The value to publish if there is no record yet. Empty if no helpful value is known.
     pub(super) value: String,
     pub(super) required: bool,
     pub(super) rule: Rule,
@@ -40,23 +40,23 @@ pub(super) struct ExpectedRecord {
 pub(super) enum Rule {
     /// The SPF record of the name passes for all our addresses.
     Spf { domain: DomainName },
-    /// The same for the name that others include, which cannot include itself.
+    /// Like `Spf`, for the name that others include: it lists addresses, because it cannot include itself.
     SpfByAddresses { domain: DomainName },
-    /// The name has this key.
+    /// The name publishes this key.
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
     /// The domain has a DMARC policy, its own or that of its organisational domain.
     Dmarc { domain: DomainName },
     /// The name is an alias of ours.
     Alias { domain: DomainName, target: String },
-    /// The name has an address, whichever.
+    /// The name has any address.
     AnyAddress { domain: DomainName },
     /// The name has this address.
     Address { domain: DomainName, address: IpAddr },
-    /// The address has a name that leads back to it.
+    /// The address has a PTR name that resolves back to it.
     Pointer { address: IpAddr, helo: DomainName },
     /// Mail for the name goes to the host.
     MailHost { host: DomainName },
-    /// The name leads to the host, or to a proxy before it.
+    /// The name resolves to the host, or to a proxy in front of it.
     LeadsTo { target: DomainName },
     /// A text that begins with its version.
     VersionedText {
@@ -101,7 +101,7 @@ impl ExpectedRecords {
         Self { service: service.clone(), records }
     }
 
-    /// Only the records of some purposes.
+    /// Keeps only the records whose purpose passes the test.
     pub fn keep(&mut self, mut is_kept: impl FnMut(Purpose) -> bool) {
         self.records.retain(|record| is_kept(record.purpose));
     }
@@ -143,12 +143,13 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
     }
 }
 
-/// For a name without an SPF record. `~all`: the customer's other mail, which we know nothing of, is not refused.
+/// For a name without an SPF record. It ends in `~all`, so that the customer's other mail, which we do not know, is not
+/// refused.
 fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "~all")
 }
 
-/// Empty without terms: such a record would only refuse mail.
+/// Empty without terms: a record without terms would only cause refusals.
 pub(super) fn new_spf_record(terms: &[String], end: &str) -> String {
     if terms.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Records about hosts of the installation: addresses, names of addresses, mail servers.
+//! Records of the installation's hosts: addresses, PTR names, mail servers.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::{listed, shown_names};
 
-/// The name has the address, or any if none is given.
+/// The name has the address; or any address, if none is specified.
 pub(super) fn judge_address(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -40,7 +40,7 @@ pub(super) fn judge_address(
     }
 }
 
-/// The address has a name that leads back to it, preferably the one it greets with.
+/// The address has a PTR name that resolves back to it, preferably its HELO name.
 pub(super) fn judge_pointer(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -84,7 +84,7 @@ pub(super) fn judge_pointer(
     }
 }
 
-/// The mail server of the name is this host, or one with its address.
+/// The MX of the name is this host, or a host with the same address.
 pub(super) fn judge_mail_host(
     view: &View<'_>,
     record: &ExpectedRecord,
@@ -115,7 +115,7 @@ pub(super) fn judge_mail_host(
     Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
 }
 
-/// The name leads to some address; a proxy in front of the host is as good as the host.
+/// The name has an address. A proxy in front of the host is acceptable.
 pub(super) fn judge_leads_to(
     view: &View<'_>,
     record: &ExpectedRecord,

@@ -1,4 +1,4 @@
-//! The records that the installation itself needs, so that those of its customers work.
+//! The DNS records of the installation itself, which its customers' records depend on.
 
 use std::net::IpAddr;
 
@@ -11,11 +11,11 @@ use super::record::{Purpose, RecordType};
 use super::reverse_name::reverse_name;
 use super::service::Service;
 
-/// Any domain may ask: the permission is for all of them.
+/// Any domain serves as a probe: the permission is for all of them.
 const REPORT_PERMISSION_PROBE: &str = "postroad-wildcard-check.example";
 
 impl ExpectedRecords {
-    /// For the host, its source addresses, and the names below it that customers' records lead to.
+    /// For the host, its source addresses, and the names below the host that customers' records point to.
     pub fn of_installation(service: &Service, keys: &[DkimRecord]) -> Self {
         let host = &service.host;
         let mut records = host_records(service);
@@ -52,7 +52,7 @@ impl ExpectedRecords {
     }
 }
 
-/// The addresses of the host and of the names that source addresses greet with.
+/// Addresses of the host and of the HELO names of source addresses.
 fn host_records(service: &Service) -> Vec<ExpectedRecord> {
     let record = |name: &DomainName, address: IpAddr, rule: Rule| ExpectedRecord {
         purpose: Purpose::Host,
@@ -64,7 +64,7 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
     };
     let mut records: Vec<ExpectedRecord> = Vec::new();
     let named_as_host = service.sources.iter().any(|source| source.helo == service.host);
-    // Any address will do where people and customers' servers only connect to; the first source is a fair guess.
+    // Clients only connect to this name, so any address is fine; the first source address is a fair guess.
     if let Some(first) = service.sources.first().filter(|_| !named_as_host) {
         records.push(record(&service.host, first.address, Rule::AnyAddress { domain: service.host.clone() }));
     }
@@ -72,7 +72,7 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
         let rule = Rule::Address { domain: service.host.clone(), address: source.address };
         records.push(record(&source.helo, source.address, rule));
     }
-    // Which public address it is, only the operator knows.
+    // Only the operator knows the public address.
     for source in &service.unseen {
         let rule = Rule::AnyAddress { domain: service.host.clone() };
         records.push(ExpectedRecord { value: String::new(), ..record(&source.helo, source.address, rule) });
@@ -91,7 +91,8 @@ fn pointer_record(address: IpAddr, helo: &DomainName) -> ExpectedRecord {
     }
 }
 
-/// Bounces come to this name, and receivers evaluate its SPF: it is in every return path, also behind customers' aliases.
+/// Bounces arrive at this name and receivers check its SPF: it is in every return path, directly or through a
+/// customer's alias.
 fn return_path_records(service: &Service) -> [ExpectedRecord; 2] {
     let host = &service.host;
     let mail_host = ExpectedRecord {
@@ -149,7 +150,7 @@ fn report_records(service: &Service) -> Vec<ExpectedRecord> {
     vec![permission, tls_rpt]
 }
 
-/// RFC 8461: the policy itself is a file, which the HTTPS listener serves.
+/// RFC 8461: the policy itself is a file that the HTTPS listener serves.
 fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
     let (host, return_path) = (&service.host, service.return_path_name());
     let name = format!("_mta-sts.{return_path}");
@@ -181,7 +182,7 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
     [policy, web_host]
 }
 
-/// These names send nothing but our mail.
+/// These names send only our mail.
 fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "-all")
 }

@@ -1,4 +1,4 @@
-//! From answers to verdicts, one rule for each kind of record.
+//! Turns DNS answers into verdicts, by one rule for each kind of record.
 
 use super::absence::dns_error;
 use super::answers::{DnsAnswers, View};
@@ -13,7 +13,7 @@ pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordChec
     judge_all(expected, &View::new(answers))
 }
 
-/// Judges every record as far as the answers go; the view knows what is missing.
+/// Judges every record as far as the answers allow; the view records the missing ones.
 pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<RecordCheck> {
     let judged = expected.records.iter().map(|record| {
         let check = match &record.rule {

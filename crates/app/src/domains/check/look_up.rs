@@ -1,4 +1,4 @@
-//! Asking the DNS everything that a verdict needs, within bounds.
+//! Asks the DNS all the questions that a verdict needs, within limits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::expected::ExpectedRecords;
 use super::judge::judge_all;
 use super::record::{RecordCheck, RecordType};
 
-/// For one check of a domain; an SPF record that wants more is answered with failures.
+/// Questions of one check of a domain; further questions of an SPF record are treated as failed.
 const QUESTIONS_MAX: usize = 240;
 const TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -20,8 +20,8 @@ pub async fn check(dns: &Dns, expected: &ExpectedRecords) -> Vec<RecordCheck> {
     super::judge(expected, &look_up(dns, expected).await)
 }
 
-/// Asks what [`judge`](super::judge) needs to know of `expected`: at most 240 questions in 30 seconds. What has no answer
-/// by then is a failed question.
+/// Asks the questions that [`judge`](super::judge) needs for `expected`: at most 240 in 30 seconds. Questions without
+/// an answer by then count as failed.
 pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
     look_up_for(dns, |view| {
         judge_all(expected, view);
@@ -29,11 +29,11 @@ pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
     .await
 }
 
-/// Asks what `reader` misses, until it misses nothing.
+/// Asks the questions that `reader` misses, until it misses none.
 pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAnswers {
     let deadline = Instant::now() + TIME_MAX;
     let mut answers = DnsAnswers::default();
-    // Every round answers at least one question, so it ends.
+    // Every round answers at least one question, so the loop ends.
     loop {
         let missed = {
             let view = View::new(&answers);
@@ -62,7 +62,7 @@ async fn ask(dns: &Dns, (name, record_type): &Question, deadline: Instant) -> An
     let late = || Answer::Failed(format!("the check took longer than {} s", TIME_MAX.as_secs()));
     match timeout_at(deadline, dns.records(name, wire_type(*record_type))).await {
         Err(_) => late(),
-        // A record that cannot be read is no answer.
+        // A record that cannot be parsed does not count as an answer.
         Ok(Ok(records)) if records.is_empty() => Answer::Failed("malformed answer".to_owned()),
         Ok(Ok(records)) => Answer::Records(records),
         Ok(Err(LookupFailure::NoSuchName)) => Answer::NoSuchName,

@@ -1,10 +1,10 @@
-//! Checks of DNS records: what should be published, what is, and what to change.
+//! Checks of DNS records: which ones should be published, which ones are, and what to change.
 //!
-//! [`ExpectedRecords`] says what should be there, [`look_up`] asks the DNS, and [`judge`] is a pure function from the
-//! answers to a [`RecordCheck`] for each record. Judging drives the asking: whatever `judge` misses is looked up, until
-//! it misses nothing or a limit is reached.
+//! [`ExpectedRecords`] lists the records that should exist, [`look_up`] asks the DNS, and [`judge`] is a pure function
+//! from the answers to a [`RecordCheck`] for each record. `judge` drives the look-ups: each answer that it misses is
+//! looked up, until it misses none or a limit is reached.
 //!
-//! DNS trouble is never a verdict: a record whose answers did not come is `dns_error`.
+//! A DNS failure is never a verdict: a record without answers gets the status `dns_error`.
 
 mod absence;
 mod alias;

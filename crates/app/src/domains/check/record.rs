@@ -1,4 +1,4 @@
-//! One DNS record that somebody has to publish, and the verdict on it.
+//! One DNS record to publish, and the verdict on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +13,11 @@ pub enum Purpose {
     Tracking,
     /// The address of a host name.
     Host,
-    /// The name of a source address (PTR), which the hoster sets.
+    /// The PTR name of a source address, which the hosting provider sets.
     ReverseDns,
     /// The mail server that takes bounces (MX).
     Bounces,
-    /// Permission for other domains to have DMARC reports sent here (RFC 7489 7.1).
+    /// Permission for other domains to send their DMARC reports here (RFC 7489 7.1).
     DmarcReports,
     /// Where reports on TLS failures go (RFC 8460).
     TlsReports,
@@ -54,20 +54,20 @@ impl RecordType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordStatus {
-    /// Not checked yet, or it cannot be.
+    /// Not checked yet, or not checkable.
     Pending,
     Verified,
     /// The DNS says that there is no such record.
     Missing,
-    /// There is one, but it does not do what it should.
+    /// The record exists, but does not have the required effect.
     Mismatch,
-    /// There are several where only one may be.
+    /// Several records exist where only one is allowed.
     Multiple,
     /// The DNS gave no answer. Never a verdict.
     DnsError,
 }
 
-/// One record to publish, with what the DNS holds instead.
+/// One record to publish, with the current DNS content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     pub purpose: Purpose,
@@ -75,25 +75,25 @@ pub struct RecordCheck {
     pub record_type: RecordType,
     /// Without a dot at the end.
     pub name: String,
-    /// The value to publish. Once a record verifies that needs no change, the value that was found. Empty if too little
-    /// is known to suggest one.
+    /// The value to publish. For a verified record that needs no change, the value found. Empty if too little is known
+    /// to suggest one.
     pub value: String,
     pub required: bool,
     pub status: RecordStatus,
-    /// Content of the DNS: strangers' text, shortened and without control characters.
+    /// Text found in the DNS, shortened and without control characters, because others wrote it.
     pub found: Vec<String>,
-    /// The change to make, in words for whoever edits the DNS.
+    /// The change to make, as a sentence for the person who edits the DNS.
     pub hint: Option<String>,
 }
 
-/// Verdict of all checks of a domain.
+/// Overall verdict on a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All required records verify, and at least one DKIM record.
+    /// All required records are verified, and at least one DKIM record is.
     Verified,
-    /// The DNS said of a required record that it does not verify, or of all DKIM records.
+    /// A required record, or every DKIM record, is missing or wrong.
     Failing,
-    /// The DNS could not be asked about a record that decides, and no other one fails: nothing is known.
+    /// A required record could not be looked up, and no other one fails.
     Unknown,
 }
 
@@ -102,7 +102,7 @@ impl Verdict {
         let required = || checks.iter().filter(|check| check.required).map(|check| check.status);
         let is_unknown = |status| matches!(status, RecordStatus::Pending | RecordStatus::DnsError);
         let keys = || checks.iter().filter(|check| check.purpose == Purpose::Dkim).map(|check| check.status);
-        // Whatever is required: without a key that verifies no mail can be signed.
+        // Whatever is required, mail cannot be signed without a verified key.
         let has_key = keys().any(|status| status == RecordStatus::Verified);
         if has_key && required().all(|status| status == RecordStatus::Verified) {
             return Self::Verified;

@@ -1,4 +1,4 @@
-//! The name under which the DNS keeps the name of an address.
+//! Reverse DNS names of addresses (PTR).
 
 use std::net::IpAddr;
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use postroad_model::DomainName;
 
-/// An address that mail leaves from, and the name it greets with.
+/// A source address of mail, and its HELO name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SendingAddress {
     pub address: IpAddr,
@@ -16,30 +16,30 @@ pub struct SendingAddress {
 pub struct ServiceConfig {
     pub host: DomainName,
     pub sources: Vec<SendingAddress>,
-    /// Whether mail may leave from an address that the machine chooses: then the addresses of `host` in the DNS count.
+    /// Whether the operating system may choose the source address. Then the addresses of `host` in the DNS count too.
     pub uses_host: bool,
     /// Whether the bounce listener takes reports about domains.
     pub takes_reports: bool,
 }
 
-/// The facts about this installation that records are made of and judged by.
+/// Facts about this installation: records are generated from them and judged by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     pub host: DomainName,
     /// As receivers see them: never a private address.
     pub sources: Vec<SendingAddress>,
-    /// Sources with a private address whose name says no public one: nobody knows what receivers see.
+    /// Private source addresses whose HELO name has no public address: the address that receivers see is unknown.
     pub unseen: Vec<SendingAddress>,
-    /// Why the facts are not known now. Then no SPF record is suggested or judged.
+    /// Why the facts are currently unknown. While they are, no SPF record is suggested or judged.
     pub unknown: Option<String>,
-    /// Whether `spf.<host>` exists and passes for all our addresses. Otherwise an include of it would break the SPF of
-    /// whoever publishes it.
+    /// Whether `spf.<host>` exists and passes for all our addresses. If not, including it would break the SPF record
+    /// that includes it.
     pub is_spf_name_usable: bool,
     pub takes_reports: bool,
 }
 
 impl Service {
-    /// Facts from the configuration alone: complete only if it names public addresses and no others.
+    /// Facts from the configuration alone. They are complete only if it lists only public addresses.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
             !config.uses_host && config.sources.iter().all(|source| !is_private(source.address));
@@ -47,7 +47,7 @@ impl Service {
         Self::of_config(config, unknown)
     }
 
-    /// For when the facts could not be found out.
+    /// For when the look-ups failed.
     pub fn unknown(config: &ServiceConfig, reason: String) -> Self {
         Self::of_config(config, Some(reason))
     }
@@ -89,8 +89,8 @@ impl Service {
         self.sources.iter().map(|source| source.address)
     }
 
-    /// SPF terms that allow our addresses: the include if it is safe, else the addresses themselves. None if these are not
-    /// known.
+    /// SPF terms that allow our addresses: the include if it is safe, else the addresses themselves. Empty if the
+    /// addresses are not known.
     pub fn spf_terms(&self) -> Vec<String> {
         if self.is_spf_name_usable && self.unknown.is_none() {
             return vec![format!("include:{}", self.spf_name())];
@@ -98,7 +98,7 @@ impl Service {
         self.spf_address_terms()
     }
 
-    /// Cost no DNS lookup of whoever evaluates them.
+    /// Terms with plain addresses. They cost the evaluating receiver no DNS lookup.
     pub fn spf_address_terms(&self) -> Vec<String> {
         if self.unknown.is_some() {
             return Vec::new();
@@ -114,7 +114,7 @@ impl Service {
     }
 }
 
-/// Whether receivers never see the address, because it is translated on the way (RFC 1918, RFC 6598, RFC 4193).
+/// Whether the address is private, so that receivers see a translated one (RFC 1918, RFC 6598, RFC 4193).
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -1,4 +1,4 @@
-//! Facts about this installation that only the DNS knows.
+//! Facts about this installation that come from the DNS.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,8 @@ use super::spf::{Allowed, allows_all};
 
 #[boxed_futures]
 impl Service {
-    /// Asks the DNS for what the configuration does not say. If any look-up fails, all facts are unknown: customers' records must not be judged by incomplete facts.
+    /// Asks the DNS for facts that the configuration lacks. If any look-up fails, all facts are unknown: customers'
+    /// records must not be judged by incomplete facts.
     pub async fn look_up(dns: &Dns, config: &ServiceConfig) -> Self {
         let answers = look_up_for(dns, |view| drop(Self::read(view, config))).await;
         let view = View::new(&answers);
@@ -28,7 +29,7 @@ impl Service {
         service
     }
 
-    /// The facts, or why they are not known.
+    /// The facts, or the reason why they are unknown.
     fn read(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Self, String>, Unasked> {
         let mut service = Self { unknown: None, ..Self::without_dns(config) };
         view.want(&service.spf_name(), RecordType::Txt);
@@ -51,8 +52,8 @@ struct Seen {
     unseen: Vec<SendingAddress>,
 }
 
-/// Behind address translation receivers see the address of the name that a source greets with, not its own. Where
-/// the machine chooses, the addresses of the host name count.
+/// Source addresses as receivers see them. Behind address translation, that is the address of the HELO name. Where the
+/// operating system chooses, it is any address of the host name.
 fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, Unasked> {
     let mut seen = Seen::default();
     let mut names = Vec::new();
@@ -80,7 +81,7 @@ fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<S
         }
         for address in outside {
             let named = SendingAddress { address, helo: name.clone() };
-            // Several sources may greet with one name.
+            // Several sources may share one HELO name.
             if !seen.sources.contains(&named) {
                 seen.sources.push(named);
             }

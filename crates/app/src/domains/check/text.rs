@@ -1,4 +1,4 @@
-//! Strangers' text, fit to be shown.
+//! Shortens and cleans text from other people's DNS records for display.
 
 const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 500;
@@ -12,7 +12,7 @@ pub(super) fn shown_names<T: ToString>(names: impl Iterator<Item = T>) -> Vec<St
     names.take(SHOWN_MAX).map(|name| shown(name.to_string().as_bytes())).collect()
 }
 
-/// One line of at most 500 characters. Control characters and bytes that are no text become `�`.
+/// One line of at most 500 characters. Control characters and invalid UTF-8 become `�`.
 pub(super) fn shown(text: &[u8]) -> String {
     // A character has four bytes at most: the rest would be cut anyway.
     let text = &text[..text.len().min(4 * SHOWN_CHARS_MAX + 4)];

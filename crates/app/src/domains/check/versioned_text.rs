@@ -8,7 +8,7 @@ use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::shown_all;
 
-/// Criteria by which a text is the wanted record.
+/// Tests by which a text is recognised as the wanted record.
 pub(super) struct Wanted<'a> {
     /// Differs from the record's name where that is a wildcard.
     pub(super) asked_name: &'a str,

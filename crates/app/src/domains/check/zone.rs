@@ -9,8 +9,9 @@ const TTL_SECS: u32 = 3_600;
 /// RFC 1035 3.3: the bytes of one string.
 const STRING_BYTES_MAX: usize = 255;
 
-/// One line for each record, with complete names, so that it fits into any zone file. Comments are records that are in
-/// place or not needed, SPF and DMARC records that could not be judged, and those of reverse zones, which somebody else runs.
+/// One line for each record, with complete names, so that it fits into any zone file. Some records are written as
+/// comments: those that are in place or not needed, SPF and DMARC records that could not be judged, and those of
+/// reverse zones, which the hosting provider runs.
 pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     let mut zone = String::new();
     for check in checks {
@@ -29,7 +30,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
         } else if check.purpose == Purpose::Dmarc && is_verified {
             zone.push_str("; not needed, the policy of the domain above counts: ");
         } else if let Some(only) = only_record(check.purpose).filter(|_| is_unknown) {
-            // Another record may be there.
+            // A record that we could not see may exist.
             write!(zone, "; not checked, and a name has only one {only} record: ")
                 .expect("writing to a string does not fail");
         } else if let Some(only) = only_record(check.purpose).filter(|_| !check.found.is_empty()) {
@@ -49,7 +50,7 @@ pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     zone
 }
 
-/// Of records that harm each other where there are two.
+/// Name of a record type that may exist only once.
 fn only_record(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Spf => Some("SPF"),

@@ -1,4 +1,4 @@
-//! minijinja's own filters and tests, each call paid for by what its arguments weigh.
+//! minijinja's own filters and tests. Each call costs work in proportion to its arguments.
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
@@ -7,14 +7,14 @@ use crate::templates::invalid::invalid;
 use crate::templates::language::Hint;
 use crate::templates::work::Context;
 
-/// The longest row that `batch` and `slice` make: they fill rows up.
+/// Longest row that `batch` and `slice` may create: they pad rows.
 const ROW_MAX: i64 = 1_000;
 const RANGE_MAX: usize = 10_000;
 
 /// Kinds of the first argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// A text or a number: a list would be written out as one, which can take any time.
+    /// A text or a number. A list would be written out as a text, which can take arbitrarily long.
     Text,
     Number,
     List,
@@ -24,7 +24,7 @@ enum Takes {
 
 type Row = (&'static str, Takes, fn() -> Value);
 
-const FILTERS: [Row; 39] = [
+const FILTERS: [Row; 38] = [
     ("safe", Takes::Text, || Value::from_function(filters::safe)),
     ("lower", Takes::Text, || Value::from_function(filters::lower)),
     ("upper", Takes::Text, || Value::from_function(filters::upper)),
@@ -48,7 +48,6 @@ const FILTERS: [Row; 39] = [
     ("last", Takes::List, || Value::from_function(filters::last)),
     ("min", Takes::List, || Value::from_function(filters::min)),
     ("max", Takes::List, || Value::from_function(filters::max)),
-    ("sum", Takes::List, || Value::from_function(filters::sum)),
     ("sort", Takes::List, || Value::from_function(filters::sort)),
     ("reverse", Takes::List, || Value::from_function(filters::reverse)),
     ("unique", Takes::List, || Value::from_function(filters::unique)),
@@ -110,7 +109,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_test("lower", tests::is_lower);
     environment.add_test("upper", tests::is_upper);
     environment.add_test("safe", tests::is_safe);
-    // For `select` and its like.
+    // Needed by `select` and similar filters.
     environment.add_test("eq", tests::is_eq);
     environment.add_test("ne", tests::is_ne);
     environment.add_test("lt", tests::is_lt);

@@ -1,4 +1,4 @@
-//! `date`, `time` and `datetime`: as the language of the mail writes them, in any time zone.
+//! `date`, `time` and `datetime`: in the format of the mail's language, in any time zone.
 
 use icu_calendar::{Date, Gregorian};
 use icu_datetime::fieldsets::{T, YMD, YMDE};
@@ -14,7 +14,7 @@ use super::regional::{shortened, time_zone};
 use crate::templates::invalid::invalid;
 use crate::templates::work::Context;
 
-/// Cost of reading a language's tables.
+/// Cost of loading a language's tables.
 const WORK: u64 = 500;
 const PATTERN_BYTES_MAX: usize = 100;
 
@@ -70,7 +70,7 @@ fn write(
         "medium" => Length::Medium,
         "long" | "full" => Length::Long,
         other => {
-            let message = "is no style of dates: short, medium, long, full, or a pattern such as %d.%m.%Y";
+            let message = "is not a style of dates: short, medium, long, full, or a pattern such as %d.%m.%Y";
             return Err(invalid(format!("`{}` {message}", shortened(other))));
         }
     };
@@ -116,22 +116,22 @@ fn read(value: &Value, kwargs: &Kwargs) -> Result<Zoned, Error> {
         let timestamp = Timestamp::from_second(seconds as i64).ok().filter(|_| seconds.is_finite());
         return timestamp
             .map(|timestamp| timestamp.to_zoned(zone))
-            .ok_or_else(|| invalid("the number is no time in seconds since 1970"));
+            .ok_or_else(|| invalid("the number is not a time in seconds since 1970"));
     }
     let text = value.as_str().filter(|text| text.len() <= 60);
     let text = text.ok_or_else(|| invalid(format!("a time is needed, not a {}", kind_of(value))))?.trim();
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return Ok(timestamp.to_zoned(zone));
     }
-    // Without an offset it is a time of that zone.
+    // Without an offset the time is in that zone.
     let civil = text.parse::<civil::DateTime>().ok().and_then(|civil| civil.to_zoned(zone).ok());
     civil.ok_or_else(|| {
-        invalid(format!("`{}` is no time such as 2026-11-15T09:30:00Z or 2026-11-15", shortened(text)))
+        invalid(format!("`{}` is not a time such as 2026-11-15T09:30:00Z or 2026-11-15", shortened(text)))
     })
 }
 
 fn by_pattern(zoned: &Zoned, pattern: &str) -> Result<String, Error> {
-    // A width could make a text of any length.
+    // A width could create a text of any length.
     let is_plain = pattern.len() <= PATTERN_BYTES_MAX
         && !pattern
             .as_bytes()

@@ -1,5 +1,5 @@
-//! The filters of templates. Nothing of minijinja's own runs without being paid for, and nothing that could make a
-//! large value in one step runs at all but for ours.
+//! The filters of templates. minijinja's own filters run only if their work is counted. Filters that could create a
+//! large value in one step are replaced by ours.
 
 mod builtin;
 mod dates;
@@ -16,10 +16,11 @@ use super::language::Hint;
 pub(super) use regional::Regional;
 
 /// Ours: name, what it takes.
-const OWN: [(&str, Hint); 13] = [
+const OWN: [(&str, Hint); 14] = [
     ("escape", Hint::Any),
     ("e", Hint::Any),
     ("join", Hint::List),
+    ("sum", Hint::List),
     ("replace", Hint::Any),
     ("tojson", Hint::Any),
     ("nl2br", Hint::Any),
@@ -32,7 +33,7 @@ const OWN: [(&str, Hint); 13] = [
     ("datetime", Hint::Date),
 ];
 
-/// Input kind of a filter; `None` if there is none of this name.
+/// Input kind of a filter; `None` if there is no such filter.
 pub(super) fn takes(name: &str) -> Option<Hint> {
     let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
     own.or_else(|| builtin::takes(name))
@@ -52,7 +53,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     dates::register(environment);
 }
 
-/// A value as a word in a message about it.
+/// Name of a value's kind in error messages.
 fn kind_of(value: &Value) -> String {
     value.kind().to_string()
 }

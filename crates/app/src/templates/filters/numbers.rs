@@ -1,4 +1,4 @@
-//! `number`, `percent` and `currency`: as the language of the mail writes them.
+//! `number`, `percent` and `currency`: in the format of the mail's language.
 #![expect(clippy::needless_pass_by_value, reason = "minijinja gives filters their arguments by value")]
 
 use icu_decimal::DecimalFormatter;
@@ -12,12 +12,14 @@ use super::kind_of;
 use crate::templates::invalid::invalid;
 use crate::templates::work::Context;
 
-/// Cost of reading a language's tables.
+/// Cost of loading a language's tables.
 const WORK: u64 = 100;
 const DIGITS_MAX: i16 = 20;
+/// Digits before the point, and after it, of a number that is written. `1e30000` is a short text and a long number.
+const PLACES_MAX: i16 = 40;
 const NO_BREAK_SPACE: &str = "\u{a0}";
 
-/// ISO 4217: currencies with another number of decimals than two.
+/// ISO 4217: currencies with a number of decimals other than two.
 const DECIMALS: [(&str, i16); 25] = [
     ("BHD", 3),
     ("BIF", 0),
@@ -46,7 +48,7 @@ const DECIMALS: [(&str, i16); 25] = [
     ("CLF", 4),
 ];
 
-/// Signs that are understood everywhere. Others are written by their code.
+/// Signs that are understood everywhere. Other currencies are written by their code.
 const SIGNS: [(&str, &str); 14] = [
     ("EUR", "€"),
     ("USD", "$"),
@@ -64,8 +66,8 @@ const SIGNS: [(&str, &str); 14] = [
     ("CZK", "Kč"),
 ];
 
-/// Languages that write the sign before the amount: those with a space between them, and those without. All others
-/// write it behind, after a space (CLDR, standard currency patterns).
+/// Languages that write the sign before the amount, with and without a space. All others write it after the amount and
+/// a space (CLDR, standard currency patterns).
 const BEFORE_WITH_SPACE: [&str; 8] = ["nl", "de-AT", "de-CH", "de-LI", "pt-BR", "es-AR", "es-PY", "it-CH"];
 const BEFORE: [&str; 23] = [
     "en", "ja", "zh", "ko", "th", "hi", "bn", "ta", "te", "mr", "gu", "kn", "ml", "pa", "id", "ms", "tr",
@@ -186,7 +188,7 @@ fn write(locale: &Locale, decimal: &Decimal) -> Result<String, Error> {
     Ok(formatter.format(decimal).to_string())
 }
 
-/// A number, or a text that is one: amounts are often sent as texts, so that no digit is lost.
+/// A number, or a text that contains one: amounts are often sent as texts to keep all digits.
 fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
     if value.is_undefined() {
         return Err(ErrorKind::UndefinedError.into());
@@ -199,6 +201,13 @@ fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
         _ => return Err(invalid(format!("a number is needed, not a {}", kind_of(value)))),
     };
     let mut decimal: Decimal = text.parse().map_err(|_| invalid("a number is needed, not this text"))?;
+    if *decimal.absolute.magnitude_range().end() >= PLACES_MAX {
+        return Err(invalid(format!("a number has at most {PLACES_MAX} digits before the point")));
+    }
+    if *decimal.absolute.magnitude_range().start() < -PLACES_MAX {
+        decimal.round(-PLACES_MAX);
+        decimal.trim_end();
+    }
     if let Some(digits) = digits {
         if !(0..=DIGITS_MAX).contains(&digits) {
             return Err(invalid(format!("decimals are 0 to {DIGITS_MAX}")));

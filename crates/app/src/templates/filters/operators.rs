@@ -1,4 +1,4 @@
-//! Operators: `~ + - * / // % ** == != < <= > >= in`. Each is paid for by what it looks at.
+//! Operators: `~ + - * / // % ** == != < <= > >= in`. Each costs work in proportion to its operands.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -46,7 +46,7 @@ pub(super) fn too_long() -> Error {
     invalid(format!("a text becomes longer than {TEXT_BYTES_MAX} bytes"))
 }
 
-fn calculate(left: &Value, sign: &str, right: &Value) -> Result<Value, Error> {
+pub(super) fn calculate(left: &Value, sign: &str, right: &Value) -> Result<Value, Error> {
     let unfit =
         || invalid(format!("`{sign}` takes numbers, not a {} and a {}", kind_of(left), kind_of(right)));
     if left.kind() != ValueKind::Number || right.kind() != ValueKind::Number {

@@ -47,5 +47,7 @@ fn plural(
         PluralCategory::Many => many,
         PluralCategory::Other => Some(other),
     };
-    Ok(form.unwrap_or(other).to_owned())
+    let form = form.unwrap_or(other);
+    context.charge_text(form.len())?;
+    Ok(form.to_owned())
 }

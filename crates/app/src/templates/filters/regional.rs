@@ -7,7 +7,7 @@ use minijinja::value::Kwargs;
 
 use crate::templates::invalid::invalid;
 
-/// Numbers and dates are written so, unless a filter says otherwise.
+/// Determines how numbers and dates are written, unless a filter specifies otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Regional {
     pub(super) locale: Locale,
@@ -20,17 +20,17 @@ impl Default for Regional {
 }
 
 impl Regional {
-    /// English for a tag that is none.
+    /// English for an invalid tag.
     pub(crate) fn of(locale: Option<&str>) -> Self {
         locale.and_then(parse).map_or_else(Self::default, |locale| Self { locale })
     }
 
-    /// The language that a filter names, or else that of the mail.
+    /// The language that a filter names, else that of the mail.
     pub(super) fn locale(&self, kwargs: &Kwargs) -> Result<Locale, Error> {
         match kwargs.get::<Option<&str>>("locale")? {
             None => Ok(self.locale.clone()),
             Some(text) => {
-                parse(text).ok_or_else(|| invalid(format!("`{}` is no language tag", shortened(text))))
+                parse(text).ok_or_else(|| invalid(format!("`{}` is not a language tag", shortened(text))))
             }
         }
     }
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Option<Locale> {
     Locale::try_from_str(&text.replace('_', "-")).ok()
 }
 
-/// The time zone that a filter names, such as `Europe/Vienna`, or else UTC.
+/// The time zone that a filter names, such as `Europe/Vienna`, else UTC.
 pub(super) fn time_zone(kwargs: &Kwargs) -> Result<TimeZone, Error> {
     match kwargs.get::<Option<&str>>("tz")? {
         None => Ok(TimeZone::UTC),

@@ -1,5 +1,6 @@
 //! `escape`, `replace`, `tojson` and `nl2br`.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 
@@ -17,7 +18,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("nl2br", nl2br);
 }
 
-/// Writes a text so that it is text in HTML, also inside of an attribute's value.
+/// Escapes a text for HTML, including attribute values.
 pub(in crate::templates) fn write_escaped(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     let mut kept = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -36,7 +37,7 @@ pub(in crate::templates) fn write_escaped(out: &mut impl fmt::Write, text: &str)
     out.write_str(&text[kept..])
 }
 
-/// Escapes a text once, also where nothing is escaped by itself.
+/// Escapes a text once, even where automatic escaping is off.
 fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     let context = Context::of(state)?;
     if value.is_safe() {
@@ -47,12 +48,25 @@ fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(out.finish(&context)?))
 }
 
-fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &str) -> Result<Value, Error> {
+/// A text as it goes into one that is not escaped any more.
+pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
+    let text = written(value)?;
+    if value.is_safe() || !matches!(state.auto_escape(), AutoEscape::Html) {
+        return Ok(text);
+    }
+    let context = Context::of(state)?;
+    let mut out = BoundedText::default();
+    write_escaped(&mut out, &text).map_err(|_| too_long())?;
+    Ok(out.finish(&context)?.into())
+}
+
+fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &Value) -> Result<Value, Error> {
     if value.is_undefined() {
         return Err(ErrorKind::UndefinedError.into());
     }
     let context = Context::of(state)?;
     let text = value.as_str().ok_or_else(|| invalid("`replace` takes a text"))?;
+    let to = if value.is_safe() { as_markup(state, to)? } else { written(to)? };
     context.charge_text(text.len())?;
     if from.is_empty() {
         return Ok(value.clone());
@@ -68,7 +82,7 @@ fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &str) -> Result
     Ok(if value.is_safe() { Value::from_safe_string(out) } else { Value::from(out) })
 }
 
-/// JSON that can stand in HTML, inside of a script too.
+/// JSON that is safe in HTML, also inside a script.
 fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.is_undefined() {
         return Err(ErrorKind::UndefinedError.into());
@@ -90,7 +104,7 @@ fn nl2br(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     }
     let context = Context::of(state)?;
     let text = value.as_str().ok_or_else(|| invalid("`nl2br` takes a text"))?;
-    // In plain text a line break is one already.
+    // Plain text keeps its line breaks.
     if !matches!(state.auto_escape(), AutoEscape::Html) {
         return Ok(value.clone());
     }

@@ -1,4 +1,4 @@
-//! Reads a source text: bounds, syntax, what is allowed. Gives the text that minijinja compiles.
+//! Checks a source text: limits, syntax, allowed constructs. Returns the text that minijinja compiles.
 
 use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -6,15 +6,15 @@ use minijinja::syntax::SyntaxConfig;
 use super::lower::{Lowered, Lowering};
 use super::problem::{Lines, Place};
 
-/// Tokens of one tag. Longer ones nest so deep that readers of the tree would overflow their stack.
+/// Tokens of one tag. More could nest so deeply that recursive code overflows its stack.
 const TOKENS_PER_TAG_MAX: usize = 300;
-/// `elif` of one text; each nests the next.
+/// `elif` branches of one text; each is nested in the one before.
 const ELIF_MAX: usize = 100;
 /// Tags of one text: each costs memory when it is compiled.
 const TAGS_MAX: usize = 10_000;
 
-/// Reads a source text. Mistakes are reported with their places, in the order of the text: the first syntax error, because the
-/// rest of the text has no meaning then, or everything that is not available.
+/// Parses a source text. Returns errors with their positions, in the order of the text: the first syntax error alone,
+/// because the rest cannot be interpreted then; otherwise every construct that is not available.
 pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(Place, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;
@@ -27,7 +27,7 @@ pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(Place, String)>> {
     lowering.finish()
 }
 
-/// The last line break of a text belongs to it.
+/// Keeps the last line break of a text.
 pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
 }
@@ -35,7 +35,7 @@ pub(crate) fn syntax() -> SyntaxConfig {
 fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (Place, String)> {
     let (mut tags, mut tokens, mut elifs, mut is_first) = (0, 0, 0, false);
     for token in tokenize(source, false, syntax()) {
-        // The parser tells what is wrong.
+        // The parser will report this error.
         let Ok((token, span)) = token else { return Ok(()) };
         let too_many = |what: &str, most: usize| {
             Err((lines.place(span.start_offset), format!("there are more than {most} {what}")))

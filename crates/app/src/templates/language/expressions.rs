@@ -1,4 +1,4 @@
-//! Writes expressions again: every operator becomes a filter of ours, and only known filters, tests and functions stay.
+//! Rewrites expressions: every operator becomes a filter of ours, and only known filters, tests and functions are kept.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::templates::filters;
 pub(crate) const OPERATOR: &str = "postroad_operator";
 /// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";
-/// Tests that look at one value only.
+/// Tests that inspect one value only.
 const TESTS: [&str; 22] = [
     "defined",
     "undefined",
@@ -40,7 +40,7 @@ const TESTS: [&str; 22] = [
     "upper",
     "safe",
 ];
-/// Tests that are operators by another name.
+/// Tests that are equivalent to operators.
 const OPERATOR_TESTS: [(&str, &str); 13] = [
     ("eq", "=="),
     ("equalto", "=="),
@@ -158,7 +158,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// An expression before a filter: in parentheses where it would be read otherwise.
+    /// An expression before a filter, in parentheses where precedence requires it.
     fn operand(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
         let is_plain = match expr {
             Expr::Var(_)
@@ -272,7 +272,7 @@ impl Lowering<'_> {
                     match c {
                         '"' => self.out.push_str("\\\""),
                         '\\' => self.out.push_str("\\\\"),
-                        // On one line, or the lines of the template would not be those of its source.
+                        // On one line, so that line numbers match the source.
                         '\n' => self.out.push_str("\\n"),
                         '\r' => self.out.push_str("\\r"),
                         other => self.out.push(other),
@@ -332,7 +332,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Where a value comes from in the model, if it is a part of it.
+    /// The path of a value in the model, if it is part of it.
     pub(super) fn path_of(&self, expr: &Expr<'_>) -> Option<Vec<Segment>> {
         match expr {
             Expr::Var(name) => match self.scopes.find(name.id) {
@@ -357,7 +357,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Of how many steps a value is made.
+    /// Number of steps in which a value is computed.
     pub(super) fn depth(&self, expr: &Expr<'_>) -> usize {
         let deepest = |parts: &mut dyn Iterator<Item = &Expr<'_>>| {
             1 + parts.map(|part| self.depth(part)).max().unwrap_or_default()
@@ -395,7 +395,7 @@ fn argument_value<'e, 'a>(argument: &'e CallArg<'a>) -> &'e Expr<'a> {
     }
 }
 
-/// The name that a path begins with.
+/// The first name of a path.
 fn root_of<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
     match expr {
         Expr::Var(name) => Some(name.id),
@@ -443,7 +443,7 @@ fn compare_sign(op: CompareOpKind) -> &'static str {
     }
 }
 
-/// A sentence about a name that is not known, with the nearest that is.
+/// Error about an unknown name, with the most similar known one.
 fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let shown: String = name.chars().take(60).collect();
     match crate::templates::missing::nearest(name, known) {

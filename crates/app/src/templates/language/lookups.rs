@@ -1,4 +1,4 @@
-//! The variables that a template reads: where, and what they seem to be.
+//! The variables that a template uses: their paths, positions and apparent kinds.
 
 use super::problem::Place;
 
@@ -23,14 +23,14 @@ pub(crate) enum Hint {
 /// One use of a variable.
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
-    /// From the model on; `None` if it is made inside of the template.
+    /// Path from the model; `None` if the value is computed inside the template.
     pub(crate) path: Option<Vec<Segment>>,
     /// As it is written.
     pub(crate) text: String,
     pub(crate) place: Place,
-    /// The line where its tag begins: what minijinja says of a failure.
+    /// The line where its tag begins, which minijinja reports for a failure.
     pub(crate) tag_line: usize,
-    /// Whether the template says what happens without it: `is defined`, `default`.
+    /// Whether the template handles its absence: `is defined`, `default`.
     pub(crate) is_optional: bool,
     pub(crate) hint: Hint,
 }

@@ -1,4 +1,4 @@
-//! Writes the statements of a template again, line by line, and refuses those that a mail does not need.
+//! Rewrites the statements of a template, line by line, and refuses those that a mail does not need.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(crate) struct Lowered {
     pub(crate) lookups: Vec<Lookup>,
 }
 
-/// Mistakes reported for one text.
+/// Most errors reported for one text.
 const MISTAKES_MAX: usize = 20;
 
 pub(super) type Checked<T> = Result<T, (Place, String)>;
@@ -27,7 +27,7 @@ pub(super) struct Lowering<'a> {
     pub(super) lines: &'a Lines<'a>,
     source_bytes: usize,
     pub(super) out: String,
-    /// The line of the end of `out`.
+    /// Line number at the end of `out`.
     line: usize,
     pub(super) scopes: Scopes,
     pub(super) lookups: Vec<Lookup>,
@@ -59,7 +59,7 @@ impl<'a> Lowering<'a> {
         Err(self.problems)
     }
 
-    /// Keeps a mistake, to go on behind it.
+    /// Records an error and continues.
     pub(super) fn note(&mut self, found: (Place, String)) {
         if self.problems.len() < MISTAKES_MAX {
             self.problems.push(found);
@@ -125,7 +125,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Begins a tag on its line of the source.
+    /// Begins a tag on the same line as in the source.
     fn open(&mut self, text: &str, span: Span) {
         self.out.push_str(text);
         self.tag_line = self.lines.line((span.start_offset as usize).min(self.source_bytes) as u32);
@@ -135,7 +135,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Text outside of tags. Braces that would begin a tag are written as values.
+    /// Text outside of tags. Braces that would begin a tag are written as string expressions.
     fn raw(&mut self, text: &str) {
         self.line += text.bytes().filter(|byte| *byte == b'\n').count();
         let mut kept = 0;
@@ -239,7 +239,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// Writes a value that gets a name.
+    /// Writes a value that is bound to a name.
     fn bound(&mut self, value: &Expr<'_>, span: Span) -> Checked<Binding> {
         let binding = Binding { path: self.path_of(value), depth: self.depth(value) };
         if binding.depth > DEPTH_MAX {
@@ -251,5 +251,5 @@ impl<'a> Lowering<'a> {
 }
 
 fn too_deep() -> String {
-    format!("variables are made of one another more than {DEPTH_MAX} times")
+    format!("variables depend on one another more than {DEPTH_MAX} times")
 }

@@ -1,9 +1,9 @@
 //! The language of templates: Jinja's expressions, `if`, `for`, `set` and `with`.
 //!
-//! minijinja runs them, and fuel bounds how many instructions it runs. But one instruction can do any amount of work:
-//! repeat a text a million times, or compare two lists. So a template is read here first and written again with
-//! every operator as a call of a filter of ours, which counts the work it is going to do (`work.rs`). What could
-//! collect output inside of a template (macros, `set` blocks, includes) does not exist.
+//! minijinja runs them, and fuel limits the number of instructions. But one instruction can do any amount of work:
+//! repeat a text a million times, or compare two lists. So a template is first parsed here and rewritten with every
+//! operator as a call of one of our filters, which counts its work beforehand (`work.rs`). Constructs that collect
+//! output inside a template (macros, `set` blocks, includes) are not available.
 
 mod check;
 mod expressions;

@@ -1,13 +1,13 @@
-//! Mistakes in a template, and their places.
+//! Errors in a template, with their positions.
 
-/// One mistake in one text of a template.
+/// One error in one text of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateProblem {
     /// The field, such as `html_body` or `locales/de/subject`.
     pub part: String,
-    /// From 1; 0 if the whole part is meant.
+    /// From 1; 0 for the whole part.
     pub line: usize,
-    /// From 1, in characters; 0 if the whole line is meant.
+    /// From 1, in characters; 0 for the whole line.
     pub column: usize,
     pub message: String,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) column: usize,
 }
 
-/// Finds lines and columns of offsets without reading the text again for each.
+/// Maps offsets to lines and columns without scanning the text for each.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     source: &'a str,

@@ -1,18 +1,18 @@
-//! Names that a template binds itself: by `for`, `set` and `with`.
+//! Names that a template binds itself with `for`, `set` and `with`.
 
 use std::collections::HashMap;
 
 use super::lookups::Segment;
 
-/// How many values may be made of one another. Values that are nested deeper could overflow the stack when they are
-/// compared or dropped, and a text that is doubled in each step grows beyond all bounds.
+/// Longest chain of values computed from one another. Deeper nesting could overflow the stack when values are compared
+/// or dropped, and a text doubled in each step would grow without limit.
 pub(super) const DEPTH_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Binding {
-    /// Where its value comes from in the model, if it is a plain part of it.
+    /// Path of its value in the model, if it is a plain part of it.
     pub(super) path: Option<Vec<Segment>>,
-    /// Of how many steps it is made.
+    /// Number of steps in which it is computed.
     pub(super) depth: usize,
 }
 
@@ -36,7 +36,7 @@ impl Scopes {
         self.frames.pop();
     }
 
-    /// Bound again, a name is as deep as the deepest of its values: which one it has depends on conditions.
+    /// A name that is bound again gets the greatest depth of its values, because conditions decide which one applies.
     pub(super) fn bind(&mut self, name: &str, binding: Binding) {
         let frame = self.frames.last_mut().expect("the first frame is never popped");
         let depth = frame.get(name).map_or(0, |before| before.depth).max(binding.depth);

@@ -1,5 +1,5 @@
-//! Mistakes of style sheets with their places. The inliner drops what it cannot read, and everything behind an open brace
-//! or quote is lost in mail programs as well.
+//! Errors in style sheets, with their positions. The inliner drops rules that it cannot parse, and mail programs ignore
+//! everything after an unclosed brace or quote.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use super::position::Position;
 use super::protect::{place_of, protect};
 use crate::templates::language::Place;
 
-/// Finds the first comment, quote or brace that does not end, in the `<style>` and `<mj-style>` elements of a source.
+/// Finds the first unclosed comment, quote or brace in the `<style>` and `<mj-style>` elements of a source.
 pub(crate) fn check_css(source: &str) -> Result<(), (Place, String)> {
     let protected = protect(source);
     for sheet in style_sheets(&protected.text) {
         let start = sheet.start;
         if let Err((at, what)) = scan(&protected.text.as_bytes()[sheet]) {
             let place = place_of(source, protected.offset_in_source(start + at));
-            return Err((place, format!("this is no CSS: {what}")));
+            return Err((place, format!("this is not valid CSS: {what}")));
         }
     }
     Ok(())
 }
 
-/// Where the first style sheet begins.
+/// Position of the first style sheet.
 pub(crate) fn place_of_styles(source: &str) -> Place {
     let protected = protect(source);
     let start = style_sheets(&protected.text).first().map_or(0, |sheet| sheet.start);
@@ -54,7 +54,7 @@ fn scan(sheet: &[u8]) -> Result<(), (usize, &'static str)> {
             b'"' | b'\'' => {
                 at += quoted_bytes(rest, byte).ok_or((at, "a quoted text does not end on its line"))?;
             }
-            // What comes behind it is no quote and no brace.
+            // The escaped character is neither a quote nor a brace.
             b'\\' => at += 1,
             b'(' if is_bare_url(&sheet[..at], &rest[1..]) => {
                 at += rest.iter().position(|byte| *byte == b')').ok_or((at, "`url(` does not end"))?;
@@ -81,7 +81,7 @@ fn quoted_bytes(text: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// An address without quotes around it may contain quotes.
+/// A URL without quotes may contain quotes.
 fn is_bare_url(before: &[u8], behind: &[u8]) -> bool {
     let is_url = before.len() >= 3 && before[before.len() - 3..].eq_ignore_ascii_case(b"url");
     is_url && !matches!(behind.trim_ascii_start().first(), Some(b'"' | b'\''))

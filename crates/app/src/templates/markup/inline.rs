@@ -1,24 +1,24 @@
-//! Writes style sheets into the elements they are for: many mail programs know no others.
+//! Inlines style sheets into the elements they apply to, because many mail programs ignore style sheets.
 
 use css_inline::CSSInliner;
 
 use super::nesting::{Syntax, nesting};
 use super::protect::protect;
 
-/// Treatment of the `<style>` elements.
+/// What happens to the `<style>` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Styles {
-    /// Only what cannot be written into elements stays, such as `@media`.
+    /// Only rules that cannot be inlined stay, such as `@media`.
     Removed,
-    /// All stay: a layout's rules are also for what comes into it.
+    /// All stay: a layout's rules also apply to its content.
     Kept,
 }
 
-/// Elements times rules: each rule is tried on each element.
+/// Limit on elements times rules: each rule is tried on each element.
 const TRIALS_MAX: usize = 1_000_000;
 
-/// The HTML with its styles inlined. The HTML itself if it has none, if its elements are not nested as they should be (a
-/// mail whose start and end tags depend on conditions), or if there is too much of it. Fetches nothing.
+/// The HTML with its styles inlined. Returns the HTML unchanged if it has no styles, if its elements are not properly
+/// nested (start and end tags depend on conditions), or if it is too large. Fetches nothing.
 pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
     let has_styles = html.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"<style"));
     if !has_styles {
@@ -37,7 +37,7 @@ pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
         .keep_at_rules(true)
         .keep_style_tags(styles == Styles::Kept)
         .build();
-    // Where rows stand in a table without one, a body is put around them, but not around the tags of a loop.
+    // The parser wraps table rows in a `tbody` if there is none, but not around the tags of a loop.
     let marked = protected.text.replace("<tbody", WRITTEN_BODY);
     let made = inliner.inline(&marked).map_err(|error| error.to_string())?;
     let restored = protected.restore(&without_implied_bodies(&made));
@@ -47,7 +47,7 @@ pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
 
 const WRITTEN_BODY: &str = "<tbody postroadwritten";
 
-/// Takes the bodies of tables away that nobody wrote.
+/// Removes the `tbody` elements that the parser added.
 fn without_implied_bodies(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let mut written = Vec::new();
@@ -86,7 +86,7 @@ fn contains_any_case(text: &str, mark: &str) -> bool {
     text.as_bytes().windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
-/// A part of a document comes back as a part: without the frame that was put around it.
+/// A fragment of a document is returned as a fragment, without the frame that the parser added.
 fn fragment_of(document: &str) -> String {
     let between = |open: &str, close: &str| {
         let start = document.find(open)? + open.len();

@@ -17,8 +17,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
     let there = |at: usize| place_of(source, protected.offset_in_source(at));
     match nesting(&protected.text, Syntax::Mjml) {
         Err(at) => {
-            let message =
-                "this is no MJML: an element does not end where it should, or they are nested too deep";
+            let message = "this is not valid MJML: an element does not end where it should, or they are nested too deep";
             return Err((there(at), message.to_owned()));
         }
         Ok(nesting) if nesting.elements > ELEMENTS_MAX => {
@@ -29,9 +28,9 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
     let options = ParserOptions { include_loader: Box::new(NoopIncludeLoader) };
     let parsed = mrml::parse_with_options(&protected.text, &options).map_err(|error| {
         let text = error.to_string();
-        // What follows is a place in the protected text.
+        // The rest is a position in the protected text.
         let what = text.split(" in root template").next().unwrap_or_default();
-        let message = format!("this is no MJML: {what}");
+        let message = format!("this is not valid MJML: {what}");
         offset_of(&error, &protected.text)
             .map_or_else(|| whole(message.clone()), |at| (there(at), message.clone()))
     })?;
@@ -42,7 +41,7 @@ pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
     Ok(protected.restore(&html))
 }
 
-/// Where the parser found a mistake, if it says so.
+/// Position of the error, if the parser reports one.
 fn offset_of(error: &Error, text: &str) -> Option<usize> {
     match error {
         Error::UnexpectedElement { position, .. }

@@ -1,5 +1,5 @@
-//! Conversion of a template's HTML when it is saved: MJML becomes HTML, style sheets go into the elements,
-//! and a plain text is made. The tags of the template survive all of it.
+//! Conversion of a template's HTML when it is saved: MJML becomes HTML, style sheets are inlined, and a plain text is
+//! generated. Template tags are preserved.
 
 mod css;
 mod inline;

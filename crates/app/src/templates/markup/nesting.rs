@@ -1,7 +1,7 @@
-//! Whether HTML is nested as its author wrote it. The programs that read it here do so by recursion, or repair what is
-//! misnested at any cost; so they only get what has nothing to repair and is no deeper than mails are.
+//! Checks that HTML is well nested. The parsers used here recurse, or repair misnested HTML at any cost; so they only
+//! get HTML that needs no repair and is no deeper than mails are.
 //!
-//! Whatever readers of HTML could understand differently counts as misnested.
+//! HTML that parsers could interpret differently counts as misnested.
 
 /// Kinds of nodes in well-nested HTML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,12 +10,12 @@ pub(super) struct Nesting {
 }
 
 const DEPTH_MAX: usize = 100;
-/// Elements without an end.
+/// Elements without an end tag.
 const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
     "wbr",
 ];
-/// Elements whose content is read by rules of its own, and that no mail needs.
+/// Elements whose content is parsed by special rules and that no mail needs.
 const ODD: [&str; 16] = [
     "script",
     "plaintext",
@@ -40,11 +40,11 @@ const RAW: [&str; 2] = ["style", "title"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Html,
-    /// MJML: every element has an end, and no content is read by other rules.
+    /// MJML: every element has an end tag, and there are no special parsing rules.
     Mjml,
 }
 
-/// Fails if an element ends where another is open, or anything is out of the ordinary: with the offset of that tag.
+/// Fails if an element ends while another is open, or at anything unusual; returns the offset of that tag.
 pub(super) fn nesting(text: &str, syntax: Syntax) -> Result<Nesting, usize> {
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut elements = 0;
@@ -96,10 +96,10 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':'))
 }
 
-/// A comment, or a document type; behind `<!`.
+/// Skips a comment or document type; starts after `<!`.
 fn skip_declaration(text: &str) -> Option<&str> {
     if let Some(comment) = text.strip_prefix("--") {
-        // Browsers end these at once.
+        // Browsers end these comments at once.
         if comment.starts_with('>') || comment.starts_with("->") {
             return None;
         }
@@ -114,7 +114,7 @@ fn skip_declaration(text: &str) -> Option<&str> {
     is_doctype.then(|| &text[end + 1..])
 }
 
-/// Behind `<style>`: what follows its end.
+/// The text after the end of a `<style>` element.
 fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut from = 0;
     loop {
@@ -128,7 +128,7 @@ fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// A start tag, from its name on: the name, whether it ends with `/`, and what is behind it.
+/// Parses a start tag from its name on: the name, whether it ends with `/`, and the rest.
 fn read_tag(text: &str) -> Option<(String, bool, &str)> {
     let bytes = text.as_bytes();
     let name_end = bytes.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))?;
@@ -152,7 +152,7 @@ fn read_tag(text: &str) -> Option<(String, bool, &str)> {
     }
 }
 
-/// Where an attribute ends.
+/// Offset of an attribute's end.
 fn read_attribute(bytes: &[u8], mut at: usize) -> Option<usize> {
     while !matches!(bytes.get(at)?, b'=' | b'/' | b'>') && !bytes[at].is_ascii_whitespace() {
         if matches!(bytes[at], b'"' | b'\'' | b'<') {

@@ -1,14 +1,14 @@
-//! The plain text of a template, made of its HTML: one pass, tags of the template stay where they are.
+//! Generates the plain text of a template from its HTML, in one pass; template tags stay in place.
 
 use super::position::Position;
 use super::protect::{Piece, pieces};
 
-/// Elements whose content has an empty line around it, and those with a line break.
+/// Elements with an empty line around their content, and those with a line break.
 const PARAGRAPHS: [&str; 13] =
     ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
 const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
 
-/// Named characters that mails use.
+/// Named character references that mails use.
 const NAMED: [(&str, &str); 24] = [
     ("amp", "&"),
     ("lt", "<"),
@@ -54,16 +54,16 @@ pub(crate) fn plain_text(html: &str) -> String {
 #[derive(Debug, Default)]
 struct Writer {
     out: String,
-    /// Line breaks and spaces that come before the next word.
+    /// Pending line breaks and spaces before the next word.
     breaks: usize,
     has_space: bool,
-    /// Where the text that is not written yet begins in the piece.
+    /// Start of the text in this piece that is not written yet.
     text_from: Option<usize>,
-    /// The element and attributes being read, up to a bound.
+    /// The element and attributes being parsed, up to a limit.
     element: String,
-    /// Elements whose text is not for readers.
+    /// Number of open elements whose text is not shown.
     hidden: usize,
-    /// Where the text of a link begins, and where it leads.
+    /// Start of a link's text, and its target.
     link: Option<(usize, String)>,
 }
 
@@ -91,7 +91,7 @@ impl Writer {
                     let element = std::mem::take(&mut self.element);
                     self.element_ends(&element);
                 } else if self.element.len() < ELEMENT_BYTES_MAX {
-                    // Bytes of one character come one after another.
+                    // The bytes of a character arrive one by one.
                     let start = text.floor_char_boundary(at);
                     if start == at {
                         let end = text.ceil_char_boundary(at + 1);
@@ -108,7 +108,7 @@ impl Writer {
         self.flush(text, text.len());
     }
 
-    /// Statements are kept wherever they stand, or blocks would lose their ends; values where text is, and in links.
+    /// Statements are kept everywhere, or blocks would lose their ends; values are kept in text and in link targets.
     fn tag(&mut self, position: &Position, tag: &str) {
         let is_value = tag.trim_start().starts_with("{{");
         match position {
@@ -117,7 +117,7 @@ impl Writer {
                     self.has_space = true;
                 }
                 self.gap();
-                self.out.push_str(tag.trim());
+                push_tag(&mut self.out, tag.trim());
                 self.has_space = tag.ends_with(char::is_whitespace);
             }
             Position::Value(..) if is_value => {
@@ -126,8 +126,9 @@ impl Writer {
                 }
             }
             _ => {
-                for piece in tag_pieces(tag).filter(|piece| piece.starts_with("{%")) {
-                    self.out.push_str(piece);
+                // What `raw` protects is written as text, which needs no protection.
+                for piece in tag_pieces(tag).filter(|piece| piece.starts_with("{%") && !is_raw(piece)) {
+                    push_tag(&mut self.out, piece);
                 }
             }
         }
@@ -142,7 +143,7 @@ impl Writer {
         self.has_space |= text.starts_with(char::is_whitespace);
         for word in text.split_whitespace() {
             self.gap();
-            self.out.push_str(word);
+            push_text(&mut self.out, word);
             self.has_space = true;
         }
         if !text.trim().is_empty() {
@@ -188,7 +189,7 @@ impl Writer {
             ("img", false) if self.hidden == 0 => {
                 if let Some(alt) = attribute(element, "alt").filter(|alt| !alt.trim().is_empty()) {
                     self.gap();
-                    self.out.push_str(alt.trim());
+                    push_tag(&mut self.out, alt.trim());
                 }
             }
             ("a", false) => {
@@ -209,13 +210,13 @@ impl Writer {
         }
     }
 
-    /// A link's target is on the line of its text.
+    /// A link's target follows its text on the same line.
     fn gap_before_link(&mut self) {
         self.has_space = false;
     }
 }
 
-/// Several tags may stand in one piece.
+/// Splits a piece that contains several tags.
 fn tag_pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -244,7 +245,46 @@ fn attribute(element: &str, name: &str) -> Option<String> {
         Some(quote @ (b'"' | b'\'')) => value[1..].split(*quote as char).next().unwrap_or_default(),
         _ => value.split_whitespace().next().unwrap_or_default(),
     };
-    Some(decode(value))
+    let mut out = String::new();
+    for piece in pieces(value) {
+        match piece {
+            Piece::Tag(tag) => push_tag(&mut out, tag),
+            Piece::Text(text) => push_text(&mut out, &decode(text)),
+        }
+    }
+    Some(out)
+}
+
+/// Writes text that was text in the HTML too. Decoded, or without the elements between them, two characters could begin a tag
+/// of the template.
+fn push_text(out: &mut String, text: &str) {
+    for character in text.chars() {
+        if matches!(character, '{' | '%' | '#') {
+            close_brace(out);
+        }
+        out.push(character);
+    }
+}
+
+/// Writes a source text whose tags are tags.
+fn push_tag(out: &mut String, tag: &str) {
+    if tag.starts_with('{') {
+        close_brace(out);
+    }
+    out.push_str(tag);
+}
+
+/// A brace at the end is text, whatever follows it.
+fn close_brace(out: &mut String) {
+    if out.ends_with('{') {
+        out.pop();
+        out.push_str("{{ '{' }}");
+    }
+}
+
+fn is_raw(statement: &str) -> bool {
+    let word = statement.trim_start_matches(['{', '%', '-', '+']).trim_start();
+    word.starts_with("raw") || word.starts_with("endraw")
 }
 
 fn decode(text: &str) -> String {
@@ -292,5 +332,21 @@ mod tests {
             "Hello {{ name }},\n\nthank you & welcome.\nYour order:{% for i in items %}\n\n- {{ i.n }} &times; {{ i.t }}{% endfor %}\n\n\
              See your order (https://x.example/{{ id }}).\n"
         );
+    }
+    #[test]
+    fn text_never_becomes_a_tag() {
+        for (html, expected) in [
+            ("<p>&#123;&#123; secret }}</p>", "{{ '{' }}{ secret }}\n"),
+            ("<p>&#x7b;% if x %}</p>", "{{ '{' }}% if x %}\n"),
+            ("<p>{&#37; if x %}{&#35;</p>", "{{ '{' }}% if x %}{{ '{' }}#\n"),
+            ("<p>{<b></b>{ secret }}</p>", "{{ '{' }}{ secret }}\n"),
+            ("<p>{<b>{{ name }}</b></p>", "{{ '{' }}{{ name }}\n"),
+            ("<p>{% raw %}{{ secret }}{% endraw %}</p>", "{{ '{' }}{ secret }}\n"),
+            ("<img alt='&#123;&#123; secret }} {{ name }}'>", "{{ '{' }}{ secret }} {{ name }}\n"),
+            ("<a href='/?q=&#123;&#123;x}}&amp;n={{ n }}'>here</a>", "here (/?q={{ '{' }}{x}}&n={{ n }})\n"),
+            ("<p>{one} 5% #1</p>", "{one} 5% #1\n"),
+        ] {
+            assert_eq!(plain_text(html), expected, "{html}");
+        }
     }
 }

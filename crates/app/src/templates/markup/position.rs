@@ -1,13 +1,13 @@
-//! Where in HTML a reader is: in text, in a tag, in an attribute's value. Bytes in, one state; nothing is kept.
+//! Tracks the position in HTML: in text, in a tag, or in an attribute's value. Takes bytes and keeps only one state.
 
-/// Elements whose content is text whatever it looks like.
+/// Elements whose content is always plain text.
 const TEXT_ELEMENTS: [&str; 7] =
     ["style", "script", "title", "textarea", "mj-title", "mj-preview", "mj-style"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Position {
     Text,
-    /// Behind `<`, in the name of an element.
+    /// After `<`, in an element's name.
     Name(String),
     /// Between the attributes of this element.
     Tag(String),
@@ -19,7 +19,7 @@ pub(super) enum Position {
 }
 
 impl Position {
-    /// Goes on behind `text`. `seen` is called for every step with the position before it and the byte.
+    /// Advances past `text`. Calls `seen` for every byte with the position before it.
     pub(super) fn advance(mut self, text: &str, mut seen: impl FnMut(&Self, usize, u8)) -> Self {
         let bytes = text.as_bytes();
         for (at, &byte) in bytes.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Keeps the tags of a template out of the way of programs that read HTML: each is replaced by a word or a comment, and
-//! put back afterwards. A comment can stand between the rows of a table, where text would be moved away.
+//! Protects template tags from HTML parsers: each is replaced by a word or a comment, and restored afterwards. A
+//! comment is allowed between table rows, where a parser would move text elsewhere.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,18 @@ use crate::templates::language::{Place, syntax};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Text(&'a str),
-    /// Tags, comments of the template, and the white space that they take away.
+    /// Tags, template comments, and the white space that they remove.
     Tag(&'a str),
 }
 
-/// Cuts a source text whose syntax is right.
+/// Splits a source text with valid syntax.
 pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
     for (token, span) in tokenize(source, false, syntax()).flatten() {
         let Token::TemplateData(text) = token else { continue };
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
-        // Where the text is not what the span says, it is left in one piece with the tags around it.
+        // If the text does not match the span, keep it together with the tags around it.
         if start < at || source.get(start..end) != Some(text) {
             continue;
         }
@@ -47,7 +47,7 @@ pub(super) struct Protected<'a> {
     starts: Vec<PieceStart>,
 }
 
-/// Where a piece begins.
+/// Start of a piece.
 #[derive(Debug)]
 struct PieceStart {
     in_text: usize,
@@ -55,7 +55,7 @@ struct PieceStart {
     is_tag: bool,
 }
 
-/// Line and column of a byte of a source.
+/// Line and column of an offset in a source.
 pub(super) fn place_of(source: &str, offset: usize) -> Place {
     let before = &source[..source.floor_char_boundary(offset)];
     let line_at = before.rfind('\n').map_or(0, |end| end + 1);
@@ -95,7 +95,7 @@ pub(super) fn protect(source: &str) -> Protected<'_> {
 }
 
 impl Protected<'_> {
-    /// Offset in the source of what is at this offset of the text.
+    /// Maps an offset of the protected text to the source.
     pub(super) fn offset_in_source(&self, at: usize) -> usize {
         let behind = self.starts.partition_point(|start| start.in_text <= at);
         match behind.checked_sub(1).and_then(|last| self.starts.get(last)) {
@@ -105,7 +105,7 @@ impl Protected<'_> {
         }
     }
 
-    /// Puts the tags back into what was made of the text.
+    /// Restores the tags in the converted text.
     pub(super) fn restore(&self, made: &str) -> String {
         let mut out = String::with_capacity(made.len() + made.len() / 8);
         let mut rest = made;
@@ -120,7 +120,7 @@ impl Protected<'_> {
             };
             let behind = &behind[digits + 1..];
             let before = &rest[..at];
-            // As it was put in: a comment, an attribute without a value, or a word.
+            // In the same form as inserted: a comment, an attribute without a value, or a word.
             if let (Some(before), Some(behind)) = (before.strip_suffix("<!--"), behind.strip_prefix("-->")) {
                 out.push_str(before);
                 rest = behind;

@@ -87,7 +87,7 @@ impl Target {
     pub(crate) fn request(&self, endpoint: &str, body: &Value) -> Vec<u8> {
         let body = body.to_string();
         let head = format!(
-            "POST /api/v1/{endpoint} HTTP/1.1\r\nHost: bench\r\nX-Server-API-Key: {}\r\n\
+            "POST /api/v1/{endpoint} HTTP/1.1\r\nHost: localhost\r\nX-Server-API-Key: {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             self.key,
             body.len()

@@ -1,4 +1,4 @@
-//! Connection tasks: ask for work, connect, send, settle, again.
+//! Connection tasks: get work, connect, send, settle, repeat.
 
 mod transaction;
 
@@ -20,12 +20,12 @@ use crate::route::{RouteKind, Security};
 use crate::schedule::{Asking, Entry, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// After the store failed to give a message.
+/// Pause after the store failed to return a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The life of one connection task.
 pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
-    // Also when the task panics: a connection that is gone must not count for ever.
+    // Also when the task panics: a closed connection must not be counted forever.
     let was_connected = Arc::new(AtomicBool::new(false));
     let mut guard = ConnectionGuard {
         shared: Arc::clone(&shared),
@@ -41,7 +41,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     }
 }
 
-/// Tells the schedule, when dropped, that the connection is gone.
+/// When dropped, tells the schedule that the connection is gone.
 struct ConnectionGuard {
     shared: Arc<EngineShared>,
     path: usize,
@@ -59,14 +59,14 @@ impl Drop for ConnectionGuard {
 struct Worker {
     shared: Arc<EngineShared>,
     path: usize,
-    /// Until a connection is there.
+    /// Present until a connection exists.
     connecting: Option<Connecting>,
     open: Option<Open>,
     /// The schedule knows that this task has, or had, a connection.
     was_connected: Arc<AtomicBool>,
 }
 
-/// A connection that takes messages.
+/// A connection that accepts messages.
 struct Open {
     connection: Connection,
     since: Timestamp,
@@ -109,13 +109,13 @@ impl Worker {
         }
     }
 
-    /// Until there is work; `false` if it is not worth waiting for.
+    /// Waits for work; `false` if it is not worth waiting.
     async fn wait(&mut self) -> bool {
         let Some(open) = &mut self.open else { return false };
         let waker = self.shared.waker(self.path);
         tokio::select! {
             rung = waker.acquire() => {
-                // Used up: the next ring is for the next one.
+                // Consumed, so that the next permit wakes the next one.
                 rung.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
             () = self.shared.stopped() => false,
@@ -145,13 +145,8 @@ impl Worker {
         if self.open.is_none() {
             let attempt =
                 self.connecting.take().unwrap_or_else(|| Connecting::again(&self.shared, self.path));
-            let connecting = attempt.connect(&job);
             // Hosts that do not answer may take minutes; an expiry is recorded before.
-            let connected = match job.entry.expires_at {
-                Some(expiry) => tokio::time::timeout(expiry.since(started_at), connecting).await,
-                None => Ok(connecting.await),
-            };
-            let Ok(connected) = connected else {
+            let Some(connected) = within(self.time_left(&job), Box::pin(attempt.connect(&job))).await else {
                 self.expire(&job, &work, started_at).await;
                 return After::Leave;
             };
@@ -176,6 +171,11 @@ impl Worker {
         self.transact(job, work, started_at).await
     }
 
+    /// Until the message expires.
+    fn time_left(&self, job: &Job) -> Option<Duration> {
+        job.entry.expires_at.map(|expiry| expiry.since(self.shared.clock.now()))
+    }
+
     async fn expire(&self, job: &Job, work: &Work, started_at: Timestamp) {
         let peer = Peer::default();
         let settlement =
@@ -183,7 +183,7 @@ impl Worker {
         self.shared.settle(settlement).await;
     }
 
-    /// Tells the store that it goes on the wire, and reads it if it is not at hand.
+    /// Tells the store that the message is about to be sent, and reads it if necessary.
     async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
         let shared = Arc::clone(&self.shared);
         if !job.entry.begun {
@@ -197,7 +197,7 @@ impl Worker {
                         job.entry.work = Some(work);
                     }
                 }
-                // What simulator recipients play has no consequences for them.
+                // Actions of simulator recipients have no consequences for them.
                 Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
                     job.entry.begun = true;
                     job.entry.work = Some(shared.preparer.take_loaded(*message));
@@ -225,7 +225,7 @@ impl Worker {
         Some((job, work))
     }
 
-    /// The source's quota is not used up by what was not sent.
+    /// Returns the source's quota for a message that was not sent.
     fn unused(&self, job: &Job) {
         if let Some(source) = job.counted_source() {
             self.shared.with(|schedule, _| schedule.settled(&source, false));
@@ -239,8 +239,8 @@ impl Worker {
         }
     }
 
-    /// When its sender wants it sent, if that lies ahead: the clock went back after it had become due. An operator may have
-    /// had it sent before, so only those are meant that are due later than now.
+    /// The time at which the sender wants it sent, if it is in the future because the clock went back after it became
+    /// due. An operator may have had it sent earlier, so only entries that are due in the future count.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
         let now = self.shared.clock.now();
         work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
@@ -255,8 +255,8 @@ impl Worker {
         }
     }
 
-    /// Tells the store that a message waits again, so that it can be cancelled and can expire meanwhile. `None` if the store
-    /// cannot be told: then the claim goes back to it as soon as it can.
+    /// Tells the store that a message waits again, so that it can be cancelled or expire meanwhile. `None` if the store
+    /// cannot be reached: then the claim is released as soon as possible.
     async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
         let told = self.shared.store.unbegin(server_id, message_id).await;
@@ -291,21 +291,22 @@ impl Worker {
         Settlement { outcome: Arc::new(outcome), flight: None, source: job.counted_source(), retry: None }
     }
 
-    /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.
+    /// A connection that has carried enough messages ends: the next one may belong to others who wait for the same
+    /// site.
     fn is_used_up(&self) -> bool {
         let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {
             open.connection.closed().is_some()
                 || open.carried >= open.rules.messages_per_connection_max
-                // The clock went back: how old it is cannot be told.
+                // The clock went back, so its age is unknown.
                 || open.since > now
                 || now.since(open.since)
                     >= self.shared.settings.connection_lifetime.min(open.rules.connection_age_max)
         })
     }
 
-    /// No host could be spoken to. If the receiver just takes no connection now, the message was not offered, and waits; else
-    /// it learns of it. Those behind it wait for the path.
+    /// No host could be reached. If the receiver just accepts no connection now, the message was not offered, and
+    /// waits; otherwise it gets a failed attempt. Messages behind it wait for the path.
     async fn strand(
         &mut self,
         job: Job,
@@ -341,7 +342,7 @@ impl Worker {
             return After::Leave;
         }
         self.shared.with(|schedule, now| {
-            // One that refused us holds no connection.
+            // A host that refused the connection does not occupy one.
             if failure.was_tried && failure.class == BounceClass::Timeout {
                 schedule.note_silence(self.path, now);
             }
@@ -350,7 +351,7 @@ impl Worker {
         self.unreachable(&job, &work, failure, started_at).await
     }
 
-    /// We are stopping, and it was not tried.
+    /// The service is stopping, and the message was not tried.
     async fn give_back(&self, job: &Job) {
         self.shared.no_longer_in_flight(job.entry.key());
         self.unused(job);
@@ -358,6 +359,14 @@ impl Worker {
             tracing::warn!(%error, "releasing a claim failed; retrying");
             self.shared.give_back_later(job.entry.key());
         }
+    }
+}
+
+/// `None` if the time is over first.
+async fn within<T>(time_left: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match time_left {
+        Some(left) => tokio::time::timeout(left, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

@@ -1,4 +1,4 @@
-//! One message over an open connection: prepare it, send it, and settle what the receiver said.
+//! One message over an open connection: prepares it, sends it, and settles the receiver's reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use postroad_model::{BounceClass, Timestamp};
 use postroad_smtp::{Outcome, Phase, SendError, Verdict};
 use postroad_store::StoreError;
 
-use super::{After, Open, Worker};
+use super::{After, Open, Worker, within};
 use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::engine::EngineShared;
@@ -16,12 +16,12 @@ use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
 use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
-use crate::schedule::{Answer, Job, Shortage};
+use crate::schedule::{Answer, Entry, Job, Shortage};
 
 /// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
-/// others, unless its site is known not to answer and has its share.
+/// others, once, unless its site is known not to answer and has its share.
 const BUSY_REPLY: Duration = Duration::from_secs(3);
-/// Before a message is tried again that the store could not give.
+/// Pause before a message is tried again that the store could not return.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Worker {
@@ -53,7 +53,12 @@ impl Worker {
         };
         let mut flight = Flight::new(&shared, self.path, key, started_at, &job);
         if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
-            match self.change_host_for_smtputf8(&job).await {
+            let time_left = self.time_left(&job);
+            let Some(changed) = within(time_left, Box::pin(self.change_host_for_smtputf8(&job))).await else {
+                self.expire(&job, &work, started_at).await;
+                return After::Leave;
+            };
+            match changed {
                 Ok(None) => {}
                 Ok(Some(peer)) => {
                     let ending = Ending::Utf8NotOffered;
@@ -69,17 +74,19 @@ impl Worker {
                 Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
             }
         }
+        let time_left = self.time_left(&job);
         let Some(open) = &mut self.open else { return After::Leave };
         let usual = shared.settings.busy_greeting_timeout;
-        let busy_reply = if job.is_site_silent { usual } else { BUSY_REPLY.min(usual) };
+        let is_hurried = !job.is_site_silent && !job.entry.was_hurried;
+        let busy_reply = if is_hurried { BUSY_REPLY.min(usual) } else { usual };
         // A site that answers is not hurried for those that do not.
         let gives_way_to = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
-        let sent = open.connection.send(message, &mut flight, busy_reply, gives_way_to).await;
+        let sent = open.connection.send(message, &mut flight, busy_reply, gives_way_to, time_left).await;
         let connection = &mut open.connection;
         let ending = match sent {
             Ok(outcome) => ending_of(outcome, connection).await,
             Err(SendError::NotReady | SendError::LimitReached) => {
-                // The connection was gone before the message began.
+                // The connection was closed before the message began.
                 let open = self.open.take();
                 self.put_back(job).await;
                 if let Some(open) = open {
@@ -88,6 +95,16 @@ impl Worker {
                 return After::GoOn;
             }
         };
+        if connection.has_expired() {
+            let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
+            let transcript = connection.describe_message(open.carried);
+            self.open = None;
+            let ending = Ending::Expired;
+            let settlement =
+                self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, None, ending);
+            shared.settle(settlement).await;
+            return After::GoOn;
+        }
         let now = shared.clock.now();
         match &ending {
             Some(Ending::Accepted(reply)) => {
@@ -107,19 +124,20 @@ impl Worker {
             self.give_back(&job).await;
             return After::Leave;
         };
-        let makes_way = connection.why_given_up_early().is_some() && !job.is_site_silent;
+        let makes_way = connection.why_given_up_early().is_some() && is_hurried;
         if makes_way && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
-            // Nothing of it was taken. It waits for a turn among the sites that do not answer, where it has more time.
+            // Nothing of it was accepted. It waits for a turn among the silent sites, where it gets more time.
             shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
             self.open = None;
             drop(flight);
-            self.put_back(job).await;
+            let entry = Entry { was_hurried: true, ..job.entry };
+            self.put_back(Job { entry, ..job }).await;
             return After::Leave;
         }
         let come_again_after = tell_schedule(&shared, self.path, &job, &ending);
         if let Some(after) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
-                // It was refused, so nothing of it is left over there.
+                // It was refused, so the receiver keeps nothing of it.
                 shared.journal.settled([key]);
             }
             let open = self.open.take();
@@ -144,7 +162,7 @@ impl Worker {
         After::GoOn
     }
 
-    /// The message cannot be read now. It does not stay at the head of its lane meanwhile: the others need not wait for it.
+    /// The message cannot be read now. It leaves the head of its lane meanwhile, so that the others need not wait.
     fn read_again_later(&self, job: &Job, error: &StoreError) {
         tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
         let shared = Arc::clone(&self.shared);
@@ -160,8 +178,8 @@ impl Worker {
         });
     }
 
-    /// The host that we speak to does not take addresses beyond ASCII: perhaps another of the domain does, and then we speak
-    /// to that one. If none does, it is the old host that refused.
+    /// The current host does not support non-ASCII addresses: tries the other hosts of the domain. If none does, the
+    /// outcome is the old host's refusal.
     async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
         // One connection at a time: the site's limits count this task once.
         let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };
@@ -176,7 +194,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// A host that this message needs could not be spoken to.
+    /// A host that this message needs could not be reached.
     pub(super) async fn unreachable(
         &mut self,
         job: &Job,
@@ -247,7 +265,7 @@ impl Worker {
     }
 }
 
-/// What became of the message, and of the connection if it has ended.
+/// The ending of the message, and of the connection if it has ended.
 async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Ending> {
     if outcome.verdict == Verdict::Interrupted {
         connection.settle_down().await;
@@ -290,8 +308,8 @@ pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a str) 
     Answer { lane: &job.lane, server, greylisted_at, signal, reason }
 }
 
-/// Next step if the message goes over another connection: this one has carried enough, or it was used before and is gone now,
-/// or it is one too many, and then this task ends.
+/// Next step if the message goes over another connection: this one has carried enough, or was used before and is now
+/// closed. If it was one too many, this task ends.
 fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<After> {
     match ending {
         Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {

@@ -1,6 +1,8 @@
-//! The schedule against receivers with hidden limits, in simulated time: what share of their capacity is used, how much
-//! they refuse, and how long messages wait. `cargo xtask bench pacing` prints the table over many seeds.
+//! Tests the schedule against receivers with hidden limits, in simulated time: the used share of their capacity, the
+//! refusals, and the waits. `cargo xtask bench pacing` prints the table over many seeds.
 
+mod many_seeds;
 mod rows;
+mod seeds;
 mod table;
 mod world;

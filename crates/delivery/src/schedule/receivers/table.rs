@@ -5,9 +5,8 @@ use std::time::Duration;
 use postroad_testkit::hidden_receiver::RefusedAt;
 
 use super::rows::{self, Measured};
+use super::seeds;
 
-/// `cargo xtask bench pacing` sets it; the tests take a few.
-const SEEDS_VARIABLE: &str = "POSTROAD_PACING_SEEDS";
 /// Of the tests: the first ones, which have every way in which receivers count a minute.
 const SEEDS: u64 = 8;
 const MINUTES: u64 = 6;
@@ -15,11 +14,11 @@ const MINUTES_OF_BENCH: u64 = 12;
 
 struct Row {
     name: String,
-    play: Box<dyn Fn(u64) -> Measured>,
+    play: Box<dyn Fn(u64) -> Measured + Sync>,
     wanted: Measured,
 }
 
-fn row(name: impl Into<String>, wanted: Measured, play: impl Fn(u64) -> Measured + 'static) -> Row {
+fn row(name: impl Into<String>, wanted: Measured, play: impl Fn(u64) -> Measured + Sync + 'static) -> Row {
     Row { name: name.into(), play: Box::new(play), wanted }
 }
 
@@ -97,7 +96,7 @@ fn shown(value: Option<f64>, wanted: Option<f64>) -> String {
 
 #[test]
 fn receivers_get_their_mail_at_the_speed_they_want() {
-    let wanted = std::env::var(SEEDS_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
+    let wanted = seeds::wanted();
     let length = if wanted.is_some() { MINUTES_OF_BENCH } else { MINUTES };
     let seeds: Vec<u64> = (0..wanted.unwrap_or(SEEDS)).collect();
     let head = [
@@ -120,7 +119,7 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
     );
     let mut short = Vec::new();
     for row in all(length) {
-        let measured: Vec<Measured> = seeds.iter().map(|seed| (row.play)(*seed)).collect();
+        let measured = seeds::play_all(&seeds, &row.play);
         let of = |get: fn(&Measured) -> Option<f64>| median(measured.iter().map(get));
         let figures: [fn(&Measured) -> Option<f64>; 7] =
             [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered, |m| m.uneven];

@@ -80,6 +80,9 @@ enum Event {
     Resolved(usize, LaneKey),
 }
 
+/// Turns without a step of the clock.
+const TURNS_NOW_MAX: u32 = 10_000;
+
 impl World {
     /// `host` names the receiver, and so its provider.
     pub(super) fn new(receivers: Vec<HiddenReceiver>, host: &str, seed: u64) -> Self {
@@ -90,6 +93,7 @@ impl World {
                 "mx.here.example".to_owned(),
                 WarmUpPlan::default(),
                 1_000,
+                1_000_000,
             ),
             now: START,
             rng: StdRng::seed_from_u64(seed),
@@ -114,6 +118,7 @@ impl World {
             address: format!("192.0.2.{}", index + 1).parse().unwrap(),
             helo: DomainName::parse("mx.here.example").unwrap(),
             weight: *weight,
+            version: 1,
             warmup_started_at: None,
             warmup_paused_reason: None,
             warmup_paused_at: None,
@@ -174,13 +179,24 @@ impl World {
     }
 
     /// Runs until this time after the start.
+    /// Fails if the schedule wants to be woken at once again and again.
     pub(super) fn run_until(&mut self, after_start: Duration) {
         let end = START.plus(after_start);
+        let mut turns_now = 0;
         loop {
             self.perform_actions();
             let next_event = self.agenda.first_key_value().map(|((at, _), _)| *at);
             match [next_event, self.schedule.next_wakeup()].into_iter().flatten().min() {
-                Some(next) if next <= end => self.now = next.max(self.now),
+                Some(next) if next <= end => {
+                    turns_now = if next > self.now { 0 } else { turns_now + 1 };
+                    assert!(
+                        turns_now < TURNS_NOW_MAX,
+                        "time stands still at {:?}: next event {next_event:?}, wakeup {:?}",
+                        self.now,
+                        self.schedule.next_wakeup()
+                    );
+                    self.now = next.max(self.now);
+                }
                 _ => break,
             }
             self.schedule.tick(self.now);
@@ -426,6 +442,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         source: None,
         greylisted_at: None,
         tell_at: None,
+        was_hurried: false,
         begun: false,
         work: None,
     }

@@ -13,7 +13,7 @@ use crate::cli::values::{parse_network, parse_time};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum AccountKeyCommand {
-    /// Create a key; it is shown this once
+    /// Create a key; it is shown only once
     Create {
         /// Name or id of the account
         #[arg(long)]
@@ -27,7 +27,7 @@ pub(crate) enum AccountKeyCommand {
         #[arg(long)]
         account: String,
     },
-    /// End a key at once
+    /// Revoke a key at once
     Revoke {
         /// The number that `account-key list` shows
         #[arg(value_parser = parse_id)]
@@ -40,11 +40,11 @@ pub(crate) enum AccountKeyCommand {
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum OperatorKeyCommand {
-    /// Create a key; it is shown this once
+    /// Create a key; it is shown only once
     Create(NewKeyArgs),
     /// List the keys
     List,
-    /// End a key at once
+    /// Revoke a key at once
     Revoke {
         /// The number that `operator-key list` shows
         #[arg(value_parser = parse_id)]
@@ -63,7 +63,7 @@ pub(crate) struct NewKeyArgs {
     /// Only from this address or network; several times for more
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     pub(crate) allow: Vec<IpNet>,
-    /// When it ends, such as 2027-01-01T00:00:00Z; leave out for never
+    /// Expiry time, such as 2027-01-01T00:00:00Z; never if left out
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     pub(crate) expires_at: Option<Timestamp>,
 }

@@ -19,11 +19,23 @@ pub(crate) enum AccountCommand {
     },
     /// List accounts
     List,
+    /// Give an account another name
+    Rename {
+        /// Name or id of the account
+        name: String,
+        /// Its new name: unique, and not a number
+        new_name: String,
+    },
+    /// Show what an account has and sent, with its ceilings
+    Usage {
+        /// Name or id of the account
+        name: String,
+    },
     /// Stop all servers of an account
     Suspend {
         /// Name or id of the account
         name: String,
-        /// Kept with the suspension and shown by `account list`
+        /// Stored with the suspension and shown by `account list`
         #[arg(long)]
         reason: String,
     },
@@ -39,23 +51,23 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         ceilings: CeilingOptions,
     },
-    /// Delete an account with all it has; it can be restored for seven days
+    /// Delete an account with everything in it; it can be restored for seven days
     Delete {
         /// Name or id of the account
         name: String,
     },
-    /// Take a deletion back
+    /// Restore a deleted account
     Restore {
         /// Name or id of the account
         name: String,
     },
 }
 
-/// Ceilings to change; `none` takes one away.
+/// Ceilings to change; `none` removes one.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct CeilingOptions {
-    /// Messages an hour of all servers together; those beyond are held
+    /// Messages an hour of all servers together; messages beyond are held
     #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
     hourly_limit: Option<LimitOrNone<u32>>,
     /// Messages a day
@@ -76,13 +88,13 @@ pub(crate) struct CeilingOptions {
     /// Webhooks of all servers together
     #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
     webhooks: Option<LimitOrNone<u32>>,
-    /// People, with those who are invited
+    /// People, including invitations
     #[arg(long, value_name = "NUMBER", value_parser = parse_number)]
     users: Option<LimitOrNone<u32>>,
-    /// Days for which servers keep the text of messages
+    /// Days for which servers keep message bodies
     #[arg(long, value_name = "DAYS", value_parser = parse_number)]
     bodies_days: Option<LimitOrNone<u32>>,
-    /// Days for which servers keep messages with everything about them
+    /// Days for which servers keep messages with all their data
     #[arg(long, value_name = "DAYS", value_parser = parse_number)]
     messages_days: Option<LimitOrNone<u32>>,
 }
@@ -118,6 +130,8 @@ impl AccountCommand {
         match self {
             Self::Create { name } => app.create_account(name).await,
             Self::List => app.list_accounts().await,
+            Self::Rename { name, new_name } => app.rename_account(&name, new_name).await,
+            Self::Usage { name } => app.show_account_usage(&name).await,
             Self::Suspend { name, reason } => app.suspend_account(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_account(&name, None).await,
             Self::SetCeilings { name, ceilings } => app.set_account_ceilings(&name, ceilings.into()).await,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::cli::values::{OnOffDefault, parse_time};
 
-/// Which domain.
+/// A domain.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct DomainArgs {
     /// Such as example.com
@@ -21,10 +21,10 @@ pub(crate) struct DomainArgs {
     pub(crate) owner: OwnerArgs,
 }
 
-/// Whose it is, if several have it.
+/// The owner, if several have the domain.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct OwnerArgs {
-    /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
+    /// Server it belongs to, if several owners have the domain: NAME, ACCOUNT/NAME or id
     #[arg(long, conflicts_with = "account")]
     pub(crate) server: Option<String>,
     /// Account it belongs to: NAME or id
@@ -32,17 +32,17 @@ pub(crate) struct OwnerArgs {
     pub(crate) account: Option<String>,
 }
 
-/// A DKIM key of the customer's own.
+/// An imported DKIM key.
 #[derive(Debug, Clone, Serialize, Deserialize, Args)]
 pub(crate) struct KeyArgs {
-    /// File with the private key in PEM form (PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519); one
-    /// is made without it
+    /// File with a private key in PEM form (PKCS #1 or PKCS #8; RSA of 1024 bits or more, better 2048, or Ed25519);
+    /// generated if left out
     #[arg(long, value_name = "FILE", value_parser = PemText::read)]
     pub(crate) private_key: Option<PemText>,
-    /// Selector of the key's record; one is made up without it
+    /// Selector of the key's record; generated if left out
     #[arg(long)]
     pub(crate) selector: Option<String>,
-    /// Kind of the key that is made: ed25519 for a second signature beside the RSA one
+    /// Algorithm of a generated key: ed25519 for a second signature in addition to the RSA one
     #[arg(long, value_parser = ["rsa", "ed25519"])]
     pub(crate) algorithm: Option<String>,
 }
@@ -71,16 +71,16 @@ pub(crate) enum DomainCommand {
         #[arg(long)]
         account: Option<String>,
     },
-    /// Look the records of a domain up now
+    /// Check the records of a domain now
     Verify {
         #[command(flatten)]
         domain: DomainArgs,
     },
-    /// Declare a domain verified without looking at the DNS
+    /// Mark a domain as verified without a DNS check
     SetVerified {
         #[command(flatten)]
         domain: DomainArgs,
-        /// Take the operator's word back instead; then the DNS decides
+        /// Remove the mark instead; the DNS decides again
         #[arg(long)]
         no: bool,
     },
@@ -91,26 +91,26 @@ pub(crate) enum DomainCommand {
         #[command(flatten)]
         key: KeyArgs,
     },
-    /// Track opens and clicks of a domain's mail, where the message does not say otherwise
+    /// Track opens and clicks of a domain's mail, unless a message overrides it
     SetTracking {
         #[command(flatten)]
         domain: DomainArgs,
-        /// Whether opens are tracked; default for what the server says
+        /// Whether opens are tracked; default for the server's setting
         #[arg(long, value_enum)]
         opens: Option<OnOffDefault>,
-        /// Whether clicks are tracked; default for what the server says
+        /// Whether clicks are tracked; default for the server's setting
         #[arg(long, value_enum)]
         clicks: Option<OnOffDefault>,
         /// Host name of its links, such as track.example.com, pointed at this service; "" for the installation's
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
     },
-    /// Show the DNS records a domain needs, and what the last check found
+    /// Show the DNS records that a domain needs, and the results of the last check
     Records {
         /// Such as example.com
         #[arg(required_unless_present = "installation")]
         name: Option<String>,
-        /// Look up everything that the installation itself needs instead
+        /// Check the installation's own records instead
         #[arg(long, conflicts_with = "name")]
         installation: bool,
         /// Print a fragment of a zone file (BIND) instead
@@ -124,7 +124,7 @@ pub(crate) enum DomainCommand {
         #[command(flatten)]
         domain: DomainArgs,
     },
-    /// Sum up what receivers report of a domain's mail (DMARC, TLS)
+    /// Sum up receivers' reports about a domain's mail (DMARC, TLS)
     Reports {
         #[command(flatten)]
         domain: DomainArgs,
@@ -135,7 +135,7 @@ pub(crate) enum DomainCommand {
         #[arg(long, value_parser = parse_time)]
         to: Option<Timestamp>,
     },
-    /// Set the host name that customers' records lead to, the same for all nodes; their own name is `hostname`
+    /// Set the host name that customers' records point to, the same for all nodes; a node's own name is `hostname`
     SetHost {
         /// Such as post.example.net
         host: String,

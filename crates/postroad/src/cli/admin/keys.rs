@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use postroad_app::App;
+use postroad_app::accounts::CredentialChangeRequest;
 use postroad_app::admin::{AdminError, NewKey};
-use postroad_model::{CredentialId, Scope, Timestamp};
+use postroad_model::{Change, CredentialId, Scope, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,9 +16,9 @@ use crate::config::parse_duration;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Create a key; key and secret are shown this once
+    /// Create a key; key and secret are shown only once
     Create {
-        /// Server it is for: NAME, ACCOUNT/NAME or id
+        /// Server that it belongs to: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
         /// Purpose of the key
@@ -26,7 +27,7 @@ pub(crate) enum KeyCommand {
         /// full, send or read
         #[arg(long, default_value = "full", value_parser = parse_scope)]
         scope: Scope,
-        /// Everything sent with it is validated, stored and not delivered; it cannot change the server
+        /// Everything sent with it is validated and stored, but not delivered; it cannot change the server
         #[arg(long)]
         test: bool,
         /// Everything sent with it is held
@@ -39,19 +40,33 @@ pub(crate) enum KeyCommand {
         /// several times
         #[arg(long, value_name = "CIDR", value_parser = parse_network, conflicts_with_all = ["allow", "scope"])]
         address: Vec<IpNet>,
-        /// User name for SMTP programs that insist on an e-mail address, such as shop@example.com; the password is the
+        /// User name for SMTP programs that require an e-mail address, such as shop@example.com; the password is the
         /// API secret
         #[arg(long, value_name = "NAME", conflicts_with = "address")]
         login: Option<String>,
-        /// When it ends, such as 2027-01-01T00:00:00Z
+        /// Expiry time, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
         expires_at: Option<Timestamp>,
     },
-    /// List keys (without the keys themselves, which nobody knows any more)
+    /// List keys (without the keys themselves, which are not stored)
     List {
         /// Only of this server: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
+    },
+    /// Show a key (without the key itself)
+    Get {
+        /// Id that `key list` shows
+        #[arg(value_parser = parse_key_id)]
+        id: CredentialId,
+    },
+    /// Change a key; what is left out stays
+    Update {
+        /// Id that `key list` shows
+        #[arg(value_parser = parse_key_id)]
+        id: CredentialId,
+        #[command(flatten)]
+        changes: KeyChanges,
     },
     /// End a key at once
     Revoke {
@@ -59,15 +74,54 @@ pub(crate) enum KeyCommand {
         #[arg(value_parser = parse_key_id)]
         id: CredentialId,
     },
-    /// Make a new key with the same rights; the old one stays good for a while
+    /// Create a new key with the same rights; the old one stays valid for a while
     Rotate {
         /// Id that `key list` shows
         #[arg(value_parser = parse_key_id)]
         id: CredentialId,
-        /// How long the old key stays good, such as 30m, 24h or 7d
+        /// How long the old key stays valid, such as 30m, 24h or 7d
         #[arg(long, default_value = "24h", value_parser = parse_duration)]
         grace: Duration,
     },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct KeyChanges {
+    /// Purpose of the key
+    #[arg(long)]
+    name: Option<String>,
+    /// Whether everything sent with it is held
+    #[arg(long, value_name = "true|false")]
+    hold: Option<bool>,
+    /// Network it may be used from, such as 192.0.2.0/24, in place of those before; can be given several times
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
+    allow: Vec<IpNet>,
+    /// Let it be used from everywhere
+    #[arg(long, conflicts_with = "allow")]
+    allow_all: bool,
+    /// When it ends, such as 2027-01-01T00:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+    expires_at: Option<Timestamp>,
+    /// Let it end only when it is revoked
+    #[arg(long, conflicts_with = "expires_at")]
+    no_expiry: bool,
+}
+
+impl From<KeyChanges> for CredentialChangeRequest {
+    fn from(given: KeyChanges) -> Self {
+        Self {
+            if_version: None,
+            name: given.name,
+            allow: (given.allow_all || !given.allow.is_empty()).then_some(given.allow),
+            hold: given.hold,
+            expires_at: match given.expires_at {
+                Some(at) => Change::Set(at),
+                None if given.no_expiry => Change::Clear,
+                None => Change::Keep,
+            },
+        }
+    }
 }
 
 impl KeyCommand {
@@ -78,6 +132,8 @@ impl KeyCommand {
                 app.create_key(new).await
             }
             Self::List { server } => app.list_keys(server.as_deref()).await,
+            Self::Get { id } => app.show_key(id).await,
+            Self::Update { id, changes } => app.change_key(id, changes.into()).await,
             Self::Revoke { id } => app.revoke_key(id).await,
             Self::Rotate { id, grace } => app.rotate_key(id, grace.as_secs()).await,
         }
@@ -85,7 +141,7 @@ impl KeyCommand {
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {
-    // A scope that comes with networks is asked for by them (`--address`).
+    // The scope for networks is chosen by `--address`.
     let scope = Scope::parse(text).filter(|scope| *scope != Scope::Address);
     scope.ok_or_else(|| "use full, send or read".to_owned())
 }

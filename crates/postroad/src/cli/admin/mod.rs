@@ -1,5 +1,5 @@
-//! Arguments of `postroad admin`, a file for each noun. They are also the command on the control socket; `execute` calls
-//! the method of `App` that does it.
+//! Arguments of `postroad admin`, a file for each noun. They are also the command on the control socket; `execute`
+//! calls the method of `App` for it.
 
 mod account_keys;
 mod accounts;
@@ -60,19 +60,19 @@ pub(crate) enum AdminCommand {
     /// People who sign in to the portal
     #[command(subcommand)]
     User(UserCommand),
-    /// Pools of addresses that mail leaves from
+    /// Pools of source addresses
     #[command(subcommand)]
     Pool(PoolCommand),
-    /// Addresses that get no more mail from a server
+    /// Addresses to which a server no longer sends
     #[command(subcommand)]
     Suppression(SuppressionCommand),
-    /// Reports of receivers on the mail of our domains (DMARC and TLS reports), summed up
+    /// Sum up receivers' reports about our domains (DMARC and TLS reports)
     Reports {
         /// Only this domain, with its newest reports
         #[arg(long)]
         domain: Option<String>,
     },
-    /// Close the API for a while (it answers 503), or open it again
+    /// Close the API temporarily (it answers 503), or open it again
     Maintenance {
         /// on closes the API, off opens it
         #[arg(value_enum)]

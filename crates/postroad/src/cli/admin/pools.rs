@@ -15,16 +15,16 @@ pub(crate) enum PoolCommand {
     Create {
         /// Its name
         name: String,
-        /// Servers without a pool of their own send from it, and what a warming address may not take
+        /// Pool for servers without a pool of their own, and for messages that a warming address may not take
         #[arg(long, conflicts_with = "account")]
         shared: bool,
-        /// Account that it is for, whose keys may see it and steer its warm-up: NAME or id
+        /// Account that it is reserved for, whose keys may see it and control its warm-up: NAME or id
         #[arg(long)]
         account: Option<String>,
     },
     /// List pools with their addresses and their warm-up
     List,
-    /// Delete a pool that nobody uses
+    /// Delete an unused pool
     Delete {
         /// Name of the pool
         name: String,
@@ -35,21 +35,21 @@ pub(crate) enum PoolCommand {
         pool: String,
         /// IPv4 or IPv6 address that this machine can send from
         address: IpAddr,
-        /// The name it greets with; its PTR record should say the same
+        /// HELO name; its PTR record should match
         #[arg(long)]
         helo: String,
         /// Its share of the pool's mail
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
         weight: u32,
-        /// Begin with few messages a day and grow
+        /// Start with few messages a day and increase
         #[arg(long)]
         warm_up: bool,
     },
-    /// Change the name that an address greets with, or its share
+    /// Change the HELO name or the weight of an address
     UpdateAddress {
         /// Address as `pool list` shows it
         address: IpAddr,
-        /// The name it greets with; its PTR record should say the same
+        /// HELO name; its PTR record should match
         #[arg(long)]
         helo: Option<String>,
         /// Its share of the pool's mail
@@ -69,7 +69,7 @@ pub(crate) enum PoolCommand {
         #[arg(value_parser = parse_warm_up)]
         change: WarmUpChange,
     },
-    /// Show what an address sent on each day to each provider, and what bounced or was complained about
+    /// Show how many messages an address sent per day and provider, with bounces and complaints
     History {
         /// Address as `pool list` shows it
         address: IpAddr,

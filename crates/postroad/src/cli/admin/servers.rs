@@ -18,17 +18,24 @@ pub(crate) enum ServerCommand {
         /// Name or id of the account it belongs to
         #[arg(long)]
         account: String,
-        /// live, or development: takes mail and holds all of it, and its own keys cannot make it live
+        /// live, or development: accepts mail and holds all of it, and its own keys cannot make it live
         #[arg(long, default_value = "live", value_parser = parse_mode)]
         mode: ServerMode,
     },
     /// List servers
     List,
+    /// Give a server another name
+    Rename {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Its new name: unique in the account, and not a number
+        new_name: String,
+    },
     /// Refuse all calls of a server's keys
     Suspend {
         /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Kept with the suspension and shown by `server list`
+        /// Stored with the suspension and shown by `server list`
         #[arg(long)]
         reason: String,
     },
@@ -37,17 +44,17 @@ pub(crate) enum ServerCommand {
         /// NAME, ACCOUNT/NAME or id
         name: String,
     },
-    /// Delete a server with all it has; it can be restored for seven days
+    /// Delete a server with everything in it; it can be restored for seven days
     Delete {
         /// NAME, ACCOUNT/NAME or id
         name: String,
     },
-    /// Take a deletion back
+    /// Restore a deleted server
     Restore {
         /// NAME, ACCOUNT/NAME or id
         name: String,
     },
-    /// Change between live and development; the server's own keys cannot make it live again
+    /// Switch between live and development; the server's own keys cannot make it live again
     SetMode {
         /// NAME, ACCOUNT/NAME or id
         name: String,
@@ -62,7 +69,8 @@ pub(crate) enum ServerCommand {
         /// Name of the pool; leave out for the installation's default
         pool: Option<String>,
     },
-    /// Pace a server's mail: faster ones wait, none is refused. Its own keys can set a lower rate, not a higher one
+    /// Limit the rate of a server's mail: faster messages wait, none is refused. Its own keys can set a lower rate, not
+    /// a higher one
     SetRate {
         /// NAME, ACCOUNT/NAME or id
         name: String,
@@ -70,7 +78,7 @@ pub(crate) enum ServerCommand {
         #[arg(value_parser = parse_rate)]
         rate: Option<LimitOrNone<SendRate>>,
     },
-    /// Hold what a server sends beyond this many messages an hour. Its own keys can set a lower limit, not a higher
+    /// Hold messages that a server sends beyond this number an hour. Its own keys can set a lower limit, not a higher
     /// one
     SetHourlyLimit {
         /// NAME, ACCOUNT/NAME or id
@@ -79,18 +87,18 @@ pub(crate) enum ServerCommand {
         #[arg(value_parser = parse_number)]
         limit: Option<LimitOrNone<u32>>,
     },
-    /// Keep a server's mail for no more than these days. Its own keys can set fewer days, not more
+    /// Keep a server's mail for at most these days. Its own keys can set fewer days, not more
     SetRetention {
         /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Days for the text of messages; none for as long as the installation keeps it
+        /// Days for message bodies; none for the installation's retention
         #[arg(long, value_name = "DAYS", value_parser = parse_number, required_unless_present = "messages")]
         bodies: Option<LimitOrNone<u32>>,
-        /// Days for messages with everything about them; none for as long as the installation keeps them
+        /// Days for messages with all their data; none for the installation's retention
         #[arg(long, value_name = "DAYS", value_parser = parse_number)]
         messages: Option<LimitOrNone<u32>>,
     },
-    /// Track opens and clicks of a server's mail, where neither domain nor message says otherwise
+    /// Track opens and clicks of a server's mail, unless a domain or message overrides it
     SetTracking {
         /// NAME, ACCOUNT/NAME or id
         name: String,
@@ -100,7 +108,7 @@ pub(crate) enum ServerCommand {
         /// Whether clicks are tracked; leave out to keep it as it is
         #[arg(long, value_enum)]
         clicks: Option<OnOff>,
-        /// Leave links to this host alone; `*.example.com` for all below. Replaces those set before; "" for none
+        /// Do not track links to this host; `*.example.com` for all below. Replaces the current list; "" for none
         #[arg(long = "exclude-host", value_name = "HOST")]
         exclude_hosts: Vec<String>,
     },
@@ -111,6 +119,7 @@ impl ServerCommand {
         match self {
             Self::Create { name, account, mode } => app.create_server(name, &account, mode).await,
             Self::List => app.list_servers().await,
+            Self::Rename { name, new_name } => app.rename_server(&name, &new_name).await,
             Self::Suspend { name, reason } => app.suspend_server(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_server(&name, None).await,
             Self::Delete { name } => app.set_server_deleted(&name, true).await,

@@ -14,7 +14,7 @@ use crate::cli::values::parse_time;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Subcommand)]
 pub(crate) enum SuppressionCommand {
-    /// Send no more mail to an address
+    /// Suppress an address
     Add {
         /// The e-mail address
         address: String,
@@ -24,14 +24,14 @@ pub(crate) enum SuppressionCommand {
         /// hard_bounce, complaint, manual, unsubscribe or soft_bounce
         #[arg(long, default_value = "manual", value_parser = parse_reason)]
         reason: SuppressionReason,
-        /// Why, in words; shown wherever it holds a message
+        /// Reason as text; shown wherever it holds a message
         #[arg(long)]
         details: Option<String>,
-        /// When it ends, such as 2027-01-01T00:00:00Z; leave out for never
+        /// Expiry time, such as 2027-01-01T00:00:00Z; never if left out
         #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
         expires_at: Option<Timestamp>,
     },
-    /// Let an address get mail again
+    /// Remove the suppression of an address
     Remove {
         /// The e-mail address
         address: String,
@@ -62,14 +62,14 @@ pub(crate) enum SuppressionCommand {
         #[arg(skip)]
         items: Vec<SuppressionRequest>,
     },
-    /// Write all suppressions to a CSV file, which `import` understands
+    /// Write all suppressions to a CSV file, which `import` accepts
     Export {
         /// The CSV file; - writes to standard output
         file: PathBuf,
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
-        // The page that this command asks for: `next` of the one before.
+        // The page that this command requests: `next` of the previous one.
         #[arg(skip)]
         after: Option<String>,
     },

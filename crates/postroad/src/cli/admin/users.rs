@@ -23,9 +23,40 @@ pub(crate) enum UserCommand {
         /// Full name
         #[arg(long, default_value = "")]
         name: String,
-        /// Also does what only the operator may, for all accounts
+        /// Grant the operator's rights, for all accounts
         #[arg(long)]
         operator: bool,
+    },
+    /// Invite a person by mail; the answer has the link as well
+    Invite {
+        /// E-mail address
+        email: String,
+        /// Name or id of the account
+        #[arg(long)]
+        account: String,
+        /// owner, admin, member or read-only
+        #[arg(long, default_value = "member", value_parser = parse_role)]
+        role: UserRole,
+        /// Will also do what only the operator may, for all accounts
+        #[arg(long)]
+        operator: bool,
+        /// Send no mail: the link is passed on by hand
+        #[arg(long)]
+        no_mail: bool,
+    },
+    /// List the open invitations of an account
+    Invitations {
+        /// Name or id of the account
+        #[arg(long)]
+        account: String,
+    },
+    /// Take an invitation back: its link stops working
+    Uninvite {
+        /// E-mail address
+        email: String,
+        /// Name or id of the account
+        #[arg(long)]
+        account: String,
     },
     /// List the people of an account, or of all
     List {
@@ -43,17 +74,22 @@ pub(crate) enum UserCommand {
         /// Full name
         #[arg(long)]
         name: Option<String>,
-        /// Whether the person does what only the operator may
+        /// Whether the person has the operator's rights
         #[arg(long, value_name = "true|false")]
         operator: Option<bool>,
     },
-    /// Make a link by which a person chooses a new password; it works for an hour
+    /// Create a link with which a person chooses a new password; it works for an hour
     ResetPassword {
         /// E-mail address
         email: String,
     },
-    /// Switch off the authenticator app of a person who lost it
+    /// Disable the authenticator app of a person who lost it
     DisableTotp {
+        /// E-mail address
+        email: String,
+    },
+    /// List the sessions of a person, newest first
+    Sessions {
         /// E-mail address
         email: String,
     },
@@ -67,7 +103,7 @@ pub(crate) enum UserCommand {
         /// E-mail address
         email: String,
     },
-    /// Make a link to create the first person of an installation
+    /// Create a link to create the first person of an installation
     SetUpLink,
 }
 
@@ -77,6 +113,11 @@ impl UserCommand {
             Self::Create { email, account, role, name, operator } => {
                 app.add_user(email, &account, role, name, operator).await
             }
+            Self::Invite { email, account, role, operator, no_mail } => {
+                app.add_invitation(email, &account, role, operator, !no_mail).await
+            }
+            Self::Invitations { account } => app.show_invitations(&account).await,
+            Self::Uninvite { email, account } => app.end_invitation(&email, &account).await,
             Self::List { account } => app.show_users(account.as_deref()).await,
             Self::Update { email, role, name, operator } => {
                 let given = PersonChangeRequest { role, name, operator, ..PersonChangeRequest::default() };
@@ -84,6 +125,7 @@ impl UserCommand {
             }
             Self::ResetPassword { email } => app.give_reset_link(&email).await,
             Self::DisableTotp { email } => app.end_totp_of(&email).await,
+            Self::Sessions { email } => app.show_sessions(&email).await,
             Self::SignOut { email } => app.end_sessions_of(&email).await,
             Self::Remove { email } => app.delete_user(&email).await,
             Self::SetUpLink => app.give_set_up_link().await,

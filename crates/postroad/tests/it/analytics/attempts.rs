@@ -1,4 +1,4 @@
-//! Numbers by what attempts were made with, and why they failed.
+//! Analytics by source address, TLS version and bounce class of attempts.
 
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};

@@ -94,6 +94,9 @@ async fn what_readers_do_is_what_the_numbers_say(world: World) {
     read_and_leave(&world, &read).await;
     until_activity(&world, scanned.id, 1, 1).await;
 
+    // Scans and readers are counted apart, in any order.
+    until_counted(&world, METRICS[11], PEOPLE[11]).await;
+    until_counted(&world, METRICS[12], PEOPLE[12]).await;
     let summary = until_counted(&world, "unsubscribed", 1).await;
     assert_eq!(numbers(&summary), PEOPLE);
     let a_third =

@@ -1,4 +1,4 @@
-//! Limits of a batch, and what it costs other servers.
+//! Limits of a batch, and its effect on other servers.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,34 @@ both_engines!(
     a_batch_has_500_messages_at_most,
     a_batch_has_50_mib_at_most,
     large_messages_of_a_batch_are_stored_whole,
-    what_little_makes_much_of_is_refused
+    what_little_makes_much_of_is_refused,
+    templates_of_a_batch_share_an_amount_of_work
 );
+
+async fn templates_of_a_batch_share_an_amount_of_work(world: World) {
+    // 1 MB, compared thirty times: within the bounds of one mail.
+    let html = format!(
+        "{{% set x = '0123456789abcdef' %}}{}{}<p>{{{{ name }}}}</p>",
+        "{% set x = x ~ x %}".repeat(16),
+        "{% if x == x %}.{% endif %}".repeat(30),
+    );
+    let template = json!({"alias": "costly", "name": "c", "subject": "s", "html_body": html, "plain_body": "p", "publish": true});
+    let created = world.call("/api/v1/templates/create", &template).await;
+    assert_eq!(created["status"], "success", "{created}");
+    let message = |number: usize| json!({"to": [format!("r{number}@example.net")], "template": {"alias": "costly", "model": {"name": number}}});
+    let messages: Vec<Value> = (0..100).map(message).collect();
+    let batch = json!({"defaults": {"from": "shop@example.test"}, "messages": messages});
+    let made = done(&world, &batch).await;
+    let results = made["results"].as_array().unwrap();
+    assert!(made["accepted"].as_u64().is_some_and(|accepted| (20..100).contains(&accepted)), "{made}");
+    assert_eq!(results[0]["status"], "accepted", "{}", results[0]);
+    let refused = &results[99]["error"];
+    assert_eq!(refused["code"], "TemplateRenderingFailed", "{refused}");
+    assert!(refused.to_string().contains("of this batch have too much to do together"), "{refused}");
+    // The next batch begins anew.
+    let again = json!({"defaults": {"from": "shop@example.test"}, "messages": [message(0)]});
+    assert_eq!(done(&world, &again).await["accepted"], 1);
+}
 
 async fn a_batch_has_500_messages_at_most(world: World) {
     let answer = world.call(BATCH, &batch_to((0..501).map(|number| format!("r{number}@example.net")))).await;

@@ -1,4 +1,4 @@
-//! Results of a batch: one for each message, in order, whatever becomes of the others.
+//! Results of a batch: one for each message, in order, independent of the others.
 
 use serde_json::{Value, json};
 

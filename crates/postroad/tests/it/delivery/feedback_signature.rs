@@ -1,4 +1,4 @@
-//! Headers for feedback loops, and the installation's signature for receivers that report to those who signed.
+//! Headers for feedback loops, and the installation's signature for receivers that report to the DKIM signer.
 
 use std::io::Write as _;
 

@@ -65,7 +65,7 @@ async fn a_suspension_outlives_the_process_and_ends_by_itself(engine: Engine) {
     let id = world.accepted_id(&to("ann@gated.example")).await;
     world.crash_and_restart();
     let shown = why(&world, id, "their host is ill").await;
-    assert!(shown["why"].as_str().unwrap().contains("; it goes on at "), "{shown}");
+    assert!(shown["why"].as_str().unwrap().contains("; it continues at "), "{shown}");
     assert!(peer.connections().is_empty());
     let gates = world.queue(&["stats"])["gates"].clone();
     assert_eq!((gates.as_array().unwrap().len(), &gates[0]["reason"]), (1, &json!("their host is ill")));

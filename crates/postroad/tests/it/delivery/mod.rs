@@ -9,6 +9,7 @@ mod hidden_limits;
 pub(crate) mod inbox;
 mod kills;
 mod limits;
+mod memory_limit;
 mod mx;
 mod orders;
 mod outcomes;

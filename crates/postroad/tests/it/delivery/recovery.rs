@@ -11,6 +11,18 @@ use crate::world::{Engine, World, both_engines};
 
 /// Stops the service and leaves a journal as a process has it that was killed right after this reply.
 async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str), source: Option<&str>) {
+    leave_reply_without_tls(world, id, attempt, reply, source, None).await;
+}
+
+/// `problem` is why TLS failed with the host.
+async fn leave_reply_without_tls(
+    world: &mut World,
+    id: i64,
+    attempt: u32,
+    reply: (u16, &str),
+    source: Option<&str>,
+    problem: Option<&str>,
+) {
     let store = world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
     let server_id = servers.iter().find(|server| server.name == "dev").unwrap().id;
@@ -22,7 +34,7 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
     assert_eq!(left, []);
     let key = FlightKey { server_id, message_id: MessageId(id), attempt };
     let answered = Answered {
-        accepted: false,
+        accepted: reply.0 < 300,
         at: SystemClock.now(),
         code: reply.0,
         text: reply.1.to_owned(),
@@ -31,6 +43,7 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
         source_ip: String::new(),
         tls: None,
         tls_policy: None,
+        without_tls: problem.map(str::to_owned),
         dkim: None,
         duration_us: Some(250_000),
         phase: "final".to_owned(),
@@ -44,8 +57,25 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
 
 both_engines!(
     a_refusal_found_in_the_journal_suppresses_and_counts,
-    the_age_for_giving_up_goes_on_after_a_kill
+    the_age_for_giving_up_goes_on_after_a_kill,
+    why_a_message_went_in_plain_text_is_known_after_a_kill,
 );
+
+async fn why_a_message_went_in_plain_text_is_known_after_a_kill(engine: Engine) {
+    let outside = Outside::new();
+    let later = Answer::reply("451 4.3.0 later");
+    let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    world.until_status(id, "SoftFail").await;
+    let problem = Some("mx.shop.example broke off the TLS handshake");
+    leave_reply_without_tls(&mut world, id, 1, (250, "2.0.0 taken"), None, problem).await;
+    world.restart();
+    let deliveries = world.until_status(id, "Sent").await;
+    let details = deliveries[1]["details"].as_str().unwrap();
+    assert!(details.contains(" without TLS, which failed: mx.shop.example broke off"), "{details}");
+    assert_eq!(deliveries[1]["tls"], serde_json::Value::Null);
+}
 
 async fn a_refusal_found_in_the_journal_suppresses_and_counts(engine: Engine) {
     let outside = Outside::new();

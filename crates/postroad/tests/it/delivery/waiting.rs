@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::outcomes::told;
 use super::outside::{Outside, to};
-use crate::world::{Engine, both_engines, good_but};
+use crate::world::{Engine, SEND, both_engines, good_but};
 
 fn in_millis(millis: u64) -> String {
     SystemClock.now().plus(Duration::from_millis(millis)).to_rfc3339()
@@ -20,9 +20,11 @@ both_engines!(
     a_message_that_expires_while_it_waits_is_not_attempted,
     expiry_is_recorded_in_time_whatever_blocks,
     expiry_is_recorded_while_the_server_is_suspended_or_slow,
+    a_message_expires_while_its_receiver_takes_its_time,
     a_scheduled_message_reads_pending_when_it_is_due,
     mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart,
     what_cannot_be_delivered_is_given_up,
+    retries_of_a_released_message_count_from_its_release,
     scheduled_mail_leaves_when_it_is_due
 );
 
@@ -132,6 +134,32 @@ async fn expiry_is_recorded_while_the_server_is_suspended_or_slow(engine: Engine
     assert_eq!(peer.messages().len(), 1);
 }
 
+async fn a_message_expires_while_its_receiver_takes_its_time(engine: Engine) {
+    let outside = Outside::new();
+    let late = |reply| Answer::reply(reply).after(Duration::from_mins(1));
+    let peers = [
+        outside.site("sender.example", Script::new().on(Stage::MailFrom, late("250 2.1.0 well"))),
+        outside.site("recipient.example", Script::new().on(Stage::RcptTo, late("250 2.1.5 well"))),
+    ];
+    let world = outside.start(engine, &[]);
+    let mut ids = Vec::new();
+    for address in ["ann@sender.example", "ann@recipient.example"] {
+        let body = good_but(json!({"to": [address], "expires_at": in_millis(1_500)}));
+        ids.push(world.accepted_id(&body).await);
+    }
+    for (id, peer) in ids.into_iter().zip(&peers) {
+        let deliveries = world.until_status(id, "HardFail").await;
+        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+        assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        assert_ne!(
+            deliveries[0]["mx"],
+            Value::Null,
+            "the conversation shows how far it came: {deliveries:#?}"
+        );
+        assert!(peer.messages().is_empty());
+    }
+}
+
 async fn a_scheduled_message_reads_pending_when_it_is_due(engine: Engine) {
     let outside = Outside::new();
     let peer = outside.site("later.example", Script::new());
@@ -200,5 +228,23 @@ async fn scheduled_mail_leaves_when_it_is_due(engine: Engine) {
     let sent = deliveries[0]["timestamp"].as_f64().unwrap();
     assert!(sent >= due.as_epoch_seconds(), "sent {} s early", due.as_epoch_seconds() - sent);
     assert!(sent < due.as_epoch_seconds() + 3.0);
+    assert_eq!(peer.messages().len(), 1);
+}
+
+async fn retries_of_a_released_message_count_from_its_release(engine: Engine) {
+    let outside = Outside::new();
+    let deferral = Answer::reply("451 4.3.0 Not now");
+    let peer = outside.site("later.example", Script::new().first(1, Stage::MailFrom, deferral));
+    let envs = [("POSTROAD_DELIVERY_GIVE_UP_AFTER", "3s"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "100ms")];
+    let world = outside.start(engine, &envs);
+    let (_, holding) = world.new_key(&["--hold"]);
+    let held = world.call_as(&holding, SEND, &to("ann@later.example")).await;
+    let id = held["data"]["messages"]["ann@later.example"]["id"].as_i64().unwrap_or_else(|| panic!("{held}"));
+    // Held for longer than messages are tried.
+    tokio::time::sleep(Duration::from_millis(3_100)).await;
+    world.call("/api/v1/messages/release", &json!({"id": id})).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    let statuses: Vec<&Value> = deliveries.iter().map(|delivery| &delivery["status"]).collect();
+    assert_eq!(statuses, ["Held", "SoftFail", "Sent"], "{deliveries:#?}");
     assert_eq!(peer.messages().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Checks that nobody asks for: the service looks at the records by itself.
+//! Automatic checks of domains.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whose domains they are, and who sees them.
+//! Owners of domains, and who can see them.
 
 use serde_json::json;
 

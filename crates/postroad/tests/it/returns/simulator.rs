@@ -1,4 +1,4 @@
-//! `bounce-later@` and `complaint@`: from the send to the mail that comes back by SMTP.
+//! `bounce-later@` and `complaint@`: from the send to the mail returned by SMTP.
 
 use postroad_model::EventKind;
 use serde_json::{Value, json};

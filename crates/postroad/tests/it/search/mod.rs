@@ -1,4 +1,4 @@
-//! messages/search and what is done to the messages it finds.
+//! messages/search, and changes of the messages it finds.
 
 mod conditions;
 mod erase;

@@ -1,4 +1,4 @@
-//! Random messages and random queries: a search finds exactly what a look at every message finds.
+//! Random messages and random queries: a search finds exactly the messages that a full scan finds.
 
 use std::time::Duration;
 

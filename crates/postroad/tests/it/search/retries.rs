@@ -10,7 +10,27 @@ use crate::world::{Engine, both_engines, good_but};
 
 const RETRY: &str = "/api/v1/messages/retry";
 
-both_engines!(messages_are_retried_by_id_by_list_and_by_query);
+both_engines!(messages_are_retried_by_id_by_list_and_by_query, scheduled_messages_wait_for_their_time);
+
+async fn scheduled_messages_wait_for_their_time(engine: Engine) {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let world = outside.start(engine, &[]);
+    let later = crate::scheduling::in_millis(7_200_000);
+    let id = world
+        .accepted_id(&good_but(json!({"to": ["ann@shop.example"], "send_at": later, "tag": "later"})))
+        .await;
+    let refused = world.call(RETRY, &json!({"id": id})).await;
+    assert_eq!(refused["data"]["code"], "MessageNotQueued", "{refused}");
+    let started = world.call(RETRY, &json!({"query": "tag:later"})).await;
+    assert_eq!(started["data"]["matched"], 0, "{started}");
+    ended_job(&world, &started["data"]["job_id"]).await;
+    assert_eq!(world.expanded(id).await["status"]["status"], "Scheduled");
+    assert!(peer.messages().is_empty());
+    // The operator may have it sent at once.
+    world.queue(&["retry", &id.to_string()]);
+    world.until_status(id, "Sent").await;
+}
 
 async fn messages_are_retried_by_id_by_list_and_by_query(engine: Engine) {
     let outside = Outside::new();

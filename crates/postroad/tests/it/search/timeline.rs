@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::delivery::outside::{Outside, to};
 use crate::scheduling::in_millis;
 use crate::tracking::tracked_html;
-use crate::world::{Engine, World, both_engines, good, good_but, program};
+use crate::world::{Engine, SEND, World, both_engines, good, good_but, program};
 
 const TIMELINE: &str = "/api/v1/messages/timeline";
 
@@ -181,6 +181,21 @@ async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
         "{out}"
     );
     assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
+    // A Message-ID of the sender's own does not say which server has it: that of another account is found too.
+    world.admin(&["account", "create", "second"]);
+    world.admin(&["server", "create", "second", "--account", "second"]);
+    world.admin(&["domain", "create", "second.example", "--server", "second"]);
+    world.admin(&["domain", "set-verified", "second.example", "--server", "second"]);
+    let made = world.admin(&["key", "create", "--server", "second"]);
+    let draft =
+        good_but(json!({"from": "a@second.example", "headers": {"Message-ID": "<order-7@second.example>"}}));
+    let sent = world.call_as(made["api_key"].as_str().unwrap(), SEND, &draft).await;
+    let second =
+        sent["data"]["messages"]["someone@example.com"]["id"].as_i64().unwrap_or_else(|| panic!("{sent}"));
+    let (is_ok, out, errors) = trace(&world, &["<order-7@second.example>", "--json"]);
+    assert!(is_ok, "{errors}");
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((shown.as_array().unwrap().len(), &shown[0]["id"]), (1, &json!(second)));
     let (is_ok, _, errors) = trace(&world, &["nobody"]);
     assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
 }

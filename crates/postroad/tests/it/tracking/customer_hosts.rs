@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::http::{Client, Method};
 use postroad_testkit::postgres::Database;
 use postroad_testkit::{Daemon, DnsServer, TestCertificate, daemon, eventually};
@@ -31,11 +33,14 @@ struct Served {
 
 impl Served {
     async fn start(engine: Engine, certified: &[&str]) -> Self {
+        Self::start_with(engine, TestCertificate::for_names(certified)).await
+    }
+
+    async fn start_with(engine: Engine, certificate: TestCertificate) -> Self {
         let folder = TempDir::new().unwrap();
         let dns = DnsServer::start();
         dns.a("mail.example.net", [192, 0, 2, 1]).a("track.mail.example.net", Ipv4Addr::LOCALHOST);
         dns.ns("shop.example", "ns.shop.example");
-        let certificate = TestCertificate::for_names(certified);
         // The port is needed before the service has one: connections are passed on to it.
         let outside = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = outside.local_addr().unwrap().port();
@@ -109,6 +114,21 @@ impl Served {
         .await
     }
 
+    /// Home page of the server as the operator sees it.
+    async fn home_page(&self) -> String {
+        let token = self.daemon.ready()["set_up_url"].as_str().unwrap().split_once("token=").unwrap().1;
+        let form =
+            format!("token={token}&account=Operator&email=op@example.net&password=a+road+of+seven+posts");
+        let headers =
+            [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
+        let reply = self.client.request(Method::POST, "/set_up", &headers, form.into()).await.unwrap();
+        let cookie = reply.header("set-cookie").unwrap_or_else(|| panic!("{}", reply.text()));
+        let headers = [("cookie", cookie.split(';').next().unwrap())];
+        let server = self.call("server/get", &json!({})).await["id"].as_i64().unwrap();
+        let path = format!("/servers/{server}");
+        self.client.request(Method::GET, &path, &headers, Vec::new().into()).await.unwrap().text()
+    }
+
     /// Sends a tracked message: its id, and the first link as the recipient has it.
     async fn link_of_message(&self, to: &str) -> (i64, String) {
         let body = good_but(json!({
@@ -136,7 +156,8 @@ async fn pass_on(listener: TcpListener, to: SocketAddr) {
 
 both_engines!(
     links_lead_to_the_customers_host_once_it_is_verified,
-    links_stay_on_our_host_while_the_customers_has_no_certificate
+    links_stay_on_our_host_while_the_customers_has_no_certificate,
+    a_host_for_links_whose_certificate_ends_soon_is_a_problem_of_the_home_page
 );
 
 async fn links_lead_to_the_customers_host_once_it_is_verified(engine: Engine) {
@@ -196,4 +217,34 @@ async fn links_stay_on_our_host_while_the_customers_has_no_certificate(engine: E
     assert_eq!(domain["tracking_host"], "track.mail.example.net", "{domain:#}");
     let (_, link) = served.link_of_message("ann@example.org").await;
     assert!(link.starts_with("https://track.mail.example.net/c/"), "{link}");
+    let hint = hint_of(&domain, "tracking");
+    assert!(
+        hint.starts_with(
+            "The record is right, but track.shop.example does not answer over HTTPS (the TLS handshake failed"
+        ) && hint.ends_with("has to add track.shop.example to its certificate."),
+        "{hint}"
+    );
+    let page = served.home_page().await;
+    assert!(page.contains("Links in mail from shop.example do not lead to its own host"), "{page}");
+}
+
+async fn a_host_for_links_whose_certificate_ends_soon_is_a_problem_of_the_home_page(engine: Engine) {
+    let soon = SystemClock.now().plus(Duration::from_hours(5 * 24));
+    let certificate = TestCertificate::good_until(&["localhost", "track.shop.example"], soon);
+    let served = Served::start_with(engine, certificate).await;
+    let record = served.create_domain().await;
+    served.dns.cname("track.shop.example", record["value"].as_str().unwrap());
+    let domain = served.until_domain(|domain| domain["tracking_host"] == "track.shop.example").await;
+    assert_eq!(hint_of(&domain, "tracking"), "");
+    served.link_of_message("ann@example.org").await;
+    let page = served.home_page().await;
+    assert!(page.contains("The certificate of track.shop.example expires at <time"), "{page}");
+    // It is also that of the node's own listeners, which the operator renews.
+    assert!(page.contains("The TLS certificate of mail.example.net expires at <time"), "{page}");
+}
+
+fn hint_of(domain: &Value, purpose: &str) -> String {
+    let records = domain["records"].as_array().unwrap();
+    let record = records.iter().find(|record| record["purpose"] == purpose).unwrap();
+    record["hint"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Search the database file for texts.
+//! Searches the database file for texts.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use memchr::memmem;
 
 const READ_BYTES: usize = 4 << 20;
-/// Pause after each part: others use the disk too.
+/// Pause after each part, because others use the disk too.
 const READ_PAUSE: Duration = Duration::from_millis(2);
 
-/// Texts in lower case that are looked for in any case.
+/// Texts in lower case; matched in any letter case.
 pub(super) struct Needles<'a>(Vec<memmem::Finder<'a>>);
 
 impl<'a> Needles<'a> {

@@ -1,4 +1,4 @@
-//! The write-ahead log: bring it into the database file, and empty it.
+//! The write-ahead log: copy it into the database file, and truncate it.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 /// How often a log in use is tried again, and the pause before that.
 const TRIES_MAX: usize = 60;
 const PAUSE: Duration = Duration::from_millis(250);
-/// While the log is emptied nobody writes: it waits for readers this often, a millisecond each.
+/// Nobody can write while the log is truncated: it waits for readers this often, a millisecond each.
 const READER_WAITS_MAX: i32 = 50;
 
 /// Answer of a checkpoint.
@@ -20,15 +20,15 @@ struct Checkpoint {
     in_file: i64,
 }
 
-/// Brings what the log has now into the database file, beside readers and writers.
+/// Copies the current log into the database file, concurrently with readers and writers.
 pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     let mut wanted = None;
     for _ in 0..TRIES_MAX {
         let now = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        // Otherwise another connection is at it.
+        // Otherwise another connection is doing it.
         if !now.is_busy {
             let wanted = *wanted.get_or_insert(now.in_log);
-            // A shorter log was begun anew, which only happens when all of it is in the file.
+            // A shorter log was restarted, which only happens when all of it is in the file.
             if now.in_file >= wanted || now.in_log < wanted {
                 return Ok(());
             }
@@ -38,11 +38,11 @@ pub(super) fn write_back(connection: &Connection) -> Result<(), StoreError> {
     Err(in_use())
 }
 
-/// Empties the log. Writers wait for a few milliseconds, or as long as a reader takes, up to a bound.
+/// Truncates the log. Writers wait for a few milliseconds, or as long as a reader takes, up to a limit.
 pub(super) fn truncate(connection: &mut Connection) -> Result<(), StoreError> {
     connection.busy_handler(Some(wait_shortly))?;
     for _ in 0..TRIES_MAX {
-        // The larger part is done while others write.
+        // Most of it is done while others write.
         checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         if !checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?.is_busy {
             return Ok(());

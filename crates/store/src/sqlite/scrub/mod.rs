@@ -1,8 +1,8 @@
-//! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps of
-//! their pages and in free pages until something else needs the room.
+//! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps
+//! of their pages and in free pages until the space is reused.
 //!
-//! The file is read beside the running service, and so is everything that tells which parts are unused. The writer only
-//! compares a few pages with what was read, and overwrites those parts of them, a few in one group.
+//! The file, and the data that tells which parts are unused, are read next to the running service. The writer only
+//! compares a few pages with what was read, and overwrites those parts, a few in one group.
 
 mod file;
 mod free_pages;
@@ -26,14 +26,15 @@ use crate::sql::Sql;
 
 /// Pages that one operation of the writer overwrites.
 const PAGES_AT_ONCE: usize = 16;
-/// Times that the file is read: pages change in between, and what was overwritten is looked for again.
+/// How often the file is read: pages change in between, and overwritten texts are searched again.
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {
-    /// `texts` are in lower case; they are found in any case. Returns how many pages still have one in a row.
+    /// `texts` are in lower case and matched in any case. Returns the number of pages with a row that still contains
+    /// one.
     pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
         let path = self.path.clone();
-        // Pages in the log only would be missed.
+        // Pages that are only in the log would be missed.
         blocking(move || log::write_back(&connection::open_reader_of_pages(&path)?)).await?;
         for _ in 0..ROUNDS_MAX {
             let (path, texts) = (self.path.clone(), texts.clone());
@@ -74,7 +75,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Reads the file and finds what to overwrite.
+/// Reads the file and finds the parts to overwrite.
 fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
     let connection = connection::open_reader_of_pages(path)?;
     let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -84,7 +85,7 @@ fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
     make_plan(&connection, &found, &needles)
 }
 
-/// Inside the writer's transaction. What has changed since it was read is left for the next round.
+/// Inside the writer's transaction. Pages that changed since they were read are left for the next round.
 fn overwrite_unchanged(sql: &Sql<'_>, some: &[Overwrite]) -> Result<(), StoreError> {
     let Sql::Sqlite(connection) = sql else { return Ok(()) };
     let connection = connection.lock();

@@ -1,4 +1,4 @@
-//! Ends of the last pages of long values. Only the row that a value belongs to tells where it ends: SQLite's statistics walk
+//! Unused ends of the last pages of long values. Only the row of a value tells where it ends: SQLite's statistics walk
 //! from the rows to their pages, table by table.
 
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use super::overwrite::{Guard, Plan, hash_of};
 use super::{page, read_page};
 use crate::error::StoreError;
 
-/// A page that the walk came through: its path and number.
+/// A page on the walk's path, with its number.
 type Ancestor = (String, u32);
 
-/// Adds the wanted pages to the plan; those stay in `wanted` that belong to no table now. Reads all pages of the tables, each
-/// table in a transaction of its own, beside writers.
+/// Adds the wanted pages to the plan; those that belong to no table stay in `wanted`. Reads all pages of the tables,
+/// each table in its own transaction, concurrently with writers.
 pub(super) fn look_up(
     connection: &Connection,
     wanted: &mut BTreeSet<u32>,
@@ -38,7 +38,7 @@ pub(super) fn look_up(
     Ok(())
 }
 
-/// Inside a transaction: the pages are read as the statistics saw them.
+/// Inside a transaction, so that the pages match the statistics.
 fn walk(
     connection: &Connection,
     name: &str,
@@ -49,7 +49,7 @@ fn walk(
     let text = "SELECT pageno, pagetype = 'overflow', unused, path FROM dbstat WHERE name = ?1";
     let mut statement = connection.prepare_cached(text)?;
     let mut rows = statement.query([name])?;
-    // From the root to where the walk is: it goes down before it goes on.
+    // From the root to the current page: the walk is depth-first.
     let mut above: Vec<Ancestor> = Vec::new();
     while let Some(row) = rows.next()? {
         let (number, is_overflow): (u32, bool) = (row.get(0)?, row.get(1)?);
@@ -68,7 +68,7 @@ fn walk(
         if !wanted.remove(&number) {
             continue;
         }
-        // Its path is that of the page with the row, and the places of the row and of the page in the value.
+        // Its path consists of the path of the row's page, and the positions of the row and of the page in the value.
         let owner = path.rfind('/').map_or("", |end| &path[..=end]);
         let owner = above.iter().rev().find(|(ancestor, _)| ancestor == owner).map(|(_, number)| *number);
         let (Some(data), Some(owner)) = (read_page(connection, number)?, owner) else { continue };

@@ -1,18 +1,18 @@
-//! What to overwrite on which page, and how the writer recognises that it is still unused.
+//! Which bytes of which page to overwrite, and how the writer recognises that they are still unused.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use super::file::Needles;
 
-/// Another page, as it was read: it says what is unused.
+/// Another page as it was read; it shows which bytes are unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guard {
     pub(super) page: u32,
     pub(super) hash: u64,
 }
 
-/// Bytes of a page that nothing uses as long as it and its guard are as they were read.
+/// Bytes of a page that are unused as long as the page and its guard are unchanged.
 #[derive(Debug)]
 pub(super) struct Overwrite {
     pub(super) page: u32,
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) overwrites: Vec<Overwrite>,
     /// Pages with a text in a row.
     pub(super) left: u64,
-    /// Pages that changed their purpose meanwhile.
+    /// Pages whose purpose changed meanwhile.
     pub(super) unclear: usize,
 }
 

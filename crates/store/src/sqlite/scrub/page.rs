@@ -1,4 +1,4 @@
-//! Pages of the database file: which bytes of one no row uses. See "Database File Format" in SQLite's documentation.
+//! Pages of the database file: which bytes no row uses. See "Database File Format" in SQLite's documentation.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Decides for pages with a text which of their parts are unused.
+//! Decides which parts of pages with a text are unused.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::overwrite::Plan;
 use super::{free_pages, overflow, page, read_page};
 use crate::error::StoreError;
 
-/// Beyond this number of pages, the first byte of an overflow page can look like a b-tree page's.
+/// Beyond this number of pages, the first byte of an overflow page can look like that of a b-tree page.
 const PAGES_MAX: u32 = 1 << 24;
 
-/// Looks at pages that were found in the file.
+/// Examines pages that were found in the file.
 pub(super) fn make_plan(
     connection: &Connection,
     numbers: &[u32],

@@ -1,4 +1,4 @@
-//! Nothing is left of removed rows, and nothing else is touched.
+//! Removed rows leave nothing behind, and nothing else is touched.
 
 use parking_lot::Mutex;
 

@@ -1,4 +1,4 @@
-//! What a store should do, in plain lists and without a thought of speed.
+//! A model of the store in plain lists, without optimisation.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -182,15 +182,19 @@ impl Expected {
         &mut self,
         due_by: Timestamp,
         limit: usize,
+        skipped: &[usize],
         now: Timestamp,
     ) -> Vec<(usize, String, Timestamp, Option<Timestamp>, u32)> {
         self.queue.sort_by_key(|entry| (entry.due_at, entry.message));
-        for entry in self.queue.iter_mut().filter(|entry| entry.scheduled && entry.due_at <= now).take(limit)
-        {
+        for entry in self.queue.iter_mut().filter(|entry| entry.scheduled && entry.due_at <= now) {
             entry.scheduled = false;
             self.messages[entry.message].status = Status::Pending;
         }
-        let is_open = |entry: &&mut Entry| !entry.claimed && !entry.scheduled && entry.due_at <= due_by;
+        let requests = &self.requests;
+        let is_open = |entry: &&mut Entry| {
+            let is_skipped = skipped.contains(&requests[entry.message].server);
+            !entry.claimed && !entry.scheduled && entry.due_at <= due_by && !is_skipped
+        };
         let due = self.queue.iter_mut().filter(is_open);
         due.take(limit)
             .map(|entry| {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
-    Accepted, Begin, Begun, Event, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
-    OTHER_PROVIDER, Outcome,
+    Accepted, Begin, Begun, ClaimSkips, Event, Idempotency, InitialState, NewDelivery, NewEvent, NewSend,
+    NewSuppression, OTHER_PROVIDER, Outcome,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -132,8 +132,14 @@ impl Run {
     async fn claim(&mut self) -> String {
         let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
         let limit = self.rng.random_range(0..6);
-        let wanted = self.expected.claim(due_by, limit, self.fixture.now());
-        let given = self.fixture.store.claim(due_by, limit, Vec::new()).await.expect("the store works");
+        let skipped: Vec<usize> = (0..2).filter(|_| self.rng.random_bool(0.2)).collect();
+        let wanted = self.expected.claim(due_by, limit, &skipped, self.fixture.now());
+        let servers = skipped.iter().map(|server| self.server(*server)).collect();
+        let skip = ClaimSkips { servers, domains: Vec::new() };
+        // Claims nothing: scheduled messages become pending, all at once instead of in turns of their servers.
+        let none = self.fixture.store.claim(Timestamp::from_micros(0), 1_000, skip.clone()).await;
+        assert!(none.expect("the store works").is_empty());
+        let given = self.fixture.store.claim(due_by, limit, skip).await.expect("the store works");
         let given: Vec<_> = given
             .iter()
             .map(|entry| {

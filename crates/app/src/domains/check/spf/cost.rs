@@ -1,4 +1,4 @@
-//! How many DNS lookups a whole SPF record needs, and which terms cost most.
+//! Counts the DNS lookups of a whole SPF record, and finds the most expensive terms.
 
 use super::evaluate::{Published, Sender, published};
 use super::macros::MacroValues;
@@ -6,18 +6,18 @@ use super::record::{Mechanism, SpfRecord, Term, TermKind};
 use crate::domains::check::answers::{Unasked, View};
 use crate::domains::check::record::RecordType;
 
-/// A record is not followed further than this.
+/// Counting stops at this number of lookups.
 const COUNTED_MAX: usize = 64;
 const DEPTH_MAX: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Cost {
     pub(in super::super) lookups: usize,
-    /// The terms of the record that need lookups, each with all that it leads to; the dearest first.
+    /// The terms that need lookups, each with the total it causes; most expensive first.
     pub(in super::super) terms: Vec<(String, usize)>,
 }
 
-/// The cost for somebody whom no term matches.
+/// The cost for a sender that no term matches.
 pub(in super::super) fn cost(
     view: &View<'_>,
     sender: Sender<'_>,
@@ -40,7 +40,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, Unasked> {
         let mut terms = Vec::new();
-        // All of them are walked before a missing answer ends it, so that they are asked for together.
+        // Visit every term before reporting a missing answer, so that the questions are asked together.
         let mut is_complete = Ok(());
         let redirect = record.redirect().map(|(term, _)| term);
         let before_all = record.terms.iter().take_while(|term| !term.is_all());
@@ -60,7 +60,7 @@ impl Walk<'_> {
         is_complete.map(|()| terms)
     }
 
-    /// Of the record that a term leads to.
+    /// The cost of the record that a term includes or redirects to.
     fn inner_cost(&mut self, domain: &str, term: &Term) -> Result<usize, Unasked> {
         let (TermKind::Directive { mechanism: Mechanism::Include(target), .. } | TermKind::Redirect(target)) =
             &term.kind

@@ -1,5 +1,5 @@
-//! A receiver's evaluation of an SPF record for one address: `check_host()` of RFC 7208 4, over answers instead of a
-//! resolver. Unlike a receiver, it reports what a bad record costs and which term is at fault.
+//! Evaluates an SPF record for one address as a receiver does: `check_host()` of RFC 7208 4, over known answers instead
+//! of a resolver. Unlike a receiver, it reports the number of lookups and the faulty term.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -15,32 +15,32 @@ pub(in super::super) const LOOKUPS_MAX: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum SpfResult {
-    /// With the term of the outermost record that matched.
+    /// Carries the matching term of the outermost record.
     Pass {
         term: String,
         allows_everybody: bool,
     },
-    /// A term matched that does not allow it, or none did.
+    /// A term that does not allow the address matched, or none matched.
     NotAllowed,
     /// The name has no SPF record.
     NoRecord,
-    /// A question had no answer.
+    /// A DNS question had no answer.
     TempError(String),
     PermError(PermError),
 }
 
-/// Receivers ignore such a record as a whole.
+/// A permanent error: receivers ignore the whole record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct PermError {
     pub(in super::super) reason: PermReason,
-    /// The term of the outermost record that leads to it.
+    /// The term of the outermost record that leads to the error.
     pub(in super::super) term: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum PermReason {
     TooManyLookups,
-    /// Terms that name nothing.
+    /// Terms whose names do not exist.
     TooManyVoids(Vec<String>),
     InvalidTerm {
         domain: String,
@@ -61,13 +61,13 @@ pub(in super::super) enum PermReason {
     },
 }
 
-/// Who is asked about, and what is taken for granted.
+/// The sender to evaluate, and an assumption.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Sender<'a> {
     pub(in super::super) address: IpAddr,
     pub(in super::super) helo: &'a str,
     pub(in super::super) domain: &'a str,
-    /// A name whose record is taken to allow the sender, whatever it says.
+    /// A name whose record is assumed to allow the sender.
     pub(in super::super) trusted: Option<&'a str>,
 }
 
@@ -79,7 +79,7 @@ pub(in super::super) enum Published {
     Failed(String),
 }
 
-/// Whether the record goes on after what was read of it.
+/// Whether the record is longer than the part that was read.
 pub(super) fn is_cut(text: &[u8]) -> bool {
     text.len() >= TEXT_BYTES_MAX && is_spf(text)
 }
@@ -101,11 +101,11 @@ pub(in super::super) fn published(answer: &Answer) -> Published {
 
 pub(in super::super) struct Evaluated {
     pub(in super::super) result: Result<SpfResult, Unasked>,
-    /// Whether names that differ from sender to sender were needed.
+    /// Whether a name was needed that differs between senders.
     pub(in super::super) differs_by_sender: bool,
 }
 
-/// The result of the record that is, or would be, published at the sender's domain.
+/// The result of a record that is, or would be, published at the sender's domain.
 pub(in super::super) fn evaluate(view: &View<'_>, sender: Sender<'_>, record: &SpfRecord) -> Evaluated {
     let mut evaluation = Evaluation {
         view,
@@ -124,12 +124,12 @@ pub(super) struct Evaluation<'a> {
     pub(super) sender: Sender<'a>,
     pub(super) lookups: usize,
     pub(super) voids: Vec<String>,
-    /// Whose records are being evaluated, the outermost first.
+    /// Names of the records being evaluated, the outermost first.
     names: Vec<String>,
     pub(super) differs_by_sender: Cell<bool>,
 }
 
-/// Result of one term: it matches, or not, or the evaluation is over.
+/// Result of one term: match, no match, or an error that ends the evaluation.
 pub(super) enum TermResult {
     Match { allows_everybody: bool },
     NoMatch,
@@ -146,7 +146,7 @@ impl Evaluation<'_> {
     }
 
     fn of_terms(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, Unasked> {
-        // RFC 7208 4.6: errors anywhere in the record count before any term does.
+        // RFC 7208 4.6: a syntax error anywhere in the record comes before any match.
         if let Some(Term { text, .. }) = record.invalid_term() {
             let reason = PermReason::InvalidTerm { domain: domain.to_owned(), term: text.clone() };
             return Ok(SpfResult::PermError(PermError { reason, term: text.clone() }));

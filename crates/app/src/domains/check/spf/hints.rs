@@ -1,4 +1,4 @@
-//! Faults of an SPF record, in words.
+//! Explains the faults of an SPF record in sentences.
 
 use super::cost::Cost;
 use super::evaluate::{LOOKUPS_MAX, PermError, PermReason};
@@ -7,7 +7,7 @@ use crate::domains::check::text::{listed, shown};
 
 const COSTS_SHOWN_MAX: usize = 4;
 
-/// The suggestion after `lead`, such as `Change it to`; before it, what it leaves out.
+/// The suggestion, introduced by `lead`, such as `Change it to`; preceded by the terms that it leaves out.
 pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
     let Suggestion { text, void, dropped } = suggestion;
     let mut offer = String::new();
@@ -36,7 +36,7 @@ pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
     format!("Your SPF record does not allow this service's {what} {addresses}. {offer}")
 }
 
-/// A record that is right, and leads to one of ours that is not.
+/// The customer's record is correct, but leads to one of ours that is not.
 pub(super) fn ours_is_at_fault(name: &str) -> String {
     format!(
         "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at {name} does \

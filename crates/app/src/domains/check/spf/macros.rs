@@ -6,10 +6,10 @@ use std::net::IpAddr;
 /// RFC 7208 7.3: longer names lose labels from the left.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Longer ones are taken for errors; names have half as many bytes.
+/// Longer specifications count as errors; names have at most half as many bytes.
 const SPEC_BYTES_MAX: usize = 512;
 
-/// A domain as an SPF term names it.
+/// The domain part of an SPF term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct DomainSpec {
     pieces: Vec<Piece>,
@@ -21,21 +21,21 @@ enum Piece {
     Macro { letter: u8, labels_kept: Option<usize>, reversed: bool, delimiters: Vec<char>, url_escaped: bool },
 }
 
-/// Values of macros. The sender is `postmaster`: the local part of a message is not known here.
+/// Values of macros. The local part of the sender is `postmaster`: the real one is not known here.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct MacroValues<'a> {
     pub(in super::super) address: IpAddr,
     pub(in super::super) helo: &'a str,
-    /// The domain that the evaluation began with.
+    /// The domain at which the evaluation began.
     pub(in super::super) sender_domain: &'a str,
     /// The domain whose record is being evaluated.
     pub(in super::super) domain: &'a str,
-    /// The name of the address, confirmed by its own address; `unknown` without one.
+    /// The PTR name of the address, confirmed by its own address record; `unknown` without one.
     pub(in super::super) validated_name: &'a str,
 }
 
 impl DomainSpec {
-    /// `None` if it is not valid.
+    /// `None` if the text is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty()
             || text.len() > SPEC_BYTES_MAX
@@ -70,7 +70,7 @@ impl DomainSpec {
         spec.ends_as_a_domain().then_some(spec)
     }
 
-    /// RFC 7208 7.1: the end is a macro, or a top label with a letter or hyphen in it.
+    /// RFC 7208 7.1: it ends in a macro, or in a top label that contains a letter or hyphen.
     fn ends_as_a_domain(&self) -> bool {
         let Some(Piece::Text(end)) = self.pieces.last() else { return true };
         let end = end.strip_suffix('.').unwrap_or(end);
@@ -82,7 +82,7 @@ impl DomainSpec {
             && !top.ends_with('-')
     }
 
-    /// The name itself, if it is the same for every sender and domain.
+    /// The name itself, if it has no macros.
     pub(super) fn without_macros(&self) -> Option<String> {
         let texts = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => Some(text.as_str()),
@@ -92,7 +92,7 @@ impl DomainSpec {
         Some(name.trim_end_matches('.').to_owned())
     }
 
-    /// Whether every address, or the name it greets with, makes another name.
+    /// Whether the name depends on the sender's address or HELO name.
     pub(super) fn differs_by_sender(&self) -> bool {
         self.has_macro(b"iph")
     }

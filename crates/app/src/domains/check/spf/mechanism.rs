@@ -117,7 +117,7 @@ impl Evaluation<'_> {
         Ok(TermResult::NoMatch)
     }
 
-    /// The address family that decides for the sender.
+    /// The record type for the sender's address family.
     fn address_type(&self) -> RecordType {
         if self.sender.address.is_ipv4() { RecordType::A } else { RecordType::Aaaa }
     }
@@ -129,13 +129,13 @@ impl Evaluation<'_> {
         answer.addresses().any(contains)
     }
 
-    /// Counts the lookup of one term; the reason if it is one too many.
+    /// Counts a lookup. Returns the error if it is one too many.
     pub(super) fn count_lookup(&mut self) -> Option<PermReason> {
         self.lookups += 1;
         (self.lookups > LOOKUPS_MAX).then_some(PermReason::TooManyLookups)
     }
 
-    /// The result of a term whose question has no records; `None` if it has.
+    /// The result of a term whose question returned no records; `None` if it returned some.
     fn void_or_failed(&mut self, term: &Term, answer: &Answer) -> Option<TermResult> {
         match answer {
             Answer::Records(_) => None,
@@ -166,7 +166,7 @@ impl Evaluation<'_> {
         }))
     }
 
-    /// RFC 7208 5.5: names of the address that lead back to it. Trouble on the way means that there are none.
+    /// RFC 7208 5.5: PTR names of the address that resolve back to it. If a look-up fails, there are none.
     fn validated_names(&self) -> Result<Vec<String>, Unasked> {
         self.differs_by_sender.set(true);
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;
@@ -185,7 +185,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Whether a name is the domain or inside it.
+/// Whether a name equals the domain or is below it.
 fn is_below(name: &str, domain: &str) -> bool {
     let (name, domain) = (name.to_ascii_lowercase(), domain.to_ascii_lowercase());
     name == domain || name.strip_suffix(domain.as_str()).is_some_and(|prefix| prefix.ends_with('.'))

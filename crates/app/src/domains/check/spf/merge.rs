@@ -1,27 +1,27 @@
-//! One SPF record out of those that a domain has and the terms that it needs.
+//! Merges a domain's SPF records and missing terms into one record.
 
 use std::collections::HashSet;
 
 use super::record::{Mechanism, Qualifier, SpfRecord, Term, TermKind};
 
-/// Where terms are added.
+/// Position of added terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     First,
-    /// Right before `all` or `redirect`.
+    /// Directly before `all` or `redirect`.
     Last,
 }
 
-/// Terms that are not taken over.
+/// Terms that are not carried over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) terms: Vec<String>,
-    /// Whether somebody may have been allowed by one of them. Then nobody is refused (`?all`).
+    /// Whether one of them may have allowed some sender. If so, the record ends in `?all`, so that nobody is refused.
     pub(super) may_allow: bool,
 }
 
-/// All that the records allow, the `added` terms, and the mildest of their ends, so that nobody who was allowed or
-/// tolerated is refused. `+all` becomes `?all`. Without the `left_out` terms.
+/// Merges all terms of the records, except `left_out`, with the `added` ones. It ends in the mildest of their `all`
+/// terms, so that no sender that was allowed or tolerated is refused. `+all` becomes `?all`.
 pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &LeftOut) -> String {
     let mut allowing = Terms::default();
     let mut modifiers = Terms::default();
@@ -47,7 +47,7 @@ pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left
     let (first, last) = if place == Place::First { (added, &[][..]) } else { (&[][..], added) };
     words.extend_from_slice(first);
     words.append(&mut allowing.texts);
-    // A record has one end: beside an `all` or a second one, a redirect is an include.
+    // A record can have only one end: next to `all` or another redirect, a redirect becomes an include.
     let kept_redirect = redirects.first().filter(|_| end.is_none() && redirects.len() == 1).copied();
     if kept_redirect.is_none() {
         words.extend(redirects.iter().map(|(_, target)| format!("include:{target}")));
@@ -66,7 +66,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// Unless it is there already.
+    /// Adds the term unless it is already present.
     fn push(&mut self, term: &Term) {
         if self.known.insert(plain(&term.text)) {
             self.texts.push(term.text.clone());
@@ -74,7 +74,7 @@ impl Terms {
     }
 }
 
-/// `+mx` and `MX` are `mx`.
+/// Normal form of a term: `+mx` and `MX` become `mx`.
 fn plain(text: &str) -> String {
     text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase()
 }
@@ -100,7 +100,7 @@ fn all_with(qualifier: Qualifier) -> &'static str {
     match qualifier {
         Qualifier::Fail => "-all",
         Qualifier::SoftFail => "~all",
-        // Not `~all`: servers of theirs that no term names would be refused from now on.
+        // Not `~all`: that would refuse the domain's other servers, which no term names.
         Qualifier::Neutral | Qualifier::Pass => "?all",
     }
 }

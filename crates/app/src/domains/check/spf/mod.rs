@@ -30,7 +30,7 @@ use suggest::suggest;
 use summary::Summary;
 pub(super) use summary::{Allowed, allows_all};
 
-/// Of more records no suggestion is made.
+/// No suggestion is made for more records than this.
 const RECORDS_MERGED_MAX: usize = 5;
 
 pub(super) fn judge(
@@ -73,7 +73,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why there is neither a verdict nor a suggestion.
+/// The reason why there is no verdict and no suggestion.
 fn cannot_be_judged(service: &Service, texts: &[&[u8]]) -> Option<(RecordStatus, String)> {
     if let Some(reason) = &service.unknown {
         let hint = format!(
@@ -109,7 +109,7 @@ fn judge_one(
     found: Vec<String>,
 ) -> Result<RecordCheck, Unasked> {
     let domain = record.name.as_str();
-    // First, because it asks for all includes at once.
+    // First, because it requests all includes at once.
     let cost = cost(view, first_sender(service, domain), published);
     let summary = Summary::of(view, service, domain, published)?;
     let value = || String::from_utf8_lossy(text).into_owned();
@@ -153,7 +153,7 @@ fn judge_one(
     Ok(RecordCheck { value: suggestion.text, ..record.judged(status, found, hint) })
 }
 
-/// Whom costs are counted for; macros rarely differ.
+/// The sender for whom costs are counted; with macros they rarely differ.
 fn first_sender<'a>(service: &'a Service, domain: &'a str) -> Sender<'a> {
     let source = &service.sources[0];
     Sender { address: source.address, helo: source.helo.as_str(), domain, trusted: None }

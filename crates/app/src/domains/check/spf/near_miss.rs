@@ -1,4 +1,4 @@
-//! Texts that were meant as SPF records, and are none.
+//! TXT records that look like SPF but are not valid as such.
 
 use postroad_model::DomainName;
 use postroad_net::dns::TEXT_BYTES_MAX;
@@ -14,7 +14,7 @@ use crate::domains::check::record::{RecordCheck, RecordStatus};
 use crate::domains::check::service::Service;
 use crate::domains::check::text::shown_all;
 
-/// Of a name without an SPF record.
+/// Judges a name without a valid SPF record.
 pub(super) fn judge(
     view: &View<'_>,
     service: &Service,

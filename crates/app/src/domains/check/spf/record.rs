@@ -23,9 +23,9 @@ pub(in super::super) enum TermKind {
         mechanism: Mechanism,
     },
     Redirect(DomainSpec),
-    /// `exp=` and modifiers that nobody knows: they change no result.
+    /// `exp=` and unknown modifiers: they do not change the result.
     OtherModifier,
-    /// Makes the whole record worthless.
+    /// Makes the whole record invalid.
     Invalid,
 }
 
@@ -64,7 +64,7 @@ pub(in super::super) fn is_spf(text: &[u8]) -> bool {
 }
 
 impl SpfRecord {
-    /// Of a text that [`is_spf`]: texts have 4096 bytes at most. Terms that are not valid stay in the list.
+    /// Parses a text that [`is_spf`]; texts have at most 4096 bytes. Invalid terms stay in the list.
     pub(in super::super) fn parse(text: &str) -> Self {
         let words = text.split(' ').filter(|word| !word.is_empty()).skip(1);
         let mut terms: Vec<Term> = words.map(Term::parse).collect();
@@ -82,7 +82,7 @@ impl SpfRecord {
         self.terms.iter().find(|term| term.kind == TermKind::Invalid)
     }
 
-    /// The term that allows everybody who comes that far.
+    /// The term that allows every sender that reaches it.
     pub(super) fn plus_all(&self) -> Option<&Term> {
         let all = self.terms.iter().find(|term| term.is_all())?;
         let is_pass = matches!(all.kind, TermKind::Directive { qualifier: Qualifier::Pass, .. });
@@ -171,7 +171,7 @@ fn parse_mechanism(text: &str) -> Option<Mechanism> {
     }
 }
 
-/// An address with or without the length of its prefix.
+/// An address with or without a prefix length.
 fn parse_network<N: std::str::FromStr>(text: &str, bits: u8) -> Option<N> {
     let text = if text.contains('/') { text.to_owned() } else { format!("{text}/{bits}") };
     text.parse().ok()
@@ -183,7 +183,7 @@ fn parse_hosts(rest: &str) -> Option<(Option<DomainSpec>, u8, u8)> {
         Some((rest, bits)) => (rest, parse_bits(bits, 128)?),
         None => (rest, 128),
     };
-    // A slash inside a macro is none of a prefix.
+    // A slash inside a macro does not begin a prefix length.
     let (rest, v4_bits) = match rest.rsplit_once('/') {
         Some((rest, bits)) if !bits.contains('}') => (rest, parse_bits(bits, 32)?),
         _ => (rest, 32),

@@ -1,4 +1,4 @@
-//! Typing errors in SPF records whose meaning is plain.
+//! Repairs typing errors in SPF records whose meaning is clear.
 
 use std::net::IpAddr;
 
@@ -6,13 +6,13 @@ use ipnet::IpNet;
 
 use super::record::{SpfRecord, Term, TermKind};
 
-/// First words that were meant as `v=spf1`, in lower case and without spaces. Longer ones come first.
+/// Misspellings of `v=spf1` as first word, in lower case and without spaces. Longer ones come first.
 const VERSIONS: [&str; 12] = [
     "v=spf1", "v:spf1", "v-spf1", "v=sfp1", "vspf1", "v=spf", "v:spf", "v-spf", "v=sfp", "spf1", "vspf",
     "spf=",
 ];
 
-/// Valid terms in place of invalid ones. What nobody can read for certain is dropped, and returned.
+/// Replaces invalid terms by valid ones. Unclear terms are dropped and returned.
 pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>) {
     let mut terms = Vec::with_capacity(record.terms.len());
     let mut dropped = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>
     (SpfRecord { terms }, dropped)
 }
 
-/// The rest after a first word that was meant as `v=spf1`; `None` if the text is something else.
+/// The rest of the text after `v=spf1` or a misspelling of it; `None` if the text is something else.
 pub(super) fn after_version(text: &str) -> Option<String> {
     let text = text.replace(['"', '\\'], "");
     let rest = VERSIONS.iter().find_map(|version| without_version(&text, version))?;
@@ -48,14 +48,14 @@ fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
     next.is_none().then_some("")
 }
 
-/// The terms that an invalid one was probably meant as; `None` if that is unclear.
+/// The terms that an invalid one probably means; `None` if that is unclear.
 fn repaired(text: &str) -> Option<Vec<Term>> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(repaired_word).collect()
 }
 
 fn repaired_word(word: &str) -> Option<Term> {
     let word = word.trim_matches(['"', '\'', '\\']).trim_end_matches('.');
-    // Word processors make dashes of hyphens.
+    // Word processors turn hyphens into dashes.
     let word = match word.strip_prefix(['–', '—', '−']) {
         Some(rest) => format!("-{rest}"),
         None => word.to_owned(),
@@ -63,7 +63,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     let term = Term::parse(&word);
     match &term.kind {
         TermKind::Invalid => {}
-        // The second one of a record: an include allows the same.
+        // A second redirect becomes an include, which allows the same senders.
         TermKind::Redirect(_) => return valid(&format!("include:{}", word.split_once('=')?.1)),
         TermKind::OtherModifier => return None,
         TermKind::Directive { .. } => return Some(term),
@@ -84,7 +84,7 @@ fn repaired_word(word: &str) -> Option<Term> {
     }
 }
 
-/// `ip4` or `ip6`, as the address says.
+/// `ip4` or `ip6`, depending on the address.
 fn network_term(text: &str) -> Option<String> {
     let address = text.parse::<IpAddr>().ok().or_else(|| Some(text.parse::<IpNet>().ok()?.addr()))?;
     Some(format!("{}:{text}", if address.is_ipv4() { "ip4" } else { "ip6" }))

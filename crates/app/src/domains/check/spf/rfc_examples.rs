@@ -1,4 +1,4 @@
-//! The examples of RFC 7208 Appendix A and its limits, evaluated over answers that are written down.
+//! The examples of RFC 7208 Appendix A and its limits, evaluated over fixed answers.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ const ZONE: &[(&str, RecordType, &str)] = &[
     ("10.2.0.192.in-addr.arpa", RecordType::Ptr, "example.com"),
     ("65.2.0.192.in-addr.arpa", RecordType::Ptr, "amy.example.com"),
     ("140.2.0.192.in-addr.arpa", RecordType::Ptr, "mail-c.example.org"),
-    // Somebody else's address that says it is bob.
+    // Somebody else's address, whose PTR record claims to be bob.
     ("4.0.0.10.in-addr.arpa", RecordType::Ptr, "bob.example.com"),
 ];
 

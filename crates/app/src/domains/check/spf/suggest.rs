@@ -1,4 +1,4 @@
-//! The SPF record that a domain should have: what it has, and us.
+//! Suggests an SPF record for a domain: its existing terms and ours.
 
 use super::cost::cost;
 use super::evaluate::{LOOKUPS_MAX, PermReason};
@@ -11,20 +11,20 @@ use crate::domains::check::answers::{Unasked, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::Service;
 
-/// Rounds of leaving out broken terms; a record that needs more is not repaired further.
+/// Rounds of removing broken terms; a record that needs more is not repaired further.
 const ROUNDS_MAX: usize = 10;
 
-/// A record to publish, and what it lacks of those that are there.
+/// A record to publish, and the existing terms that it leaves out.
 pub(super) struct Suggestion {
     pub(super) text: String,
-    /// Terms that match nobody.
+    /// Terms that match no sender.
     pub(super) void: Vec<String>,
-    /// Terms that break the record, and may have been meant for somebody: the record ends in `?all`.
+    /// Terms that break the record but may have been meant for a sender: because of them the record ends in `?all`.
     pub(super) dropped: Vec<String>,
 }
 
-/// The records merged into one, without terms that make receivers ignore all of it, with our terms where they are missing.
-/// Our include is used only while the record stays within ten lookups; addresses cost none.
+/// Merges the records into one, without the terms that make receivers ignore the record, and adds our missing terms.
+/// Our include is used only while the record stays within ten lookups; plain addresses cost none.
 pub(super) fn suggest(
     view: &View<'_>,
     service: &Service,
@@ -37,7 +37,7 @@ pub(super) fn suggest(
     }
     theirs.leave_out_broken(view, service, domain)?;
     let text = theirs.with(&[], Place::Last);
-    // Nothing of ours is missing, and nobody is allowed who should not be.
+    // Our terms are complete, and the record does not allow everybody.
     if let Summary::Passed { allows_everybody: None } =
         Summary::of(view, service, domain, &SpfRecord::parse(&text))?
     {
@@ -54,13 +54,13 @@ pub(super) fn suggest(
     let text = theirs.with(&terms, Place::Last);
     let text = match Summary::of(view, service, domain, &SpfRecord::parse(&text))? {
         Summary::Passed { .. } | Summary::Unknown(_) => text,
-        // Terms before ours refuse us, or receivers give up before they come to ours.
+        // Earlier terms refuse our addresses, or receivers stop before they reach our terms.
         Summary::Refused(_) | Summary::Broken(_) => theirs.with(&service.spf_address_terms(), Place::First),
     };
     Ok(theirs.suggestion(text))
 }
 
-/// The parts taken over from their records.
+/// The parts kept of the existing records.
 struct Theirs {
     /// Without invalid terms.
     records: Vec<SpfRecord>,
@@ -85,7 +85,8 @@ impl Theirs {
         Suggestion { text, void: self.void, dropped: self.dropped }
     }
 
-    /// Leaves out terms that break the record and lead nowhere. Mistakes further in are somebody else's, and may be repaired.
+    /// Removes terms that break the record and lead nowhere. Errors inside included records belong to others, who may
+    /// repair them.
     fn leave_out_broken(&mut self, view: &View<'_>, service: &Service, domain: &str) -> Result<(), Unasked> {
         for _ in 0..ROUNDS_MAX {
             let record = SpfRecord::parse(&self.with(&[], Place::Last));
@@ -121,7 +122,7 @@ impl Theirs {
     }
 }
 
-/// Whether a term matches no address at all, not only none of ours: a name with macros may exist for others.
+/// Whether a term matches no address at all, not only none of ours: a name with macros may exist for other senders.
 fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, Unasked> {
     let TermKind::Directive { mechanism, .. } = &term.kind else { return Ok(false) };
     let (spec, types) = match mechanism {
@@ -142,7 +143,7 @@ fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, Una
     Ok(true)
 }
 
-/// Whether an include or redirect is of this name.
+/// Whether the term is an include or redirect of this name.
 fn names(term: &str, target: &str) -> bool {
     term.split_once([':', '=']).is_some_and(|(_, name)| name.eq_ignore_ascii_case(target))
 }

@@ -1,4 +1,4 @@
-//! The results of an SPF record for all our addresses together.
+//! Combines the results of an SPF record for all our addresses.
 
 use super::evaluate::{PermError, Published, Sender, SpfResult, evaluate, published};
 use super::record::SpfRecord;
@@ -6,11 +6,12 @@ use crate::domains::check::answers::{Unasked, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
-/// Addresses of each family that are checked as a sample, when each needs DNS questions of its own (`%{i}`, `ptr`).
+/// Number of addresses of each family checked as a sample, when each address needs DNS questions of its own (`%{i}`,
+/// `ptr`).
 const SAMPLE: usize = 8;
 
 pub(super) enum Summary {
-    /// With the term that allows everybody, if one does.
+    /// Carries the term that allows everybody, if there is one.
     Passed {
         allows_everybody: Option<String>,
     },
@@ -30,7 +31,7 @@ impl Summary {
         Self::with_trust(view, service, domain, record, None)
     }
 
-    /// As if the record of the `trusted` name allowed our addresses and nobody else.
+    /// Assumes that the record of the `trusted` name allows exactly our addresses.
     pub(super) fn with_trust(
         view: &View<'_>,
         service: &Service,
@@ -40,7 +41,7 @@ impl Summary {
     ) -> Result<Self, Unasked> {
         let mut allows_everybody = record.plus_all().map(|term| term.text.clone());
         let mut refused = Vec::new();
-        // A missing answer for one address ends nothing: those for the others are asked for together with it.
+        // Continue after a missing answer, so that the questions for all addresses are asked together.
         let mut is_complete = Ok(());
         for (source, is_in_sample) in with_sample(&service.sources) {
             let sender = Sender { address: source.address, helo: source.helo.as_str(), domain, trusted };
@@ -48,7 +49,7 @@ impl Summary {
             let evaluated = evaluate(&own_view, sender, record);
             let result = match evaluated.result {
                 Ok(result) => result,
-                // Others answer for it.
+                // The sample covers this address.
                 Err(Unasked) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
                     view.note(own_view.into_missed());
@@ -69,7 +70,7 @@ impl Summary {
     }
 }
 
-/// Every source, and whether it is in the sample: evenly spread over each address family.
+/// Every source, with whether it is in the sample; the sample is spread evenly over each address family.
 fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddress, bool)> {
     let count_of = |is_v4| sources.iter().filter(|source| source.address.is_ipv4() == is_v4).count();
     let counts = [count_of(false), count_of(true)];
@@ -78,15 +79,15 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
         let family = usize::from(source.address.is_ipv4());
         let number = passed[family];
         passed[family] += 1;
-        // The first of each of so many equal parts.
+        // The first of each of `SAMPLE` equal parts.
         let part = |number: usize| number * SAMPLE / counts[family];
         (source, number == 0 || counts[family] <= SAMPLE || part(number) != part(number - 1))
     })
 }
 
-/// Verdict of the record of a name of ours on our addresses.
+/// Whether the record of one of our own names allows our addresses.
 pub(in super::super) enum Allowed {
-    /// All of them, and not everybody's.
+    /// All of ours, but not everybody's.
     All,
     NotAll,
     NoRecord,

@@ -1,4 +1,4 @@
-//! OpenAPI 3.1 document, generated from the wire structs and the endpoints.
+//! Generates the document from the wire structs and the endpoints, for `docs/openapi.json`.
 
 use postroad_app::access::{Level, Operation};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
@@ -10,18 +10,6 @@ use crate::{
     account, account_keys, analytics, credentials, customers, domains, events, ip_pools, jobs, messages,
     send, server_settings, servers, suppressions, templates, users, webhooks,
 };
-
-/// The document as a value.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    Document::openapi()
-}
-
-/// The document as served.
-pub fn openapi_json() -> String {
-    let mut text = openapi().to_pretty_json().expect("the document's keys are strings");
-    text.push('\n');
-    text
-}
 
 #[derive(OpenApi)]
 #[openapi(
@@ -160,21 +148,21 @@ pub fn openapi_json() -> String {
 )]
 struct Document;
 
-/// Failures that every call may return beside HTTP 200.
+/// Failures that every call may return in addition to HTTP 200.
 const FAILURES: [(&str, &str); 3] = [
     ("413", "The body is larger than the limit: `RequestTooLarge`"),
     ("500", "A bug of the service: `InternalError`, with a `request_id`"),
     ("503", "`Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again"),
 ];
 
-/// The headers that keys come in.
+/// The headers that contain keys.
 const KEYS: [(&str, &str, &str); 3] = [
     ("server_api_key", "X-Server-API-Key", "The API key of a credential of the server"),
     ("account_api_key", "X-Account-API-Key", "An API key of the account"),
     ("operator_api_key", "X-Operator-API-Key", "An API key of the operator"),
 ];
 
-/// The keys that a call takes.
+/// The keys that a call accepts.
 fn keys_of(path: &str) -> &'static [&'static str] {
     let is_meant = |operation: &&Operation| path.strip_prefix("/api/v1/") == Some(operation.name());
     match Operation::ALL.iter().find(is_meant).map(|operation| operation.level()) {
@@ -224,6 +212,12 @@ mod tests {
     use crate::fields::{Fields, Findings};
     use crate::{idempotency, json};
 
+    fn openapi_json() -> String {
+        let mut text = Document::openapi().to_pretty_json().unwrap();
+        text.push('\n');
+        text
+    }
+
     #[test]
     fn the_document_is_the_golden_file() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -267,7 +261,7 @@ mod tests {
                 walk(document, property, &format!("{pointer}/{name}"), found);
             }
         }
-        let document = serde_json::to_value(openapi()).unwrap();
+        let document = serde_json::to_value(Document::openapi()).unwrap();
         let mut found = BTreeSet::new();
         walk(&document, &document["components"]["schemas"][name], "", &mut found);
         found
@@ -428,7 +422,7 @@ mod tests {
         assert_eq!(asked(servers::list::read), documented("ListServersIn"));
         assert_eq!(asked(servers::suspend::read), documented("SuspendServerIn"));
         let mut update = asked(servers::update::read);
-        // Read so that it is refused by name rather than ignored.
+        // Read in order to refuse it by name rather than ignore it.
         assert!(update.remove("/ceilings/tracking"));
         assert_eq!(update, documented("UpdateAccountServerIn"));
         assert_eq!(asked(credentials::get::read), documented("CredentialIdIn"));
@@ -443,7 +437,13 @@ mod tests {
         assert_eq!(asked(users::list::read), documented("ListUsersIn"));
         assert_eq!(asked(users::update::read), documented("UpdateUserIn"));
         assert_eq!(asked(users::remove::read), documented("RemoveUserIn"));
-        assert_eq!(asked(users::invite::read), documented("InviteUserIn"));
+        let none = axum::http::HeaderMap::new();
+        assert_eq!(asked(|text, f| users::invite::read(&none, text, f)), documented("InviteUserIn"));
+        assert_eq!(asked(|text, f| servers::create::read(&none, text, f)), documented("CreateServerIn"));
+        assert_eq!(asked(|text, f| ip_pools::create::read(&none, text, f)), documented("CreatePoolIn"));
+        assert_eq!(asked(|text, f| ip_pools::add_address::read(&none, text, f)), documented("AddAddressIn"));
+        assert_eq!(asked(ip_pools::update_address::read), documented("UpdateAddressIn"));
+        assert_eq!(asked(ip_pools::list::read), documented("ListPoolsIn"));
         assert_eq!(asked(users::invitations::read), documented("ListInvitationsIn"));
         assert_eq!(asked(users::uninvite::read), documented("UninviteUserIn"));
         assert_eq!(asked(users::sessions::read), documented("UserSessionsIn"));

@@ -1,0 +1,18 @@
+//! The macros that describe endpoints and structs to the OpenAPI document: utoipa's in tests, which write the document, and
+//! ones that do nothing elsewhere.
+
+#[cfg(not(test))]
+pub(crate) use postroad_openapi_macros::{ToSchema, path};
+#[cfg(test)]
+pub(crate) use utoipa::{ToSchema, path};
+
+/// Every HTTP 200 answer is one of these two; check `status`.
+#[cfg(test)]
+#[derive(Debug, serde::Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "no value of it is ever made")]
+#[expect(dead_code, reason = "only its schema is used; the two are written from different places")]
+pub(crate) enum Answer<T> {
+    Success(crate::envelope::SuccessEnvelope<T>),
+    Failure(crate::envelope::FailureEnvelope<'static>),
+}

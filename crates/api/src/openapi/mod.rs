@@ -1,0 +1,7 @@
+//! OpenAPI 3.1 document of the API.
+
+#[cfg(test)]
+mod document;
+
+/// The document as served: the file in docs, which a test of `document` writes and compares.
+pub const OPENAPI_JSON: &str = include_str!("../../../../docs/openapi.json");

@@ -1,0 +1,211 @@
+//! Entries of the audit log with the names of people, keys and things, as people read them.
+
+use std::collections::HashMap;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{
+    AccountId, AccountKeyId, CredentialId, DomainId, ServerId, TemplateId, UserId, WebhookId,
+};
+use postroad_store::{AuditEntry, AuditFilter, Store, StoreError, TemplateRef, User};
+use serde_json::Value;
+
+use super::{AccountRefusal, Requester};
+use crate::App;
+
+#[derive(Debug, Clone)]
+pub struct NamedAuditEntry {
+    pub entry: AuditEntry,
+    pub actor: ActorName,
+    pub subject: SubjectName,
+}
+
+/// Whoever made a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActorName {
+    /// At the command line of the machine.
+    CommandLine,
+    /// Of the service, by a key or signed in. Customers are not told which person.
+    Operator,
+    OperatorKey(String),
+    Person {
+        name: String,
+        email: String,
+    },
+    /// Was removed since.
+    FormerPerson {
+        email: Option<String>,
+    },
+    AccountKey(String),
+    ServerKey {
+        name: String,
+        server: Option<String>,
+    },
+    /// A key that is gone with its server or account.
+    FormerKey,
+}
+
+/// The thing that was changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubjectName {
+    /// As it was called after the change; empty for things without a name.
+    pub name: String,
+    /// The server that it is, or belongs to, if that still exists.
+    pub server: Option<(ServerId, String)>,
+    pub exists: bool,
+}
+
+#[boxed_futures]
+impl App {
+    /// Like `list_audit`.
+    pub async fn list_named_audit(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        filter: AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<(Vec<NamedAuditEntry>, bool), AccountRefusal> {
+        let (entries, has_more) = self.list_audit(by, account, filter, before, limit).await?;
+        let mut names = Names::new(&self.inner.store, by.actor.is_operator());
+        let mut named = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (actor, subject) = (names.actor(&entry).await?, names.subject(&entry).await?);
+            named.push(NamedAuditEntry { entry, actor, subject });
+        }
+        Ok((named, has_more))
+    }
+}
+
+/// Names that one page needs, each read once.
+struct Names<'a> {
+    store: &'a Store,
+    shows_operators: bool,
+    actors: HashMap<(String, Option<i64>), ActorName>,
+    servers: HashMap<i64, Option<String>>,
+    things: HashMap<(String, i64), bool>,
+}
+
+impl<'a> Names<'a> {
+    fn new(store: &'a Store, shows_operators: bool) -> Self {
+        Self {
+            store,
+            shows_operators,
+            actors: HashMap::new(),
+            servers: HashMap::new(),
+            things: HashMap::new(),
+        }
+    }
+
+    async fn actor(&mut self, entry: &AuditEntry) -> Result<ActorName, StoreError> {
+        let key = (entry.actor.clone(), entry.actor_id);
+        if let Some(known) = self.actors.get(&key) {
+            return Ok(known.clone());
+        }
+        let id = entry.actor_id.unwrap_or_default();
+        let name = match entry.actor.as_str() {
+            "command_line" => ActorName::CommandLine,
+            "user" => self.person(entry, UserId(id)).await?,
+            "operator_key" if !self.shows_operators => ActorName::Operator,
+            "operator_key" | "account_key" => {
+                match self.store.find_account_key_by_id(AccountKeyId(id)).await? {
+                    Some(key) if key.account_id.is_none() => ActorName::OperatorKey(key.name),
+                    Some(key) => ActorName::AccountKey(key.name),
+                    None => ActorName::FormerKey,
+                }
+            }
+            _ => match self.store.find_credential(CredentialId(id)).await? {
+                Some(key) => {
+                    let server = self.server(key.server_id.0).await?;
+                    ActorName::ServerKey { name: key.name, server }
+                }
+                None => ActorName::FormerKey,
+            },
+        };
+        self.actors.insert(key, name.clone());
+        Ok(name)
+    }
+
+    async fn person(&self, entry: &AuditEntry, id: UserId) -> Result<ActorName, StoreError> {
+        match self.store.find_user(id).await? {
+            // Somebody of another account who changes this one is the operator.
+            Some(User { account_id, .. }) if account_id != entry.account_id && !self.shows_operators => {
+                Ok(ActorName::Operator)
+            }
+            Some(User { name, email, .. }) => Ok(ActorName::Person { name, email }),
+            None => {
+                let filter = AuditFilter {
+                    subject: Some("user".to_owned()),
+                    subject_id: Some(id.0),
+                    ..AuditFilter::default()
+                };
+                // The newest entry about the person is the removal.
+                let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.pop();
+                let email = last.and_then(|entry| text(entry.before.as_ref(), "email"));
+                Ok(ActorName::FormerPerson { email })
+            }
+        }
+    }
+
+    async fn subject(&mut self, entry: &AuditEntry) -> Result<SubjectName, StoreError> {
+        let fields = entry.after.as_ref().or(entry.before.as_ref());
+        let field = |name: &str| text(fields, name).unwrap_or_default();
+        let name = match entry.subject.as_str() {
+            "user" | "invitation" => field("email"),
+            "domain_link" => field("domain"),
+            "webhook" => field("url"),
+            "address" => field("address"),
+            "gate" => match (field("scope"), field("key")) {
+                (scope, key) if key.is_empty() => scope,
+                (scope, key) => format!("{scope}:{key}"),
+            },
+            "suppressions" | "messages" | "setting" => String::new(),
+            _ => field("name"),
+        };
+        let number = |name: &str| fields.and_then(|fields| fields[name].as_i64());
+        let server_id = match entry.subject.as_str() {
+            "server" => entry.subject_id,
+            "gate" => name.strip_prefix("server:").and_then(|id| id.parse().ok()),
+            _ => number("server"),
+        };
+        let server = match server_id {
+            Some(id) => self.server(id).await?.map(|name| (ServerId(id), name)),
+            None => None,
+        };
+        let exists = entry.after.is_some() && self.exists(entry, server_id).await?;
+        Ok(SubjectName { name, server, exists })
+    }
+
+    /// `None` if it was deleted.
+    async fn server(&mut self, id: i64) -> Result<Option<String>, StoreError> {
+        if let Some(known) = self.servers.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = self.store.find_server(ServerId(id)).await?;
+        let name = found.filter(|server| server.delete_at.is_none()).map(|server| server.name);
+        self.servers.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// Of things with a page of their own; others are on a list, which is there.
+    async fn exists(&mut self, entry: &AuditEntry, server_id: Option<i64>) -> Result<bool, StoreError> {
+        let (Some(id), kind) = (entry.subject_id, entry.subject.as_str()) else { return Ok(true) };
+        let key = (kind.to_owned(), id);
+        if let Some(known) = self.things.get(&key) {
+            return Ok(*known);
+        }
+        let server = ServerId(server_id.unwrap_or_default());
+        let exists = match kind {
+            "server" => self.server(id).await?.is_some(),
+            "domain" => self.store.find_domain_by_id(DomainId(id)).await?.is_some(),
+            "webhook" => self.store.find_webhook(server, WebhookId(id)).await?.is_some(),
+            "template" => self.store.find_template(server, TemplateRef::Id(TemplateId(id))).await?.is_some(),
+            _ => true,
+        };
+        self.things.insert(key, exists);
+        Ok(exists)
+    }
+}
+
+fn text(fields: Option<&Value>, name: &str) -> Option<String> {
+    fields?.get(name)?.as_str().map(ToOwned::to_owned)
+}

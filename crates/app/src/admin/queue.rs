@@ -1,0 +1,26 @@
+//! Admin commands for messages that wait.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{MessageId, ServerId};
+use postroad_store::{AuditSubject, Cancelled, Retried, Store, StoreError};
+
+use crate::App;
+use crate::access::Operation;
+use crate::accounts::Requester;
+
+#[boxed_futures]
+impl App {
+    /// Makes a queued message due now, and puts a held one into the queue.
+    pub async fn retry_waiting(&self, server_id: ServerId, id: MessageId) -> Result<Retried, StoreError> {
+        self.changing_messages(Operation::MessagesRetry, server_id).retry(server_id, id).await
+    }
+
+    /// Ends a message that is queued or held.
+    pub async fn cancel_waiting(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled, StoreError> {
+        self.changing_messages(Operation::SendCancel, server_id).cancel(server_id, id).await
+    }
+
+    fn changing_messages(&self, operation: Operation, server_id: ServerId) -> Store {
+        self.recording(&Requester::command_line(), operation, AuditSubject::Messages(server_id))
+    }
+}

@@ -1,0 +1,56 @@
+//! Whether a customer's own host for links can be used: it has to answer over HTTPS with a good certificate.
+
+use postroad_model::{Timestamp, WebhookUrl};
+use postroad_net::guarded_http::{GuardedHttp, PostFailure};
+use serde::{Deserialize, Serialize};
+
+use super::check::{Purpose, RecordCheck};
+
+/// Longest text about what went wrong.
+const REASON_BYTES_MAX: usize = 300;
+
+/// Answer of a host for links when it was last asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkHost {
+    /// Why links cannot lead there.
+    pub problem: Option<String>,
+    pub certificate_expires_at: Option<Timestamp>,
+}
+
+impl LinkHost {
+    /// Asks the host at `base_url`. `None` if the DNS does not answer: that is no verdict.
+    pub(super) async fn ask(http: &GuardedHttp, host: &str, base_url: &str) -> Option<Self> {
+        let url = WebhookUrl::parse(&format!("{base_url}/")).ok()?;
+        match http.reach(&url).await {
+            Ok(answer) => Some(Self {
+                problem: (answer.status >= 500).then(|| format!("{host} answers with {}", answer.status)),
+                certificate_expires_at: answer.certificate_expires_at,
+            }),
+            Err(PostFailure::Dns(_)) => None,
+            Err(error) => {
+                tracing::debug!(host, %error, "tracking host is not used");
+                let mut reason = error.to_string();
+                reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+                let problem = Some(format!("{host} does not answer over HTTPS ({reason})"));
+                Some(Self { problem, certificate_expires_at: None })
+            }
+        }
+    }
+
+    pub(super) fn is_good(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// Puts the problem into the hint of the record that leads there.
+    pub(super) fn explain(&self, checks: &mut [RecordCheck], links_lead_to: &str) {
+        let Some(problem) = &self.problem else { return };
+        let record = checks.iter_mut().find(|check| check.purpose == Purpose::Tracking);
+        if let Some(record) = record.filter(|record| record.hint.is_none()) {
+            record.hint = Some(format!(
+                "The record is right, but {problem}. Until it does, links lead to {links_lead_to}. Whoever runs this service \
+                 has to add {} to its certificate.",
+                record.name
+            ));
+        }
+    }
+}

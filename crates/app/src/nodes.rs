@@ -1,0 +1,84 @@
+//! Nodes of the installation, and what is wrong with their certificates.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::Timestamp;
+use postroad_store::{CertificateNote, NodeDescription, NodeRecord, StoreError};
+
+use crate::App;
+use crate::access::Operation;
+use crate::accounts::{AccountRefusal, Requester};
+
+/// Nodes that were last seen before this long ago are not shown: they are gone for good.
+const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
+/// A certificate should have been renewed this long before it expires.
+pub const CERTIFICATE_ENDS_SOON: Duration = Duration::from_hours(14 * 24);
+
+#[boxed_futures]
+impl App {
+    /// Tells the others what this node is and serves.
+    pub async fn describe_node(&self, description: &NodeDescription) -> Result<(), StoreError> {
+        self.inner.store.describe_node(description).await
+    }
+
+    /// Those that run first.
+    pub async fn list_nodes(&self, by: &Requester) -> Result<Vec<NodeRecord>, AccountRefusal> {
+        self.permit_operator(by, Operation::InstallationStatus)?;
+        let since = self.inner.clock.now().minus(SHOWN_FOR);
+        let mut nodes = self.inner.store.list_nodes().await?;
+        nodes.retain(|node| node.is_live || node.last_seen_at.is_none_or(|at| at >= since));
+        nodes.sort_by_key(|node| (!node.is_live, node.number));
+        Ok(nodes)
+    }
+}
+
+/// What is wrong with the certificate of a node's listeners and what to do, as the rest of a sentence; `None` if it is good.
+pub fn certificate_trouble(note: &CertificateNote, now: Timestamp) -> Option<String> {
+    if let Some(problem) = &note.file_problem {
+        return Some(format!("cannot be loaded again, and the next restart will fail: {problem}"));
+    }
+    if note.is_replaced {
+        return Some(
+            "was replaced in its file, and the old one is in use: send HUP to the process (`systemctl reload postroad`)"
+                .to_owned(),
+        );
+    }
+    let ends_at = note.expires_at.filter(|ends_at| *ends_at <= now.plus(CERTIFICATE_ENDS_SOON))?;
+    let verb = if ends_at <= now { "has expired at" } else { "expires at" };
+    Some(format!(
+        "{verb} {}: renew the files `tls.certificate` and `tls.key`, then send HUP to the process",
+        ends_at.to_rfc3339()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_in_trouble_two_weeks_before_its_end_or_when_its_files_are() {
+        let now = Timestamp::from_micros(1_794_711_600_000_000);
+        let trouble = |note: &CertificateNote| certificate_trouble(note, now).unwrap_or_default();
+        let ends = |days: u64| CertificateNote {
+            expires_at: Some(now.plus(Duration::from_hours(24 * days))),
+            ..CertificateNote::default()
+        };
+        assert_eq!(
+            (trouble(&ends(15)), trouble(&CertificateNote::default())),
+            (String::new(), String::new())
+        );
+        assert!(
+            trouble(&ends(13)).starts_with("expires at 2026-11-28T03:00:00Z: renew"),
+            "{}",
+            trouble(&ends(13))
+        );
+        assert!(trouble(&ends(0)).starts_with("has expired at"));
+        assert!(
+            trouble(&CertificateNote { is_replaced: true, ..ends(1) })
+                .starts_with("was replaced in its file")
+        );
+        let unreadable = CertificateNote { file_problem: Some("no such file".to_owned()), ..ends(90) };
+        assert!(trouble(&unreadable).ends_with("restart will fail: no such file"));
+    }
+}

@@ -1,0 +1,30 @@
+//! The server under which the service's own mail is stored, such as links to set a password.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::ServerId;
+use postroad_store::StoreError;
+use tokio::time::Instant;
+
+use crate::App;
+
+#[boxed_futures]
+impl App {
+    /// Whether the messages of a server are the service's own mail.
+    pub(crate) async fn is_own_server(&self, id: ServerId) -> Result<bool, StoreError> {
+        if let Some(known) = self.inner.own_server.find(&()) {
+            return Ok(known == Some(id));
+        }
+        let read_at = Instant::now();
+        let own = self.inner.store.find_own_server().await?;
+        self.inner.own_server.put((), own, read_at);
+        Ok(own == Some(id))
+    }
+
+    /// Created with the first message.
+    pub(super) async fn service_server(&self) -> Result<ServerId, StoreError> {
+        let read_at = Instant::now();
+        let id = self.inner.store.find_or_create_own_server().await?;
+        self.inner.own_server.put((), Some(id), read_at);
+        Ok(id)
+    }
+}

@@ -1,0 +1,53 @@
+//! Fresh messages go straight from the commit into the schedule, as long as it has room for their server. Others stay
+//! in the store, where the feeder finds them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::RwLock;
+use postroad_model::ServerId;
+use postroad_store::{Fresh, FreshSink};
+
+use super::{EngineShared, bare_entry};
+use crate::schedule::IntakeLimits;
+
+#[derive(Debug)]
+pub(crate) struct Intake(pub(crate) Arc<EngineShared>);
+
+impl FreshSink for Intake {
+    fn take(&self, fresh: Fresh) {
+        let works = self.0.preparer.take_fresh(&fresh);
+        let require_tls = fresh.send.options.require_tls;
+        self.0.with(|schedule, now| {
+            for (at, recipient) in fresh.recipients.iter().enumerate() {
+                let mut entry = bare_entry(&recipient.entry);
+                entry.work = works.as_ref().map(|works| Arc::clone(&works[at]));
+                schedule.add_due(recipient.entry.domain.clone(), require_tls, entry, now);
+            }
+        });
+    }
+
+    fn has_room(&self, server: ServerId) -> bool {
+        self.0.open_intake.has_room(server)
+    }
+}
+
+/// Copy of the schedule's limits that is read without its lock.
+#[derive(Debug, Default)]
+pub(super) struct OpenIntake {
+    is_limited: AtomicBool,
+    limits: RwLock<IntakeLimits>,
+}
+
+impl OpenIntake {
+    fn has_room(&self, server: ServerId) -> bool {
+        !self.is_limited.load(Ordering::Acquire) || self.limits.read().has_room(server)
+    }
+
+    /// To be called under the schedule's lock, so that the newest limits count.
+    pub(super) fn replace(&self, limits: IntakeLimits) {
+        let is_limited = !limits.is_open();
+        *self.limits.write() = limits;
+        self.is_limited.store(is_limited, Ordering::Release);
+    }
+}

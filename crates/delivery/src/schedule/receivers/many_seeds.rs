@@ -1,0 +1,162 @@
+//! Hundreds of small random worlds. Whatever the receivers do, every message is sent exactly once, mail to a healthy
+//! receiver does not wait for the others, and at a limited receiver a small sender does not wait for another's backlog.
+
+use std::time::Duration;
+
+use postroad_testkit::hidden_receiver::{
+    BlockedTime, Greylist, HiddenLimits, HiddenReceiver, RateLimit, RefusedAt, Window,
+};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use super::seeds;
+use super::world::{Message, START, World};
+
+const SEEDS: u64 = 200;
+/// The sender with a backlog; those with higher numbers send little.
+const GREEDY: i64 = 1;
+const DOMAINS_OF_EACH: usize = 3;
+/// Longest wait of mail to the healthy receiver.
+const HEALTHY_WAIT_MAX: Duration = Duration::from_secs(20);
+/// Messages of the backlog that a receiver may take before one of a small sender that it never refused: those in the
+/// hands of connections, and one in each turn.
+const TURNS_MAX: usize = 60;
+/// Everything is sent by then, however long receivers greylist and block.
+const LENGTH: Duration = Duration::from_hours(12);
+
+/// Simulated time between two looks whether everything is sent.
+const STEP: Duration = Duration::from_mins(10);
+
+fn domain(receiver: usize, number: usize) -> String {
+    format!("d{number}.r{receiver}.example")
+}
+
+fn random_limits(rng: &mut StdRng) -> HiddenLimits {
+    let mut limits = HiddenLimits {
+        connect_time: Duration::from_millis(rng.random_range(5..2_000)),
+        message_time: Duration::from_millis(rng.random_range(10..500)),
+        ..HiddenLimits::default()
+    };
+    let early = [RefusedAt::Banner, RefusedAt::MailFrom];
+    if rng.random_bool(0.5) {
+        let windows =
+            [Window::Sliding, Window::Fixed, Window::Bucket { reserve_secs: rng.random_range(1..20) }];
+        limits.rate = Some(RateLimit {
+            per_minute: rng.random_range(20.0..600.0),
+            window: *windows.choose(rng).unwrap(),
+            at: *[RefusedAt::Banner, RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData]
+                .choose(rng)
+                .unwrap(),
+            reply: "421 4.7.28 Rate limit exceeded, slow down".to_owned(),
+        });
+        if rng.random_bool(0.3) {
+            let at = Duration::from_secs(rng.random_range(10..400));
+            limits.rate_steps.push((at, rng.random_range(10.0..900.0)));
+        }
+    }
+    if rng.random_bool(0.4) {
+        limits.connections_max = Some(rng.random_range(1..5));
+        limits.connections_refused_at = *early.choose(rng).unwrap();
+    }
+    if rng.random_bool(0.3) {
+        limits.messages_per_connection = Some(rng.random_range(1..20));
+    }
+    if rng.random_bool(0.3) {
+        let wait = Duration::from_secs(rng.random_range(20..400));
+        limits.greylist = Some(Greylist { wait, by_source: rng.random_bool(0.5) });
+    }
+    if rng.random_bool(0.3) {
+        let from = Duration::from_secs(rng.random_range(0..300));
+        let reply = "421 4.7.0 Temporarily deferred due to user complaints".to_owned();
+        let to = from + Duration::from_secs(rng.random_range(30..900));
+        limits.blocks.push(BlockedTime { from, to, at: *early.choose(rng).unwrap(), reply });
+    }
+    if rng.random_bool(0.1) {
+        // A tarpit.
+        limits.message_time = Duration::from_secs(rng.random_range(5..30));
+    }
+    limits
+}
+
+/// The first receiver is healthy.
+fn random_world(seed: u64) -> World {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let count = rng.random_range(2..6);
+    let healthy = HiddenLimits { message_time: Duration::from_millis(30), ..HiddenLimits::default() };
+    let mut receivers = vec![HiddenReceiver::new(healthy, START)];
+    receivers.extend((1..count).map(|_| HiddenReceiver::new(random_limits(&mut rng), START)));
+    let mut world = World::new(receivers, "mx.r0.example", seed);
+    if rng.random_bool(0.5) {
+        let addresses: Vec<u32> = (0..rng.random_range(1..4)).map(|_| rng.random_range(1..4)).collect();
+        world = world.with_addresses(&addresses);
+    }
+    for receiver in 0..count {
+        for number in 0..DOMAINS_OF_EACH {
+            world.hosts.insert(domain(receiver, number), (receiver, format!("mx.r{receiver}.example")));
+        }
+    }
+    for _ in 0..rng.random_range(100..500) {
+        let to = domain(rng.random_range(0..count), rng.random_range(0..DOMAINS_OF_EACH));
+        world.add_at(Duration::ZERO, GREEDY, &to);
+    }
+    for _ in 0..rng.random_range(5..40) {
+        let to = domain(rng.random_range(0..count), rng.random_range(0..DOMAINS_OF_EACH));
+        let after = Duration::from_millis(rng.random_range(0..300_000));
+        world.add_at(after, rng.random_range(GREEDY + 1..GREEDY + 5), &to);
+    }
+    world
+}
+
+fn is_healthy(message: &Message) -> bool {
+    message.domain.ends_with(".r0.example")
+}
+
+/// Messages of the backlog that the receiver of this one took while it waited.
+fn overtaken_by(world: &World, message: &Message) -> usize {
+    let site = |message: &Message| message.domain.split_once('.').map(|(_, site)| site.to_owned());
+    let (of, sent_at) = (site(message), message.sent_at.unwrap_or(world.now));
+    let others = world.messages.iter().filter(|other| other.server == GREEDY && site(other) == of);
+    others.filter(|other| other.sent_at.is_some_and(|at| at > message.added_at && at < sent_at)).count()
+}
+
+/// The invariants that do not hold.
+fn faults(seed: u64) -> Vec<String> {
+    let mut world = random_world(seed);
+    let mut length = STEP;
+    while length <= LENGTH && !world.messages.iter().all(|message| message.taken > 0 || message.failed) {
+        world.run_until(length);
+        length += STEP;
+    }
+    let mut faults = Vec::new();
+    for message in &world.messages {
+        let told = |fault: &str| format!("seed {seed}: {fault}: {message:?}");
+        if message.taken != 1 || message.failed {
+            faults.push(told("not sent exactly once"));
+            continue;
+        }
+        let waited = message.sent_at.map_or(LENGTH, |at| at.since(message.added_at));
+        if is_healthy(message) && waited > HEALTHY_WAIT_MAX {
+            faults.push(told("late at a healthy receiver"));
+        }
+        let was_put_off = message.delayed > 0 || message.offered > 1;
+        let overtaken = overtaken_by(&world, message);
+        if message.server != GREEDY && !was_put_off && overtaken > TURNS_MAX {
+            faults.push(told(&format!("{overtaken} of a backlog came first")));
+        }
+    }
+    let left = world.schedule.entries();
+    if left > 0 {
+        faults.push(format!("seed {seed}: {left} messages are left over"));
+    }
+    faults
+}
+
+#[test]
+fn nothing_is_lost_sent_twice_or_starved_with_hundreds_of_seeds() {
+    let seeds: Vec<u64> = (0..seeds::wanted().unwrap_or(SEEDS).max(SEEDS)).collect();
+    let begun = std::time::Instant::now();
+    let faults = seeds::play_all(&seeds, faults).concat();
+    println!("{} random worlds in {:.1} s", seeds.len(), begun.elapsed().as_secs_f64());
+    assert!(faults.is_empty(), "{} faults, first {:#?}", faults.len(), &faults[..faults.len().min(5)]);
+}

@@ -1,0 +1,35 @@
+//! Runs the same play with many seeds, on all cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use parking_lot::Mutex;
+
+/// `cargo xtask bench pacing` sets it; the tests take fewer.
+const VARIABLE: &str = "POSTROAD_PACING_SEEDS";
+
+/// Seeds that the caller of the benchmark wants.
+pub(super) fn wanted() -> Option<u64> {
+    std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok())
+}
+
+/// The results, in the order of the seeds.
+pub(super) fn play_all<T: Send>(seeds: &[u64], play: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(seeds.len())));
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(seed) = seeds.get(at) else { break };
+            let result = play(*seed);
+            results.lock().push((at, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(seeds.len()) {
+            scope.spawn(work);
+        }
+    });
+    let mut results = results.into_inner();
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,196 @@
+//! Limit on the messages in memory. A server may have as many as are left for the others; the rest waits in the store,
+//! which hands it out, oldest first, as soon as there is room. Until the store has caught up, new messages of such a
+//! server go there too, so that they do not overtake.
+
+use std::collections::{BTreeSet, HashMap};
+
+use postroad_model::ServerId;
+
+use super::Schedule;
+
+#[derive(Debug)]
+pub(super) struct Room {
+    max: usize,
+    total: usize,
+    of_servers: HashMap<ServerId, usize>,
+    /// Servers that get no more from the store, until a quarter of their share is free again.
+    full: BTreeSet<ServerId>,
+    intake: IntakeLimits,
+    has_changed: bool,
+}
+
+/// Whose new messages stay in the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct IntakeLimits {
+    everybody: bool,
+    servers: BTreeSet<ServerId>,
+}
+
+impl IntakeLimits {
+    pub(crate) fn has_room(&self, server: ServerId) -> bool {
+        !self.everybody && !self.servers.contains(&server)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.everybody && self.servers.is_empty()
+    }
+}
+
+impl Room {
+    pub(super) fn new(max: usize) -> Self {
+        let (of_servers, full, intake) = (HashMap::new(), BTreeSet::new(), IntakeLimits::default());
+        Self { max: max.max(1), total: 0, of_servers, full, intake, has_changed: false }
+    }
+
+    pub(super) fn add(&mut self, server: ServerId) {
+        self.total += 1;
+        let own = self.of_servers.entry(server).or_default();
+        *own += 1;
+        let free = self.max.saturating_sub(self.total);
+        if *own >= free && self.full.insert(server) {
+            self.has_changed |= self.intake.servers.insert(server);
+        }
+        if free == 0 && !self.intake.everybody {
+            self.intake.everybody = true;
+            self.has_changed = true;
+        }
+    }
+
+    pub(super) fn remove(&mut self, server: ServerId) {
+        self.total -= 1;
+        let Some(own) = self.of_servers.get_mut(&server) else { return };
+        *own -= 1;
+        let free = self.max.saturating_sub(self.total);
+        if *own * 4 <= free * 3 {
+            self.full.remove(&server);
+        }
+        if *own == 0 {
+            self.of_servers.remove(&server);
+        }
+    }
+
+    /// Domains that are remembered although nothing waits for them.
+    pub(super) fn idle_lanes_max(&self) -> usize {
+        self.max / 10
+    }
+
+    /// Everything that was due has been taken from the store, but for what servers have no room for.
+    fn caught_up(&mut self, skipped: &[ServerId]) {
+        let before = self.intake.clone();
+        self.intake.everybody = self.total >= self.max;
+        let full = &self.full;
+        self.intake.servers.retain(|server| full.contains(server) || skipped.contains(server));
+        self.has_changed |= before != self.intake;
+    }
+}
+
+impl Schedule {
+    /// Messages in memory, wherever they wait.
+    pub(crate) fn entries(&self) -> usize {
+        self.room.total
+    }
+
+    /// Messages that may be taken from the store.
+    pub(crate) fn room_left(&self) -> usize {
+        self.room.max.saturating_sub(self.room.total)
+    }
+
+    /// Servers that have as many messages in memory as they may.
+    pub(crate) fn full_servers(&self) -> Vec<ServerId> {
+        self.room.full.iter().copied().collect()
+    }
+
+    /// To be called when the store had no more to hand out, except for the servers that were `skipped`.
+    pub(crate) fn store_caught_up(&mut self, skipped: &[ServerId]) {
+        self.room.caught_up(skipped);
+    }
+
+    /// Whose new messages stay in the store, if that has changed.
+    pub(crate) fn take_intake_limits(&mut self) -> Option<IntakeLimits> {
+        std::mem::take(&mut self.room.has_changed).then(|| self.room.intake.clone())
+    }
+
+    /// One more entry of this lane.
+    pub(super) fn count_in(&mut self, lane: usize, server: ServerId) {
+        self.lanes[lane].entries += 1;
+        self.room.add(server);
+    }
+
+    /// One entry of this lane less.
+    pub(super) fn count_out(&mut self, lane: usize, server: ServerId) {
+        self.lanes[lane].entries -= 1;
+        self.room.remove(server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GREEDY: ServerId = ServerId(1);
+    const MODEST: ServerId = ServerId(2);
+
+    fn take_while_open(room: &mut Room, server: ServerId) -> usize {
+        let mut taken = 0;
+        while room.intake.has_room(server) {
+            room.add(server);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn a_server_leaves_as_much_room_as_it_takes() {
+        let mut room = Room::new(1_000);
+        assert_eq!(take_while_open(&mut room, GREEDY), 500);
+        assert_eq!(room.full, [GREEDY].into());
+        assert_eq!(take_while_open(&mut room, MODEST), 250);
+        assert!(room.intake.has_room(ServerId(3)));
+        for server in 3.. {
+            if take_while_open(&mut room, ServerId(server)) == 0 {
+                break;
+            }
+        }
+        assert_eq!(room.total, 1_000);
+        assert!(room.intake.everybody);
+    }
+
+    #[test]
+    fn the_store_comes_first_until_it_has_caught_up() {
+        let mut room = Room::new(1_000);
+        take_while_open(&mut room, GREEDY);
+        for _ in 0..70 {
+            room.remove(GREEDY);
+            assert!(room.full.contains(&GREEDY), "with {} messages", room.total);
+        }
+        room.remove(GREEDY);
+        room.remove(GREEDY);
+        assert!(room.full.is_empty());
+        assert!(!room.intake.has_room(GREEDY), "older messages may be in the store");
+        room.caught_up(&[GREEDY]);
+        assert!(!room.intake.has_room(GREEDY), "the store left them out");
+        room.has_changed = false;
+        room.caught_up(&[]);
+        assert!(room.intake.has_room(GREEDY) && room.has_changed);
+        for _ in 0..428 {
+            room.remove(GREEDY);
+        }
+        assert!(room.of_servers.is_empty() && room.total == 0);
+    }
+
+    #[test]
+    fn a_full_memory_takes_from_nobody_until_the_store_has_caught_up() {
+        let mut room = Room::new(4);
+        for server in 1..5 {
+            room.add(ServerId(server));
+        }
+        assert!(!room.intake.has_room(ServerId(9)));
+        room.caught_up(&[]);
+        assert!(!room.intake.has_room(ServerId(9)));
+        room.remove(ServerId(1));
+        room.remove(ServerId(2));
+        assert!(!room.intake.has_room(ServerId(9)));
+        room.caught_up(&[]);
+        assert!(room.intake.has_room(ServerId(9)) && room.intake.has_room(ServerId(1)));
+    }
+}

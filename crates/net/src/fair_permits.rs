@@ -1,0 +1,405 @@
+//! Permits shared by servers, and by destinations: neither one server's work nor work for one slow destination can
+//! hold all of them. Waiting work takes turns by server, and among one server's work by destination.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use postroad_model::ServerId;
+use tokio::sync::oneshot;
+
+/// Server whose mail the work is for; `None` for the service itself.
+pub(crate) type Asker = Option<ServerId>;
+
+/// Part of the permits that one holder may have: `held` for every `left` that stay free for others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    held: usize,
+    left: usize,
+}
+
+impl Share {
+    pub(crate) const THIRD: Self = Self { held: 1, left: 2 };
+    pub(crate) const HALF: Self = Self { held: 1, left: 1 };
+    pub(crate) const FOUR_FIFTHS: Self = Self { held: 4, left: 1 };
+
+    /// Whether a holder of `own` may have one more of the `free` ones.
+    fn has_room(self, own: usize, free: usize) -> bool {
+        free > 0 && (own == 0 || own * self.left < free * self.held)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PermitLimits {
+    pub(crate) running_max: usize,
+    /// Further work is refused.
+    pub(crate) waiting_max: usize,
+    /// Of a server, in both.
+    pub(crate) of_server: Share,
+    /// Of a destination, in both.
+    pub(crate) of_destination: Share,
+}
+
+#[derive(Debug)]
+pub(crate) struct FairPermits<D: Clone + Eq + Hash> {
+    limits: PermitLimits,
+    state: Mutex<State<D>>,
+}
+
+#[derive(Debug)]
+struct State<D: Clone + Eq + Hash> {
+    running: Counts<D>,
+    waiting: Counts<D>,
+    /// Servers with waiting work; each is in the ring.
+    queues: HashMap<Asker, ServerQueue<D>>,
+    ring: VecDeque<Asker>,
+    /// Turns in the queues whose work gave up, about.
+    given_up: usize,
+}
+
+/// Waiting work of one server. Each destination is in the ring.
+#[derive(Debug)]
+struct ServerQueue<D: Clone + Eq + Hash> {
+    by_destination: HashMap<D, VecDeque<Turn<D>>>,
+    ring: VecDeque<D>,
+}
+
+type Turn<D> = oneshot::Sender<FairPermit<D>>;
+
+#[derive(Debug)]
+struct Counts<D> {
+    total: usize,
+    of_servers: HashMap<Asker, usize>,
+    of_destinations: HashMap<D, usize>,
+}
+
+/// Permit; dropping it frees it.
+#[derive(Debug)]
+pub(crate) struct FairPermit<D: Clone + Eq + Hash> {
+    permits: Arc<FairPermits<D>>,
+    asker: Asker,
+    destination: D,
+}
+
+/// Counts waiting work until it is dropped.
+struct Waiting<'a, D: Clone + Eq + Hash> {
+    permits: &'a FairPermits<D>,
+    asker: Asker,
+    destination: D,
+    has_turn: bool,
+}
+
+impl<D: Clone + Eq + Hash> FairPermits<D> {
+    pub(crate) fn new(limits: PermitLimits) -> Arc<Self> {
+        Arc::new(Self { limits, state: Mutex::new(State::new()) })
+    }
+
+    /// Takes a permit if one is free now.
+    pub(crate) fn try_take(self: &Arc<Self>, asker: Asker, destination: &D) -> Option<FairPermit<D>> {
+        let mut state = self.state.lock();
+        if !state.running.has_room(asker, destination, self.limits.running_max, self.limits) {
+            return None;
+        }
+        Some(self.issue(&mut state, asker, destination.clone()))
+    }
+
+    /// Waits for its turn; `None` if too much of this server or for this destination waits already.
+    pub(crate) async fn take(self: &Arc<Self>, asker: Asker, destination: &D) -> Option<FairPermit<D>> {
+        let (mut waiting, turn) = {
+            let mut state = self.state.lock();
+            if state.running.has_room(asker, destination, self.limits.running_max, self.limits) {
+                return Some(self.issue(&mut state, asker, destination.clone()));
+            }
+            if !state.waiting.has_room(asker, destination, self.limits.waiting_max, self.limits) {
+                return None;
+            }
+            state.waiting.add(asker, destination.clone());
+            let turn = state.line_up(asker, destination.clone());
+            (Waiting { permits: self, asker, destination: destination.clone(), has_turn: false }, turn)
+        };
+        let permit = turn.await.ok();
+        waiting.has_turn = true;
+        permit
+    }
+
+    /// Whether this server's next piece of work would have to wait, or all permits are in use.
+    pub(crate) fn is_contended(&self, asker: Asker) -> bool {
+        let state = self.state.lock();
+        let own = state.running.of_servers.get(&asker).copied().unwrap_or(0);
+        let free = self.limits.running_max - state.running.total;
+        !self.limits.of_server.has_room(own, free) || state.waiting.of_servers.contains_key(&asker)
+    }
+
+    fn issue(self: &Arc<Self>, state: &mut State<D>, asker: Asker, destination: D) -> FairPermit<D> {
+        state.running.add(asker, destination.clone());
+        FairPermit { permits: Arc::clone(self), asker, destination }
+    }
+
+    fn release(self: &Arc<Self>, asker: Asker, destination: &D) {
+        let mut unwanted = None;
+        {
+            let mut state = self.state.lock();
+            state.running.remove(asker, destination);
+            while unwanted.is_none()
+                && let Some((asker, destination, turn)) = state.next(self.limits)
+            {
+                let permit = self.issue(&mut state, asker, destination);
+                // Dropping a permit takes the lock, so one for work that gave up is dropped after it is released.
+                unwanted = turn.send(permit).err();
+            }
+        }
+        drop(unwanted);
+    }
+}
+
+impl<D: Clone + Eq + Hash> State<D> {
+    fn new() -> Self {
+        Self {
+            running: Counts::new(),
+            waiting: Counts::new(),
+            queues: HashMap::new(),
+            ring: VecDeque::new(),
+            given_up: 0,
+        }
+    }
+
+    fn line_up(&mut self, asker: Asker, destination: D) -> oneshot::Receiver<FairPermit<D>> {
+        let (turn, waiting) = oneshot::channel();
+        let queue = self.queues.entry(asker).or_insert_with(|| {
+            self.ring.push_back(asker);
+            ServerQueue { by_destination: HashMap::new(), ring: VecDeque::new() }
+        });
+        let turns = queue.by_destination.entry(destination.clone()).or_insert_with(|| {
+            queue.ring.push_back(destination);
+            VecDeque::new()
+        });
+        turns.push_back(turn);
+        waiting
+    }
+
+    /// Next waiting work, of a server and for a destination that may have one more.
+    fn next(&mut self, limits: PermitLimits) -> Option<(Asker, D, Turn<D>)> {
+        let free = limits.running_max - self.running.total;
+        let tries = if free == 0 { 0 } else { self.ring.len() };
+        for _ in 0..tries {
+            let asker = self.ring.pop_front()?;
+            let own = self.running.of_servers.get(&asker).copied().unwrap_or(0);
+            let queue = self.queues.get_mut(&asker)?;
+            let mut found = None;
+            if limits.of_server.has_room(own, free) {
+                let running = &self.running.of_destinations;
+                let has_room = |destination: &D| {
+                    limits.of_destination.has_room(running.get(destination).copied().unwrap_or(0), free)
+                };
+                found = queue.next(has_room, &mut self.given_up);
+            }
+            if queue.ring.is_empty() {
+                self.queues.remove(&asker);
+            } else {
+                self.ring.push_back(asker);
+            }
+            if let Some((destination, turn)) = found {
+                return Some((asker, destination, turn));
+            }
+        }
+        None
+    }
+
+    /// Forgets turns of work that gave up.
+    fn sweep(&mut self) {
+        self.given_up = 0;
+        self.queues.retain(|_, queue| {
+            queue.by_destination.retain(|_, turns| {
+                turns.retain(|turn| !turn.is_closed());
+                !turns.is_empty()
+            });
+            queue.ring.retain(|destination| queue.by_destination.contains_key(destination));
+            !queue.ring.is_empty()
+        });
+        self.ring.retain(|asker| self.queues.contains_key(asker));
+    }
+}
+
+impl<D: Clone + Eq + Hash> ServerQueue<D> {
+    fn next(&mut self, has_room: impl Fn(&D) -> bool, given_up: &mut usize) -> Option<(D, Turn<D>)> {
+        for _ in 0..self.ring.len() {
+            let destination = self.ring.pop_front()?;
+            if !has_room(&destination) {
+                self.ring.push_back(destination);
+                continue;
+            }
+            let turns = self.by_destination.get_mut(&destination)?;
+            let turn = loop {
+                match turns.pop_front() {
+                    Some(turn) if turn.is_closed() => *given_up = given_up.saturating_sub(1),
+                    turn => break turn,
+                }
+            };
+            if turns.is_empty() {
+                self.by_destination.remove(&destination);
+            } else {
+                self.ring.push_back(destination.clone());
+            }
+            if let Some(turn) = turn {
+                return Some((destination, turn));
+            }
+        }
+        None
+    }
+}
+
+impl<D: Clone + Eq + Hash> Counts<D> {
+    fn new() -> Self {
+        Self { total: 0, of_servers: HashMap::new(), of_destinations: HashMap::new() }
+    }
+
+    fn has_room(&self, asker: Asker, destination: &D, max: usize, limits: PermitLimits) -> bool {
+        let free = max - self.total;
+        let own = self.of_servers.get(&asker).copied().unwrap_or(0);
+        let there = self.of_destinations.get(destination).copied().unwrap_or(0);
+        limits.of_server.has_room(own, free) && limits.of_destination.has_room(there, free)
+    }
+
+    fn add(&mut self, asker: Asker, destination: D) {
+        self.total += 1;
+        *self.of_servers.entry(asker).or_default() += 1;
+        *self.of_destinations.entry(destination).or_default() += 1;
+    }
+
+    fn remove(&mut self, asker: Asker, destination: &D) {
+        self.total -= 1;
+        take_one(&mut self.of_servers, &asker);
+        take_one(&mut self.of_destinations, destination);
+    }
+}
+
+fn take_one<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+impl<D: Clone + Eq + Hash> Drop for FairPermit<D> {
+    fn drop(&mut self) {
+        self.permits.release(self.asker, &self.destination);
+    }
+}
+
+impl<D: Clone + Eq + Hash> Drop for Waiting<'_, D> {
+    fn drop(&mut self) {
+        let mut state = self.permits.state.lock();
+        state.waiting.remove(self.asker, &self.destination);
+        if !self.has_turn {
+            state.given_up += 1;
+            if state.given_up > self.permits.limits.waiting_max {
+                state.sweep();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const FIRST: Asker = Some(ServerId(1));
+    const SECOND: Asker = Some(ServerId(2));
+
+    fn permits(running_max: usize, waiting_max: usize) -> Arc<FairPermits<u32>> {
+        let (of_server, of_destination) = (Share::HALF, Share::THIRD);
+        FairPermits::new(PermitLimits { running_max, waiting_max, of_server, of_destination })
+    }
+
+    /// Takes permits for as many destinations, starting with `first`.
+    fn take_all(permits: &Arc<FairPermits<u32>>, asker: Asker, first: u32) -> Vec<FairPermit<u32>> {
+        (first..).map_while(|destination| permits.try_take(asker, &destination)).collect()
+    }
+
+    #[tokio::test]
+    async fn one_server_leaves_room_for_the_next_and_gets_no_more_while_others_wait() {
+        let permits = permits(8, 64);
+        let mut first = take_all(&permits, FIRST, 100);
+        assert_eq!(first.len(), 4);
+        let second = take_all(&permits, SECOND, 200);
+        assert_eq!(second.len(), 2);
+        let third = take_all(&permits, Some(ServerId(3)), 300);
+        assert_eq!(third.len(), 1);
+        let mut waiting_first = Box::pin(permits.take(FIRST, &400));
+        let mut waiting_fourth = Box::pin(permits.take(Some(ServerId(4)), &401));
+        assert!((&mut waiting_first).now_or_never().is_none());
+        let fourth = (&mut waiting_fourth).now_or_never();
+        assert!(fourth.is_some_and(|permit| permit.is_some()), "there is one left for another server");
+        first.clear();
+        assert!((&mut waiting_first).now_or_never().is_some_and(|permit| permit.is_some()));
+        drop((waiting_first, waiting_fourth, second, third));
+        let state = permits.state.lock();
+        assert_eq!((state.running.total, state.waiting.total), (0, 0));
+        assert!(state.running.of_servers.is_empty() && state.running.of_destinations.is_empty());
+        assert!(state.queues.is_empty() && state.ring.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_destination_leaves_room_for_others_of_the_same_server() {
+        let permits = permits(9, 64);
+        let slow: Vec<_> = std::iter::from_fn(|| permits.try_take(FIRST, &7)).collect();
+        assert_eq!(slow.len(), 3);
+        let other = permits.try_take(FIRST, &8);
+        assert!(other.is_some());
+        assert!(permits.try_take(SECOND, &7).is_none(), "the destination is slow for everybody");
+        assert!(permits.try_take(SECOND, &9).is_some());
+    }
+
+    #[tokio::test]
+    async fn servers_and_destinations_that_wait_take_turns_and_those_that_gave_up_are_passed_over() {
+        let permits = permits(2, 64);
+        let held = [
+            permits.try_take(Some(ServerId(9)), &1).unwrap(),
+            permits.try_take(Some(ServerId(8)), &2).unwrap(),
+        ];
+        let mut of_first: Vec<_> = (0..5).map(|_| Box::pin(permits.take(FIRST, &3))).collect();
+        assert!(of_first.iter_mut().all(|waiting| waiting.now_or_never().is_none()));
+        let mut of_second = Box::pin(permits.take(SECOND, &4));
+        assert!((&mut of_second).now_or_never().is_none());
+        let mut elsewhere = Box::pin(permits.take(FIRST, &5));
+        assert!((&mut elsewhere).now_or_never().is_none());
+        drop(of_first.remove(0));
+        drop(held);
+        let mut got = of_first.iter_mut().filter_map(FutureExt::now_or_never).collect::<Vec<_>>();
+        let got_second = (&mut of_second).now_or_never();
+        assert_eq!((got.len(), got_second.is_some()), (1, true));
+        got.clear();
+        let next = (&mut elsewhere).now_or_never();
+        assert!(next.is_some(), "the other destination has its turn before the four that still wait");
+    }
+
+    #[tokio::test]
+    async fn what_one_server_has_waiting_leaves_room_for_others() {
+        let permits = permits(1, 8);
+        let _held = permits.try_take(None, &0).unwrap();
+        let destinations: Vec<u32> = (1..21).collect();
+        let mut waiting: Vec<_> =
+            destinations.iter().map(|destination| Box::pin(permits.take(FIRST, destination))).collect();
+        let refused = waiting.iter_mut().filter_map(FutureExt::now_or_never).count();
+        assert_eq!(refused, 16);
+        let mut other = Box::pin(permits.take(SECOND, &50));
+        assert!((&mut other).now_or_never().is_none(), "it waits for its turn");
+    }
+
+    #[tokio::test]
+    async fn work_that_gives_up_leaves_nothing_behind() {
+        let permits = permits(1, 8);
+        let _held = permits.try_take(None, &0).unwrap();
+        for destination in 1..100 {
+            let mut waiting = Box::pin(permits.take(FIRST, &destination));
+            assert!((&mut waiting).now_or_never().is_none());
+        }
+        let turns = permits.state.lock().queues.values().map(|queue| queue.ring.len()).sum::<usize>();
+        assert!(turns <= 9, "{turns}");
+    }
+}

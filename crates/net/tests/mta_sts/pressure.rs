@@ -1,0 +1,73 @@
+//! Slow name servers, silent policy hosts and a full disk: mail goes on, and other servers notice nothing.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postroad_model::ServerId;
+use postroad_net::mta_sts::{MtaStsSettings, StsVerdict};
+use postroad_testkit::dns_server::{Failure, RecordType};
+
+use super::{RECORD, Scene, enforced};
+
+/// Time that the name server's silence would take: three attempts of four seconds.
+const PATIENCE_OF_DNS: Duration = Duration::from_secs(12);
+
+#[tokio::test]
+async fn a_silent_record_is_given_up_soon() {
+    let scene = Scene::new();
+    scene.announce("1").publish("enforce", "mx.example.com").dns.fail(RECORD, Failure::Silent);
+    let begun = Instant::now();
+    assert_eq!(scene.ask().await, StsVerdict::None);
+    assert!(begun.elapsed() < PATIENCE_OF_DNS, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_known_policy_does_not_wait_for_a_silent_record() {
+    let scene = Scene::new();
+    scene.announce("1").publish("enforce", "mx.example.com");
+    enforced(&scene.ask().await);
+    scene.dns.fail(RECORD, Failure::Silent);
+    let begun = Instant::now();
+    enforced(&scene.ask_after(Duration::from_hours(30)).await);
+    assert!(begun.elapsed() < PATIENCE_OF_DNS, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
+    let scene = Arc::new(Scene::new());
+    // It accepts connections, and never says anything.
+    let silent = TcpListener::bind(("127.0.0.2", scene.web.address().port())).unwrap();
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..400 {
+        let domain = format!("silent{number}.example");
+        scene.dns.a(&format!("mta-sts.{domain}"), [127, 0, 0, 2]);
+        scene.dns.txt(&format!("_mta-sts.{domain}"), "v=STSv1; id=1;");
+        let scene = Arc::clone(&scene);
+        asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });
+    }
+    // They have taken all the permits they can get.
+    while scene.dns.questions("mta-sts.silent399.example", RecordType::A) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    scene.announce("1").publish("enforce", "mx.example.com");
+    enforced(&scene.ask_for("example.com", ServerId(2), Duration::ZERO).await);
+    asking.shutdown().await;
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_policy_that_could_not_be_stored_is_stored_later() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let missing = folder.path().join("missing");
+    let file = missing.join("policies");
+    let settings =
+        MtaStsSettings { allow_private: true, file: Some(file.clone()), ..MtaStsSettings::default() };
+    let scene = Scene::with(&settings);
+    scene.announce("1").publish("enforce", "mx.example.com");
+    enforced(&scene.ask().await);
+    assert!(!file.exists());
+    std::fs::create_dir(&missing).unwrap();
+    enforced(&scene.ask_after(Duration::from_mins(2)).await);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("example.com"));
+}

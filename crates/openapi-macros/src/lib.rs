@@ -1,0 +1,36 @@
+//! Macros that describe the API to its OpenAPI document.
+//!
+//! The document is a file, `docs/openapi.json`, which the service only passes on. A test of the API crate writes it from the
+//! endpoints and their structs with utoipa, and fails if the file differs. Outside tests nothing needs the descriptions, and
+//! they take time to compile; so there the API crate uses the macros of this crate instead of utoipa's
+//! (`api/src/documented.rs`).
+
+use proc_macro::TokenStream;
+
+const IN_TESTS: &str = r#"
+    #[cfg(test)]
+    #[derive(Debug, ::utoipa::ToSchema)]
+    #[expect(dead_code, reason = "only for the OpenAPI document; a test compares its names with those that are read")]
+"#;
+
+/// On a struct that describes the fields of a request. It exists in tests only.
+///
+/// No value of such a struct is ever made: requests are read field by field, so that one answer lists every problem.
+#[proc_macro_attribute]
+pub fn request_shape(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut shape: TokenStream = IN_TESTS.parse().expect("the attributes above are Rust");
+    shape.extend(item);
+    shape
+}
+
+/// Stands in for `utoipa::ToSchema` outside tests: accepts `#[schema(…)]` and adds nothing.
+#[proc_macro_derive(ToSchema, attributes(schema))]
+pub fn to_schema(_item: TokenStream) -> TokenStream {
+    TokenStream::new()
+}
+
+/// Stands in for `utoipa::path` outside tests: leaves the function as it is.
+#[proc_macro_attribute]
+pub fn path(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    item
+}

@@ -1,0 +1,147 @@
+//! One account for the operator: its name, ceilings and servers; deletion and restoration.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::accounts::{AccountCeilingsRequest, CustomerUpdateRequest};
+use postroad_model::{AccountId, Change};
+use postroad_store::{AccountCeilings, ServerFilter};
+
+use super::TABS;
+use crate::answer::{Answer, page_with};
+use crate::fields::Fields;
+use crate::layout::{Layout, Section, ServerLink};
+use crate::problem::Problem;
+use crate::redirect::see_other;
+use crate::shown::When;
+use crate::visit::{Form, Visit};
+
+const SERVERS_MAX: usize = 100;
+
+/// A ceiling in the form; empty for none.
+struct Ceiling {
+    name: &'static str,
+    words: &'static str,
+    value: String,
+}
+
+#[derive(Template)]
+#[template(path = "operator/account.html")]
+struct AccountPage {
+    layout: Layout,
+    id: i64,
+    name: String,
+    version: i64,
+    suspended: Option<String>,
+    created_at: When,
+    ceilings: Vec<Ceiling>,
+    send_rate: String,
+    servers: Vec<ServerLink>,
+    has_more_servers: bool,
+    problem: Option<String>,
+}
+
+pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
+    form(&visit, account, StatusCode::OK, None).await
+}
+
+async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    let account = visit.app().find_customer(&visit.by, AccountId(id)).await?;
+    let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
+    let (servers, has_more_servers) =
+        visit.app().list_servers_of(&visit.by, filter, None, SERVERS_MAX).await?;
+    let layout = visit.layout("Accounts", Section::Operator).await?;
+    page_with(
+        status,
+        &AccountPage {
+            layout,
+            id,
+            version: account.version,
+            suspended: account.suspended_reason,
+            created_at: When(account.created_at),
+            ceilings: ceilings(&account.ceilings),
+            send_rate: account.ceilings.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            servers: servers.iter().map(ServerLink::of).collect(),
+            has_more_servers,
+            name: account.name,
+            problem,
+        },
+    )
+}
+
+fn ceilings(most: &AccountCeilings) -> Vec<Ceiling> {
+    let ceiling = |name, words, value: Option<u32>| Ceiling {
+        name,
+        words,
+        value: value.map(|value| value.to_string()).unwrap_or_default(),
+    };
+    vec![
+        ceiling("hourly_limit", "Messages an hour", most.hourly_limit),
+        ceiling("daily_limit", "Messages a day", most.daily_limit),
+        ceiling("monthly_limit", "Messages a month", most.monthly_limit),
+        ceiling("servers", "Servers", most.servers),
+        ceiling("domains", "Domains", most.domains),
+        ceiling("webhooks", "Webhooks", most.webhooks),
+        ceiling("users", "People", most.users),
+        ceiling("bodies_days", "Days that content is kept", most.bodies_days),
+        ceiling("messages_days", "Days that messages are kept", most.messages_days),
+    ]
+}
+
+pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
+    let Form { visit, fields } = sent;
+    let changed = match read(&fields) {
+        Ok(request) => {
+            let changed = visit.app().update_customer(&visit.by, AccountId(account), request).await;
+            changed.map_err(Problem::from)
+        }
+        Err(text) => Err(Problem::Invalid(text)),
+    };
+    match changed {
+        Ok(_) => Ok(see_other(&format!("/operator/accounts/{account}?done=saved"))),
+        Err(problem) => {
+            form(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+        }
+    }
+}
+
+fn read(fields: &Fields) -> Result<CustomerUpdateRequest, String> {
+    let number = |name: &str| match fields.filled(name) {
+        None => Ok(Change::Clear),
+        Some(text) => {
+            text.parse().map(Change::Set).map_err(|_| format!("“{text}” should be a number, or empty."))
+        }
+    };
+    let send_rate = fields.filled("send_rate").map_or(Change::Clear, |rate| Change::Set(rate.to_owned()));
+    Ok(CustomerUpdateRequest {
+        if_version: fields.number("version"),
+        name: Some(fields.text("name").to_owned()),
+        ceilings: AccountCeilingsRequest {
+            hourly_limit: number("hourly_limit")?,
+            daily_limit: number("daily_limit")?,
+            monthly_limit: number("monthly_limit")?,
+            send_rate,
+            servers: number("servers")?,
+            domains: number("domains")?,
+            webhooks: number("webhooks")?,
+            users: number("users")?,
+            bodies_days: number("bodies_days")?,
+            messages_days: number("messages_days")?,
+        },
+    })
+}
+
+pub(super) async fn delete(Path(account): Path<i64>, sent: Form) -> Answer {
+    let found = sent.visit.app().find_customer(&sent.visit.by, AccountId(account)).await?;
+    if sent.fields.text("name") != found.name {
+        let text = "Type the name of the account to delete it. Nothing was changed.";
+        return Err(Problem::Invalid(text.to_owned()));
+    }
+    sent.visit.app().delete_customer(&sent.visit.by, found.id).await?;
+    Ok(see_other("/operator/accounts?done=removed"))
+}
+
+pub(super) async fn restore(Path(account): Path<i64>, sent: Form) -> Answer {
+    sent.visit.app().restore_customer(&sent.visit.by, AccountId(account)).await?;
+    Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))
+}

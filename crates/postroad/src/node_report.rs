@@ -1,0 +1,88 @@
+//! Tells the other nodes, and through the portal the operator, what this node serves and how its certificate fares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_app::App;
+use postroad_net::{CertificateFiles, ReloadingCertificate};
+use postroad_store::{CertificateNote, NodeDescription};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// How often the files of the certificate are read.
+const EVERY: Duration = Duration::from_mins(1);
+
+/// Running task.
+#[derive(Debug)]
+pub(crate) struct NodeReport {
+    is_changed: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+struct Reporter {
+    app: App,
+    description: NodeDescription,
+    certificate: Option<Arc<ReloadingCertificate>>,
+}
+
+impl NodeReport {
+    /// Returns after the first report. One that the store does not take is repeated.
+    pub(crate) async fn start(
+        app: App,
+        description: NodeDescription,
+        certificate: Option<Arc<ReloadingCertificate>>,
+    ) -> Self {
+        let mut reporter = Reporter { app, description, certificate };
+        let mut is_told = reporter.look_and_tell(false).await;
+        let is_changed = Arc::new(Notify::new());
+        let changed = Arc::clone(&is_changed);
+        let task = tokio::spawn(async move {
+            loop {
+                // The timeout is handled like a change.
+                let _ = tokio::time::timeout(EVERY, changed.notified()).await;
+                is_told = reporter.look_and_tell(is_told).await;
+            }
+        });
+        Self { is_changed, task }
+    }
+
+    /// To be called when the certificate was loaded again.
+    pub(crate) fn look_again(&self) {
+        self.is_changed.notify_one();
+    }
+
+    pub(crate) fn stop(self) {
+        self.task.abort();
+    }
+}
+
+impl Reporter {
+    /// Whether the store has what is so now.
+    async fn look_and_tell(&mut self, is_told: bool) -> bool {
+        let certificate = match self.certificate.clone() {
+            Some(certificate) => tokio::task::spawn_blocking(move || note(&certificate)).await.ok(),
+            None => None,
+        };
+        if is_told && certificate == self.description.certificate {
+            return true;
+        }
+        self.description.certificate = certificate;
+        match self.app.describe_node(&self.description).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "describing this node failed; retrying in a minute");
+                false
+            }
+        }
+    }
+}
+
+fn note(certificate: &ReloadingCertificate) -> CertificateNote {
+    let status = certificate.status();
+    let (file_problem, is_replaced) = match status.files {
+        CertificateFiles::InUse => (None, false),
+        CertificateFiles::Replaced => (None, true),
+        CertificateFiles::Unusable(error) => (Some(error.to_string()), false),
+    };
+    CertificateNote { expires_at: status.expires_at, file_problem, is_replaced }
+}

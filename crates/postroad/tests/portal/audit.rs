@@ -1,0 +1,70 @@
+//! The audit log as people read it: names, and links to what still exists.
+
+use serde_json::json;
+
+use crate::roles::{call, join};
+use crate::site::{Site, form_token, pictures};
+
+#[tokio::test]
+async fn the_audit_log_names_people_keys_and_things_on_sqlite() {
+    the_audit_log_names_people_keys_and_things(Site::start()).await;
+}
+
+#[tokio::test]
+async fn the_audit_log_names_people_keys_and_things_on_postgres() {
+    the_audit_log_names_people_keys_and_things(Site::start_on_postgres()).await;
+}
+
+async fn the_audit_log_names_people_keys_and_things(site: Site) {
+    let operator = site.cookie().await;
+    let (anna_id, anna) = join(&site, "anna", "admin").await;
+    let send = async |cookie: &str, path: &str, fields: &str| {
+        let token = form_token(&site.get("/servers", cookie).await);
+        let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
+        let reply = site.post(path, &headers, &format!("csrf={token}&{fields}")).await;
+        assert_eq!(reply.status, 303, "{path}: {}", reply.text());
+        reply.headers["location"].to_str().unwrap().to_owned()
+    };
+    let staging = send(&anna, "/servers", "name=staging&mode=live").await;
+    let staging = staging.split("/keys").next().unwrap().to_owned();
+    send(&anna, &format!("{staging}/domains"), "name=shop.example").await;
+    send(&anna, &format!("{staging}/domains/shop.example/delete"), "").await;
+    send(&anna, &format!("{staging}/domains"), "name=store.example").await;
+    let key = site.ready("account_api_key");
+    let staging_id: i64 = staging.rsplit('/').next().unwrap().parse().unwrap();
+    let wanted = json!({ "server": staging_id, "name": "deploy" });
+    let made = call(&site, "x-account-api-key", &key, "credentials/create", &wanted).await;
+    let deploy = made["api_key"].as_str().unwrap();
+    let template = json!({ "name": "Welcome", "alias": "welcome", "subject": "hi", "plain_body": "hi" });
+    call(&site, "x-server-api-key", deploy, "templates/create", &template).await;
+
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/audit")).await;
+    browser.until("table.rows").await;
+    let text = browser.page_text().await;
+    for part in [
+        "anna (anna@example.com)",
+        "server staging",
+        "domain shop.example of staging",
+        "key deploy of staging",
+        "template Welcome of staging",
+        "credentials/create",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let page = site.get("/account/audit", &operator).await.text();
+    assert!(
+        page.contains(&format!("<a href=\"{staging}/domains/store.example\">domain store.example</a>")),
+        "{page}"
+    );
+    assert!(!page.contains("/domains/shop.example\""), "a domain that is gone has no link: {page}");
+    assert!(page.contains(&format!("<a href=\"{staging}\">server staging</a>")), "{page}");
+    browser.screenshot(&pictures().join("audit-names.png")).await;
+    browser.click(&format!("a[href='{staging}/domains/store.example']")).await;
+    browser.until_text("_domainkey.store.example").await;
+
+    send(&operator, &format!("/account/people/{anna_id}/remove"), "").await;
+    let page = site.get("/account/audit", &operator).await.text();
+    assert!(page.contains("anna@example.com, removed since"), "{page}");
+    assert_eq!(browser.console().await, [""; 0]);
+}

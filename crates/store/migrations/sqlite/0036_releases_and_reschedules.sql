@@ -1,0 +1,11 @@
+-- When a held message was released: its retries count from then.
+ALTER TABLE queue ADD COLUMN released_at INTEGER;
+-- Times that send/reschedule gave a message, as a JSON list.
+ALTER TABLE messages ADD COLUMN rescheduled TEXT;
+-- Scheduled messages of a server in the order in which they become due.
+CREATE INDEX queue_scheduled_by_server_due ON queue (server_id, due_at, message_id) WHERE scheduled > 0;
+-- Names of templates are unique; the later ones of those that were not say so.
+UPDATE templates SET name = name || ' (template ' || id || ')' WHERE EXISTS (
+    SELECT 1 FROM templates t
+    WHERE t.server_id = templates.server_id AND t.name = templates.name AND t.id < templates.id);
+CREATE UNIQUE INDEX templates_by_name ON templates (server_id, name);

@@ -1,0 +1,119 @@
+//! Finds the messages of blocks that have the tokens of a search.
+//!
+//! Each look at a token of a block costs about the same, however few messages have it, and a search for a rare text looks
+//! into every block of the index. So tokens are looked up one after the other, those that few messages have first, and only
+//! in blocks where a match is still possible.
+
+use std::collections::HashMap;
+
+use postroad_model::ServerId;
+
+use super::blocks;
+use super::plan::Plan;
+use super::postings::intersect;
+use crate::Result;
+use crate::sql::Sql;
+
+/// With so few candidates left in a block, reading them costs no more than looking at another token.
+const FEW: usize = 4;
+
+/// Positions of candidates, by block.
+type Candidates = HashMap<i64, Vec<u32>>;
+
+/// How many messages of a block had a token, as far as the search has looked.
+#[derive(Debug, Default)]
+pub(super) struct Frequencies(HashMap<i64, Frequency>);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Frequency {
+    blocks: u64,
+    messages: u64,
+}
+
+impl Frequencies {
+    fn add(&mut self, token: i64, blocks: usize, messages: usize) {
+        let frequency = self.0.entry(token).or_default();
+        frequency.blocks += blocks as u64;
+        frequency.messages += messages as u64;
+    }
+
+    /// Messages per 1,000 blocks; tokens that were not looked at yet come first.
+    fn of(&self, token: i64) -> u64 {
+        self.0.get(&token).map_or(0, |seen| seen.messages.saturating_mul(1_000) / seen.blocks.max(1))
+    }
+}
+
+/// Candidates of the blocks that have any.
+pub(super) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    plan: &Plan,
+    blocks: &[i64],
+    frequencies: &mut Frequencies,
+) -> Result<Candidates> {
+    let mut found: Option<Candidates> = None;
+    for choices in plan.clauses() {
+        let possible: Vec<i64> = match &found {
+            None => blocks.to_vec(),
+            Some(found) => found.keys().copied().collect(),
+        };
+        let mut either = Candidates::new();
+        for tokens in choices {
+            for (block, positions) in having_all(sql, server_id, tokens, &possible, frequencies).await? {
+                either.entry(block).or_default().extend(positions);
+            }
+        }
+        for positions in either.values_mut() {
+            positions.sort_unstable();
+            positions.dedup();
+        }
+        if let Some(before) = found {
+            narrow(&mut either, &before);
+        }
+        found = Some(either);
+    }
+    Ok(found.unwrap_or_default())
+}
+
+/// Messages of the blocks that have all tokens, and perhaps a few more.
+async fn having_all(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    tokens: &[i64],
+    blocks: &[i64],
+    frequencies: &mut Frequencies,
+) -> Result<Candidates> {
+    let mut tokens = tokens.to_vec();
+    tokens.sort_by_key(|token| frequencies.of(*token));
+    let mut found: Option<Candidates> = None;
+    for token in tokens {
+        let asked: Vec<i64> = match &found {
+            None => blocks.to_vec(),
+            Some(found) => {
+                found.iter().filter(|(_, some)| some.len() > FEW).map(|(block, _)| *block).collect()
+            }
+        };
+        if asked.is_empty() {
+            break;
+        }
+        let read = blocks::read_postings(sql, server_id, &asked, &[token]).await?;
+        let messages = read.values().map(Vec::len).sum();
+        frequencies.add(token, asked.len(), messages);
+        let mut having: Candidates =
+            read.into_iter().map(|((block, _), positions)| (block, positions)).collect();
+        if let Some(before) = found {
+            narrow(&mut having, &before);
+            having.extend(before.into_iter().filter(|(_, some)| some.len() <= FEW));
+        }
+        found = Some(having);
+    }
+    Ok(found.unwrap_or_default())
+}
+
+/// Keeps the positions that were candidates before.
+fn narrow(candidates: &mut Candidates, before: &Candidates) {
+    candidates.retain(|block, positions| {
+        *positions = before.get(block).map_or_else(Vec::new, |before| intersect(before, positions));
+        !positions.is_empty()
+    });
+}

@@ -1,0 +1,178 @@
+//! Claims beside changes that are written and not committed.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Poll;
+
+use parking_lot::Mutex;
+use postroad_model::{MessageId, ServerId, SystemClock, Timestamp};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::Key;
+use crate::error::StoreError;
+use crate::queue::waiting::Entry;
+use crate::queue::{Begin, Begun};
+use crate::{Database, Engine, JobWithIds, Result, Role, Settings, Store};
+
+const KEY: Key = (ServerId(1), MessageId(7));
+const DUE_AT: Timestamp = Timestamp::from_micros(100);
+const LATER: Timestamp = Timestamp::from_micros(200);
+
+const REMOVE: &str = "DELETE FROM queue";
+const MOVE: &str = "UPDATE queue SET due_at = 200";
+const NOTHING: &str = "UPDATE queue SET due_at = due_at";
+
+/// A store whose queue has one entry, which nobody has claimed.
+struct Queue {
+    store: Store,
+    _folder: TempDir,
+}
+
+impl Queue {
+    async fn with_an_entry() -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let settings = Settings::small(Database::Sqlite(folder.path().join("postroad.db")));
+        let store = Store::open(settings, Role::Tool, Arc::new(SystemClock)).await.expect("it opens");
+        let text = "INSERT INTO queue (server_id, message_id, domain, due_at, attempts)
+                    VALUES (1, 7, 'example.com', 100, 0)";
+        let insert = store.write(move |sql| Box::pin(async move { sql.execute(text, &[]).await }));
+        insert.await.expect("the store works");
+        Self { store, _folder: folder }
+    }
+
+    /// When the entries that it gets are due.
+    async fn claim(&self) -> Vec<Timestamp> {
+        let claimed = self.store.claim(Timestamp::from_micros(1_000), 10, crate::ClaimSkips::default()).await;
+        claimed.expect("the store works").iter().map(|claimed| claimed.due_at).collect()
+    }
+
+    async fn may_begin(&self) -> bool {
+        let entry = Begin { server_id: KEY.0, message_id: KEY.1, due_at: DUE_AT, needs_message: false };
+        let begun = self.store.begin(vec![entry]).await.expect("the store works").remove(0);
+        matches!(begun, Begun::Go(_))
+    }
+
+    /// Starts a change, and returns when it is written. It is committed when the sender is dropped.
+    async fn begin_change(&self, text: &'static str, effect: Result<Entry>) -> UncommittedChange {
+        let (written, is_written) = channel();
+        let (commit, is_committed) = channel::<()>();
+        let store = self.store.clone();
+        let job = job(text, effect, Some((written, Mutex::new(is_committed))));
+        let task = tokio::spawn(async move { change(&store, job).await });
+        tokio::task::spawn_blocking(move || is_written.recv())
+            .await
+            .expect("no panic")
+            .expect("it is written");
+        UncommittedChange { commit, task }
+    }
+}
+
+struct UncommittedChange {
+    commit: Sender<()>,
+    task: JoinHandle<Result<(bool, Entry)>>,
+}
+
+impl UncommittedChange {
+    async fn commit(self) -> Result<(bool, Entry)> {
+        drop(self.commit);
+        self.task.await.expect("no panic")
+    }
+}
+
+/// Tells that it is written, and waits.
+type Stop = (Sender<()>, Mutex<Receiver<()>>);
+
+fn job(text: &'static str, effect: Result<Entry>, stop: Option<Stop>) -> JobWithIds<(bool, Entry)> {
+    Box::new(move |sql, _| {
+        Box::pin(async move {
+            sql.execute(text, &[]).await?;
+            if let Some((written, commit)) = stop {
+                written.send(()).expect("somebody waits");
+                // An error: the sender was dropped.
+                let _ = commit.lock().recv();
+            }
+            Ok((true, effect?))
+        })
+    })
+}
+
+async fn change(store: &Store, job: JobWithIds<(bool, Entry)>) -> Result<(bool, Entry)> {
+    match &*store.engine {
+        Engine::Sqlite { engine, ids } => engine.change_waiting(KEY, Arc::clone(ids), false, job).await,
+        Engine::Postgres(_) => panic!("this is SQLite"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_that_is_being_cancelled_cannot_be_claimed() {
+    let queue = Queue::with_an_entry().await;
+    let cancel = queue.begin_change(REMOVE, Ok(Entry::Gone)).await;
+    assert_eq!(queue.claim().await, [], "the readers still see it, but it is being cancelled");
+    assert_eq!(cancel.commit().await.expect("the store works"), (true, Entry::Gone));
+    assert_eq!(queue.claim().await, []);
+    assert!(!queue.may_begin().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_that_is_being_moved_is_claimed_for_its_new_time() {
+    let queue = Queue::with_an_entry().await;
+    let reschedule = queue.begin_change(MOVE, Ok(Entry::Queued(LATER))).await;
+    assert_eq!(queue.claim().await, []);
+    assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));
+    assert_eq!(queue.claim().await, [LATER]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_that_a_claim_passed_during_a_change_is_claimed_when_nothing_was_changed() {
+    let queue = Queue::with_an_entry().await;
+    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
+    assert_eq!(queue.claim().await, []);
+    assert_eq!(change.commit().await.expect("the store works"), (true, Entry::Unchanged));
+    assert_eq!(queue.claim().await, [DUE_AT]);
+    assert!(queue.may_begin().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_that_a_claim_passed_during_a_change_is_claimed_when_the_change_failed() {
+    let queue = Queue::with_an_entry().await;
+    let change = queue.begin_change(REMOVE, Err(StoreError::Internal("it fails".into()))).await;
+    assert_eq!(queue.claim().await, []);
+    change.commit().await.expect_err("it fails");
+    assert_eq!(queue.claim().await, [DUE_AT]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_that_could_not_begin_during_a_change_is_free_when_nothing_was_changed() {
+    let queue = Queue::with_an_entry().await;
+    assert_eq!(queue.claim().await, [DUE_AT]);
+    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
+    assert!(!queue.may_begin().await, "the change may end it");
+    change.commit().await.expect("the store works");
+    assert_eq!(queue.claim().await, [DUE_AT], "whoever was told that it is gone does not come back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_that_is_released_during_a_change_is_free_when_nothing_was_changed() {
+    let queue = Queue::with_an_entry().await;
+    assert_eq!(queue.claim().await, [DUE_AT]);
+    let change = queue.begin_change(NOTHING, Ok(Entry::Unchanged)).await;
+    queue.store.release(vec![KEY]).await.expect("the store works");
+    assert_eq!(queue.claim().await, [], "the change may end it");
+    change.commit().await.expect("the store works");
+    assert_eq!(queue.claim().await, [DUE_AT]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_one_group_follow_each_other() {
+    let queue = Queue::with_an_entry().await;
+    let reschedule = queue.begin_change(MOVE, Ok(Entry::Queued(LATER))).await;
+    let mut cancel = Box::pin(change(&queue.store, job(REMOVE, Ok(Entry::Gone), None)));
+    // Polled once, it waits for the writer, which takes it into the same group.
+    let is_pending = poll_fn(|context| Poll::Ready(cancel.as_mut().poll(context).is_pending())).await;
+    assert!(is_pending);
+    assert_eq!(reschedule.commit().await.expect("the store works"), (true, Entry::Queued(LATER)));
+    assert_eq!(cancel.await.expect("the store works"), (true, Entry::Gone), "it sees the change before it");
+    assert_eq!(queue.claim().await, []);
+}
