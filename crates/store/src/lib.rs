@@ -87,7 +87,8 @@ pub use queue::{
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
 pub use search::{
-    FilterTerm, IndexProgress, Matcher, MessageName, Needle, SearchFilter, SearchItem, SearchPage,
+    BLOCKS_PER_MERGE, FilterTerm, IndexProgress, Matcher, MessageName, Needle, SearchFilter, SearchItem,
+    SearchPage,
 };
 pub use setup::{
     Account, AccountCeilings, AccountCeilingsChange, AccountFilter, AccountKey, AccountKeyFilter,

@@ -1,11 +1,11 @@
 //! Task that adds messages to the search index, one block at a time, servers in turn. If the store is unavailable
 //! nothing is lost: searches scan messages outside the index, and the next round adds them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use postroad_model::ServerId;
-use postroad_store::{IndexProgress, StoreError};
+use postroad_store::{BLOCKS_PER_MERGE, IndexProgress, StoreError};
 
 use crate::App;
 
@@ -21,14 +21,35 @@ pub struct IndexTask {
     task: tokio::task::JoinHandle<()>,
 }
 
+/// What the task remembers between its rounds.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Newest message of each server when it had too few for a block.
+    seen: HashMap<ServerId, i64>,
+    /// Servers that may have blocks to merge.
+    to_merge: BTreeSet<ServerId>,
+}
+
 impl IndexTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
-            // Newest message of each server when it had too few for a block.
-            let mut seen: HashMap<ServerId, i64> = HashMap::new();
+            let mut progress = Progress::default();
+            let mut is_begun = false;
             loop {
-                if let Err(error) = app.index_messages(&mut seen).await {
-                    tracing::warn!(%error, "indexing messages for search failed; retrying in 10 s");
+                let round = async {
+                    if !is_begun {
+                        progress.to_merge.extend(app.inner.store.list_servers_with_checked_blocks().await?);
+                        is_begun = true;
+                    }
+                    app.index_messages(&mut progress).await
+                };
+                match round.await {
+                    // Blocks are merged between rounds, so that the newest messages of other servers do not wait.
+                    Ok(()) if !progress.to_merge.is_empty() => continue,
+                    Ok(()) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "indexing messages for search failed; retrying in 10 s")
+                    }
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -42,26 +63,34 @@ impl IndexTask {
 }
 
 impl App {
-    /// Adds all full blocks. Each server gets one block a turn.
-    async fn index_messages(&self, seen: &mut HashMap<ServerId, i64>) -> Result<(), StoreError> {
+    /// Adds all full blocks, then merges some old ones. Each server gets one block a turn.
+    async fn index_messages(&self, progress: &mut Progress) -> Result<(), StoreError> {
         let store = &self.inner.store;
         loop {
             let mut has_more = false;
             for (server_id, newest) in store.list_newest_messages().await? {
-                if seen.get(&server_id) == Some(&newest) {
+                if progress.seen.get(&server_id) == Some(&newest) {
                     continue;
                 }
                 match store.index_next_block(server_id, BLOCK_MESSAGES).await? {
                     IndexProgress::Added => has_more = true,
                     // The newest messages wait for the next round: messages with lower ids may still be committing.
-                    IndexProgress::Nothing => drop(seen.insert(server_id, newest)),
+                    IndexProgress::Nothing => drop(progress.seen.insert(server_id, newest)),
                 }
             }
             if !has_more {
                 break;
             }
         }
-        while store.check_next_block().await? {}
+        while let Some(server_id) = store.check_next_block().await? {
+            progress.to_merge.insert(server_id);
+        }
+        for server_id in progress.to_merge.clone() {
+            if store.merge_next_blocks(server_id, BLOCKS_PER_MERGE).await? == IndexProgress::Nothing {
+                progress.to_merge.remove(&server_id);
+            }
+        }
+        while store.remove_merged_parts().await? {}
         Ok(())
     }
 }

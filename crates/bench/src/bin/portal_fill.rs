@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postroad_model::{Clock, EventSet, SystemClock, WebhookFormat};
-use postroad_store::{Database, IndexProgress, NewWebhook, Role, Settings, Store, WebhookSecret};
+use postroad_store::{
+    BLOCKS_PER_MERGE, Database, IndexProgress, NewWebhook, Role, Settings, Store, WebhookSecret,
+};
 use rusqlite::{Connection, params};
 
 const BLOCK_MESSAGES: usize = 4_096;
@@ -78,7 +80,11 @@ async fn main() {
     {
         blocks += 1;
     }
-    println!("{blocks} blocks indexed in {:.0} s", begun.elapsed().as_secs_f64());
+    while store.check_next_block().await.expect("checking works").is_some() {}
+    while store.merge_next_blocks(server, BLOCKS_PER_MERGE).await.expect("merging works")
+        == IndexProgress::Added
+    {}
+    println!("{blocks} blocks indexed and merged in {:.0} s", begun.elapsed().as_secs_f64());
 }
 
 async fn open(database: Database) -> Store {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use postroad_model::{Clock, MessageId, ServerId, ServerMode, Status, SystemClock, Timestamp, idgen};
 use postroad_store::{
-    Database, FilterTerm, IndexProgress, Matcher, Needle, NewServer, Role, SearchFilter, Settings, Store,
+    BLOCKS_PER_MERGE, Database, FilterTerm, IndexProgress, Matcher, Needle, NewServer, Role, SearchFilter,
+    Settings, Store,
 };
 
 const BLOCK_MESSAGES: usize = 4_096;
@@ -39,6 +40,7 @@ async fn main() {
     if arguments.iter().any(|argument| argument == "--filled") {
         let servers = store.list_servers().await.expect("the store can be read");
         let server = servers.first().expect("an earlier run filled it").id;
+        merge(&store, server).await;
         return measure(&store, server, messages).await;
     }
     let account_id = store.create_account("Bench".into()).await.expect("the database is empty").id;
@@ -77,7 +79,26 @@ async fn main() {
     let taken = begun.elapsed().as_secs_f64();
     let rate = f64::from(blocks) * BLOCK_MESSAGES as f64 / taken.max(0.001);
     println!("{blocks} blocks indexed in {taken:.0} s: {rate:.0} messages/s");
+    merge(&store, server).await;
     measure(&store, server, messages).await;
+}
+
+/// Merges blocks that are older than 15 minutes, as a running service does.
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+async fn merge(store: &Store, server: ServerId) {
+    let begun = Instant::now();
+    while store.check_next_block().await.expect("checking works").is_some() {}
+    let checked = begun.elapsed().as_secs_f64();
+    let mut blocks = 0_u32;
+    while store.merge_next_blocks(server, BLOCKS_PER_MERGE).await.expect("merging works")
+        == IndexProgress::Added
+    {
+        blocks += 1;
+    }
+    let taken = begun.elapsed().as_secs_f64() - checked;
+    println!(
+        "blocks checked in {checked:.0} s; {blocks} blocks of {BLOCKS_PER_MERGE} merged in {taken:.0} s"
+    );
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what it is for")]

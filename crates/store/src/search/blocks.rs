@@ -11,6 +11,11 @@ use crate::sql::{Sql, to_json};
 
 /// Being written, as `search_blocks.state`.
 pub(super) const WRITING: i64 = 0;
+/// Merged from other blocks, as `search_blocks.state`.
+pub(super) const MERGED: i64 = 3;
+
+/// Blocks that are merged into one. So many small blocks cost a search about as much as a merged one.
+pub const BLOCKS_PER_MERGE: usize = 16;
 
 /// A range of message ids that the index covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +26,24 @@ pub(super) struct Block {
     pub(super) claimed_until: Timestamp,
 }
 
-/// Blocks with ids before this one, newest first.
+impl Block {
+    /// Under which key its postings are.
+    pub(super) fn key(&self) -> i64 {
+        if self.state == MERGED { merged_key(self.first_id) } else { self.first_id }
+    }
+
+    /// About how many small blocks its messages would fill.
+    pub(super) fn weight(&self) -> usize {
+        if self.state == MERGED { BLOCKS_PER_MERGE } else { 1 }
+    }
+}
+
+/// Key of a merged block's postings. The first of its parts has the same first message; ids are never negative.
+pub(super) fn merged_key(first_id: i64) -> i64 {
+    !first_id
+}
+
+/// Blocks with ids before this one, newest first, without the parts of merged blocks.
 pub(super) async fn list_before(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -39,7 +61,7 @@ pub(super) async fn list_before(
 /// Positions of tokens in blocks.
 pub(super) type Postings = HashMap<(i64, i64), Vec<u32>>;
 
-/// By block and token. Each pair is one index look-up.
+/// By key of the block and token. Each pair is one index look-up.
 pub(super) async fn read_postings(
     sql: &Sql<'_>,
     server_id: ServerId,

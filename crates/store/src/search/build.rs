@@ -20,16 +20,16 @@ const SETTLED_AFTER: Duration = Duration::from_secs(10);
 /// If a writer is silent for this long, another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
 /// Postings of one transaction: accepts wait for it.
-const ROWS_PER_STEP: usize = 500;
+pub(super) const ROWS_PER_STEP: usize = 500;
 /// Pause for accepts between two transactions.
-const STEP_PAUSE: Duration = Duration::from_millis(2);
+pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
 
 /// Progress of one turn of indexing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexProgress {
-    /// A block was added; there may be more to do.
+    /// A block was added or merged; there may be more to do.
     Added,
-    /// Too few messages are outside the index, or another node is adding them.
+    /// There is too little to do, or another node is doing it.
     Nothing,
 }
 

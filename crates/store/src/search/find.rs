@@ -18,7 +18,7 @@ use crate::{Result, Store};
 
 /// Messages examined in one read.
 const ROWS_PER_STEP: usize = 500;
-/// Blocks whose postings are looked at in one read.
+/// Blocks whose postings are looked at in one read; a merged one counts as its parts.
 const BLOCKS_PER_STEP: usize = 256;
 /// Blocks whose lists of ids are read together.
 const BLOCKS_OF_IDS: usize = 16;
@@ -45,7 +45,7 @@ struct Place {
     server_id: ServerId,
     /// Messages before this one follow.
     position: i64,
-    /// Blocks to look into in one read.
+    /// Blocks to look into in one read; a merged one counts as its parts.
     blocks_max: usize,
 }
 
@@ -200,14 +200,16 @@ async fn by_tokens(
         return scan(sql, server_id, filter, plan.floor.max(newest.last_id + 1), position).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
-    for block in written.iter().skip(1).take(blocks_max - 1) {
-        if blocks.last().is_some_and(|above| block.last_id + 1 == above.first_id)
-            && block.last_id >= plan.floor
-        {
-            blocks.push(*block);
+    let mut weight = newest.weight();
+    for block in written.iter().skip(1) {
+        weight += block.weight();
+        let follows = blocks.last().is_some_and(|above| block.last_id + 1 == above.first_id);
+        if weight > blocks_max || !follows || block.last_id < plan.floor {
+            break;
         }
+        blocks.push(*block);
     }
-    let keys: Vec<i64> = blocks.iter().map(|block| block.first_id).collect();
+    let keys: Vec<i64> = blocks.iter().map(Block::key).collect();
     let found = candidates::find(sql, server_id, plan, &keys, frequencies).await?;
     in_blocks(sql, filter, plan, place, &blocks, &found).await
 }
@@ -225,15 +227,18 @@ async fn in_blocks(
     let mut step = Step { rows: Vec::new(), position };
     let mut looked_at = 0;
     for some in blocks.chunks(BLOCKS_OF_IDS) {
-        let with_some: Vec<i64> =
-            some.iter().map(|block| block.first_id).filter(|block| found.contains_key(block)).collect();
+        let with_some: Vec<i64> = some
+            .iter()
+            .filter(|block| found.contains_key(&block.key()))
+            .map(|block| block.first_id)
+            .collect();
         let ids_of = if with_some.is_empty() {
             HashMap::default()
         } else {
             blocks::read_ids(sql, server_id, &with_some).await?
         };
         for block in some {
-            let positions = found.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
+            let positions = found.get(&block.key()).map(Vec::as_slice).unwrap_or_default();
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
             let mut candidates: Vec<i64> = positions
                 .iter()

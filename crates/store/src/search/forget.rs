@@ -2,6 +2,7 @@
 
 use postroad_model::{MessageId, ServerId};
 
+use super::blocks::{BLOCKS_PER_MERGE, MERGED};
 use super::postings::{decode_ids, encode_positions};
 use super::{blocks, messages, tokens};
 use crate::sql::Sql;
@@ -38,26 +39,50 @@ impl Store {
 }
 
 async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]) -> Result<()> {
-    let text =
-        "SELECT first_id, ids FROM search_blocks WHERE server_id = $1 AND first_id <= $2 AND last_id >= $2
-                ORDER BY first_id DESC LIMIT 1";
-    let Some(mut row) = sql.query_opt(text, &[server_id.0.into(), message.into()]).await? else {
-        return Ok(());
-    };
-    let block = row.int(0)?;
-    let ids = decode_ids(&row.take_blob(1)?)?;
-    let Some(position) = ids.iter().position(|id| *id == message) else { return Ok(()) };
-    let known = blocks::read_postings(sql, server_id, &[block], tokens).await?;
+    end_merge(sql, server_id, message).await?;
+    // A merged block and the part that it replaces, until the part is removed.
+    let text = "SELECT first_id, state, ids FROM search_blocks
+                WHERE server_id = $1 AND first_id <= $2 AND last_id >= $2 ORDER BY first_id DESC LIMIT 2";
+    for mut row in sql.query(text, &[server_id.0.into(), message.into()]).await? {
+        let (first_id, state) = (row.int(0)?, row.int(1)?);
+        let ids = decode_ids(&row.take_blob(2)?)?;
+        let Some(position) = ids.iter().position(|id| *id == message) else { continue };
+        remove_from_block(sql, server_id, first_id, position, tokens).await?;
+        if state == MERGED {
+            remove_from_block(sql, server_id, blocks::merged_key(first_id), position, tokens).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A merge that has already read these postings must not finish: it would bring them back. Another one begins later.
+async fn end_merge(sql: &Sql<'_>, server_id: ServerId, message: i64) -> Result<()> {
+    let text = "UPDATE search_blocks SET claimed_until = 0
+                WHERE server_id = $1 AND state = 2 AND claimed_until > 0 AND first_id IN
+                    (SELECT first_id FROM search_blocks WHERE server_id = $1 AND first_id <= $2
+                     ORDER BY first_id DESC LIMIT $3)";
+    sql.execute(text, &[server_id.0.into(), message.into(), (BLOCKS_PER_MERGE as i64).into()]).await?;
+    Ok(())
+}
+
+async fn remove_from_block(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    key: i64,
+    position: usize,
+    tokens: &[i64],
+) -> Result<()> {
+    let known = blocks::read_postings(sql, server_id, &[key], tokens).await?;
     let mut changed = Vec::new();
     for ((_, token), mut positions) in known {
         let before = positions.len();
         positions.retain(|known| *known as usize != position);
         if positions.is_empty() {
             let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token = $3";
-            sql.execute(text, &[server_id.0.into(), block.into(), token.into()]).await?;
+            sql.execute(text, &[server_id.0.into(), key.into(), token.into()]).await?;
         } else if positions.len() < before {
             changed.push((token, encode_positions(&positions)));
         }
     }
-    blocks::write_postings(sql, server_id, block, &changed).await
+    blocks::write_postings(sql, server_id, key, &changed).await
 }

@@ -20,15 +20,15 @@ const CHECKED_AFTER: Duration = Duration::from_mins(15);
 const LATE_AT_ONCE: usize = 20;
 
 impl Store {
-    /// Checks one block; `false` if none is old enough.
-    pub async fn check_next_block(&self) -> Result<bool> {
+    /// Checks one block and returns its server; `None` if none is old enough.
+    pub async fn check_next_block(&self) -> Result<Option<ServerId>> {
         let before = idgen::first_id_at(self.clock.now().minus(CHECKED_AFTER));
         let text = "SELECT server_id, first_id, last_id FROM search_blocks WHERE state = 1 AND last_id < $1
                     ORDER BY last_id LIMIT 1";
         let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?, row.int(2)?));
         let Some((server_id, first_id, last_id)) = self.fetch_opt(text, vec![before.into()], read).await?
         else {
-            return Ok(false);
+            return Ok(None);
         };
         // Reading costs the writer nothing, and usually nothing is late.
         let late = self.read(move |sql| Box::pin(list_late(sql, server_id, first_id, last_id))).await?;
@@ -37,9 +37,10 @@ impl Store {
             self.write(move |sql| Box::pin(async move { add(sql, server_id, first_id, &some).await }))
                 .await?;
         }
-        let text = "UPDATE search_blocks SET state = 2 WHERE server_id = $1 AND first_id = $2 AND state = 1";
+        let text = "UPDATE search_blocks SET state = 2, claimed_until = 0
+                    WHERE server_id = $1 AND first_id = $2 AND state = 1";
         self.execute(text, vec![server_id.0.into(), first_id.into()]).await?;
-        Ok(true)
+        Ok(Some(server_id))
     }
 }
 

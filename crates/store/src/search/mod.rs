@@ -12,6 +12,7 @@ mod find;
 mod forget;
 mod late;
 mod locate;
+mod merge;
 mod messages;
 mod plan;
 mod postings;
@@ -19,6 +20,7 @@ mod remove;
 mod statements;
 mod tokens;
 
+pub use blocks::BLOCKS_PER_MERGE;
 pub use build::IndexProgress;
 pub use filter::{FilterTerm, Matcher, Needle, SearchFilter};
 pub use find::SearchPage;

@@ -2,6 +2,7 @@
 
 use postroad_model::ServerId;
 
+use super::blocks;
 use crate::retention::Removed;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -26,12 +27,23 @@ impl Store {
 
 /// The block's own row is removed last, so that a crash leaves nothing behind.
 async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u64> {
-    let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
-                    (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";
-    let rows = sql.execute(text, &[server_id.0.into(), block.into(), ROWS_AT_ONCE.into()]).await?;
-    if rows > 0 {
-        return Ok(rows);
+    // A merge that is going on must not write more.
+    let text = "UPDATE search_blocks SET claimed_until = 0
+                WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until > 0";
+    sql.execute(text, &[server_id.0.into(), block.into()]).await?;
+    for key in [block, blocks::merged_key(block)] {
+        let rows = some_postings(sql, server_id, key).await?;
+        if rows > 0 {
+            return Ok(rows);
+        }
     }
     let text = "DELETE FROM search_blocks WHERE server_id = $1 AND first_id = $2";
     sql.execute(text, &[server_id.0.into(), block.into()]).await
+}
+
+/// Removes some postings of the block with this key; returns how many.
+pub(super) async fn some_postings(sql: &Sql<'_>, server_id: ServerId, key: i64) -> Result<u64> {
+    let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
+                    (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";
+    sql.execute(text, &[server_id.0.into(), key.into(), ROWS_AT_ONCE.into()]).await
 }

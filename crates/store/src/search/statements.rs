@@ -51,7 +51,22 @@ pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
      WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
 
 pub(super) const BLOCKS: &str = "SELECT first_id, last_id, state, claimed_until FROM search_blocks
-     WHERE server_id = $1 AND first_id < $2 ORDER BY first_id DESC LIMIT $3";
+     WHERE server_id = $1 AND first_id < $2 AND state <> 4 ORDER BY first_id DESC LIMIT $3";
+
+pub(super) const CHECKED_BLOCKS: &str = "SELECT first_id, last_id FROM search_blocks
+     WHERE server_id = $1 AND state = 2 ORDER BY first_id LIMIT $2";
+pub(super) const MERGED_WITH_PARTS: &str = "SELECT server_id, first_id, last_id FROM search_blocks
+     WHERE state = 3 AND claimed_until > 0 AND claimed_until <= $1 ORDER BY claimed_until LIMIT 1";
+/// On SQLite there is one writer at a time, so nothing needs a lock.
+pub(super) const CLAIM_SQLITE: &str = "SELECT 1 FROM search_blocks
+     WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3";
+pub(super) const CLAIM_POSTGRES: &str = "SELECT 1 FROM search_blocks
+     WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3 FOR UPDATE";
+/// The token after this many others.
+pub(super) const NTH_TOKEN: &str = "SELECT token FROM search_postings
+     WHERE server_id = $1 AND block = $2 AND token >= $3 ORDER BY token LIMIT 1 OFFSET $4";
+pub(super) const TOKENS_BETWEEN: &str = "SELECT token, positions FROM search_postings
+     WHERE server_id = $1 AND block = $2 AND token >= $3 AND token <= $4";
 
 pub(super) const POSTINGS_SQLITE: &str = "SELECT p.block, p.token, p.positions
      FROM json_each($2) AS b CROSS JOIN json_each($3) AS t
@@ -80,7 +95,7 @@ pub(super) const HOLDS_POSTGRES: &str = "SELECT e.message_id, e.data
 /// The end of the newest written block of server `s`.
 macro_rules! index_end {
     () => {
-        "coalesce((SELECT b.last_id FROM search_blocks b WHERE b.server_id = s.id AND b.state <> 0
+        "coalesce((SELECT b.last_id FROM search_blocks b WHERE b.server_id = s.id AND b.state <> 0 AND b.state <> 4
                    ORDER BY b.first_id DESC LIMIT 1), -1)"
     };
 }
@@ -150,6 +165,10 @@ mod tests {
                 BLOCKS,
                 "SEARCH search_blocks USING INDEX sqlite_autoindex_search_blocks_1 (server_id=? AND first_id<?)",
             ),
+            (CHECKED_BLOCKS, "SEARCH search_blocks USING INDEX search_blocks_checked (server_id=?)"),
+            (MERGED_WITH_PARTS, "search_blocks_with_parts (claimed_until>? AND claimed_until<?)"),
+            (NTH_TOKEN, "SEARCH search_postings USING PRIMARY KEY (server_id=? AND block=? AND token>?)"),
+            (TOKENS_BETWEEN, "PRIMARY KEY (server_id=? AND block=? AND token>? AND token<?)"),
             (POSTINGS_SQLITE, "SEARCH p USING PRIMARY KEY (server_id=? AND block=? AND token=?)"),
             (IDS_SQLITE, "sqlite_autoindex_search_blocks_1 (server_id=? AND first_id=?)"),
             (HOLDS_SQLITE, "events_by_message (server_id=? AND message_id=?)"),
@@ -210,6 +229,9 @@ mod tests {
             (BY_RARE_STATUS, ["1", "'Held'", "5", far, "500"], "status = 'Held'::text"),
             (BY_QUEUE, ["1", "5", far, "500", ""], "message_id >= 5"),
             (BLOCKS, ["1", far, "500", "", ""], "first_id < "),
+            (CHECKED_BLOCKS, ["1", "16", "", "", ""], ""),
+            (NTH_TOKEN, ["1", "2", "5", "500", ""], "token >= 5"),
+            (TOKENS_BETWEEN, ["1", "2", "5", "9", ""], "token <= 9"),
             (POSTINGS_POSTGRES, ["1", "'[1]'", "'[2]'", "", ""], "block = (b.block)::bigint"),
             (IDS_POSTGRES, ["1", "'[1]'", "", "", ""], "first_id = (wanted.id)::bigint"),
             (HOLDS_POSTGRES, ["1", "'[1]'", "", "", ""], "message_id = (wanted.id)::bigint"),

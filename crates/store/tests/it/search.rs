@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{MessageId, Status, Timestamp};
-use postroad_store::{FilterTerm, IndexProgress, InitialState, Matcher, Needle, SearchFilter, SearchPage};
+use postroad_store::{
+    Erased, FilterTerm, IndexProgress, InitialState, Matcher, Needle, SearchFilter, SearchPage, WaitingFor,
+};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -17,6 +19,9 @@ on_both_engines! {
     one_writer_adds_a_block_and_another_finishes_it,
     the_index_goes_with_its_messages,
     a_search_without_time_continues_with_its_cursor,
+    one_node_merges_blocks_and_another_finishes_it,
+    merged_blocks_go_with_their_messages,
+    a_merge_brings_no_erased_person_back,
 }
 
 const BLOCK: usize = 32;
@@ -159,10 +164,29 @@ async fn index_all(fixture: &Fixture) -> usize {
     blocks
 }
 
+/// Checks and merges all blocks; returns how many merged ones there are more.
+async fn merge_all(fixture: &Fixture, count: usize) -> usize {
+    fixture.clock.advance(Duration::from_mins(16));
+    while fixture.store.check_next_block().await.expect("the store works").is_some() {}
+    let mut merged = 0;
+    while merge_next(fixture, count).await == IndexProgress::Added {
+        merged += 1;
+    }
+    merged
+}
+
+async fn merge_next(fixture: &Fixture, count: usize) -> IndexProgress {
+    fixture.store.merge_next_blocks(fixture.server, count).await.expect("the store works")
+}
+
+async fn remove_parts(fixture: &Fixture) {
+    while fixture.store.remove_merged_parts().await.expect("the store works") {}
+}
+
 async fn searches_find_what_a_scan_finds(fixture: Fixture) {
     let mut random = StdRng::seed_from_u64(7);
     let mut known: Vec<Known> = Vec::new();
-    for round in 0..3 {
+    for round in 0..5 {
         for _ in 0..60 {
             known.extend(accept_random(&fixture, &mut random).await);
         }
@@ -170,6 +194,16 @@ async fn searches_find_what_a_scan_finds(fixture: Fixture) {
         // The first round is searched without any index.
         if round > 0 {
             assert!(index_all(&fixture).await >= 2);
+        }
+        // Of the merged blocks, the parts are still there in one round and not in the next.
+        if round > 2 {
+            assert!(merge_all(&fixture, 3).await >= 1);
+        }
+        if round > 3 {
+            fixture.clock.advance(Duration::from_secs(61));
+            remove_parts(&fixture).await;
+            let parts = "SELECT count(*) FROM search_blocks WHERE state = 4";
+            assert_eq!(fixture.query_int(parts).await, 0);
         }
         let newest_first: Vec<Known> = known.iter().rev().cloned().collect();
         for number in 0..120 {
@@ -233,10 +267,11 @@ async fn messages_stored_late_are_found(fixture: Fixture) {
     assert_eq!(index_all(&fixture).await, 1);
     let mut ids = fixture.accept(late).await;
     ids.reverse();
-    assert!(!fixture.store.check_next_block().await.expect("the store works"), "too early");
+    assert_eq!(fixture.store.check_next_block().await.expect("the store works"), None, "too early");
     fixture.clock.advance(Duration::from_mins(16));
-    assert!(fixture.store.check_next_block().await.expect("the store works"));
-    assert!(!fixture.store.check_next_block().await.expect("the store works"), "once");
+    let checked = fixture.store.check_next_block().await.expect("the store works");
+    assert_eq!(checked, Some(fixture.server));
+    assert_eq!(fixture.store.check_next_block().await.expect("the store works"), None, "once");
     assert_eq!(search_all(&fixture, &tagged("late"), 10, Duration::from_mins(1)).await, ids);
     assert_eq!(search_all(&fixture, &tagged("block"), 10, Duration::from_mins(1)).await.len(), BLOCK);
 }
@@ -287,4 +322,106 @@ async fn a_search_without_time_continues_with_its_cursor(fixture: Fixture) {
     let all = search_all(&fixture, &tagged("block"), 500, Duration::from_nanos(1)).await;
     assert_eq!(all.len(), 4 * BLOCK);
     assert_eq!(search_all(&fixture, &tagged("tail"), 500, Duration::from_nanos(1)).await.len(), wanted.len());
+}
+
+async fn one_node_merges_blocks_and_another_finishes_it(fixture: Fixture) {
+    for _ in 0..3 {
+        accept_block(&fixture, "block").await;
+    }
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 3);
+    assert_eq!(merge_next(&fixture, 3).await, IndexProgress::Nothing, "they are not checked yet");
+    assert_eq!(merge_all(&fixture, 4).await, 0, "too few");
+    // A writer that died after it had written a posting of something that is gone since.
+    let until = fixture.in_secs(60).as_micros();
+    fixture.execute(&format!("UPDATE search_blocks SET claimed_until = {until} WHERE first_id = 0")).await;
+    let blob = if fixture.is_sqlite() { "x'00'" } else { "'\\x00'" };
+    fixture
+        .execute(&format!(
+            "INSERT INTO search_postings (server_id, block, token, positions) VALUES ({}, -1, 4711, {blob})",
+            fixture.server.0
+        ))
+        .await;
+    assert_eq!(merge_next(&fixture, 3).await, IndexProgress::Nothing, "it may still be writing");
+    fixture.clock.advance(Duration::from_secs(61));
+    assert_eq!(merge_next(&fixture, 3).await, IndexProgress::Added);
+    let left = "SELECT count(*) FROM search_postings WHERE token = 4711";
+    assert_eq!(fixture.query_int(left).await, 0, "what it left is removed");
+    assert!(!fixture.store.remove_merged_parts().await.expect("the store works"), "searches may read them");
+    for _ in 0..2 {
+        let found = search_all(&fixture, &tagged("block"), 500, Duration::from_mins(1)).await;
+        assert_eq!(found.len(), 3 * BLOCK);
+        fixture.clock.advance(Duration::from_secs(61));
+        remove_parts(&fixture).await;
+    }
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks").await, 1);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_postings WHERE block >= 0").await, 0);
+    // New messages go on behind the merged block.
+    accept_block(&fixture, "block").await;
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 1);
+    let found = search_all(&fixture, &tagged("block"), 500, Duration::from_mins(1)).await;
+    assert_eq!(found.len(), 4 * BLOCK);
+}
+
+async fn merged_blocks_go_with_their_messages(fixture: Fixture) {
+    let old = accept_block(&fixture, "old").await;
+    accept_block(&fixture, "new").await;
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 2);
+    assert_eq!(merge_all(&fixture, 2).await, 1);
+    let remove =
+        || async { while fixture.store.remove_old_search_rows().await.expect("the store works").has_more {} };
+    // With its parts, and with half of its messages.
+    fixture.execute(&format!("DELETE FROM messages WHERE id <= {}", old[BLOCK - 1].0)).await;
+    remove().await;
+    assert_eq!(search_all(&fixture, &tagged("new"), 10, Duration::from_mins(1)).await.len(), BLOCK);
+    assert!(search_all(&fixture, &tagged("old"), 10, Duration::from_mins(1)).await.is_empty());
+    fixture.execute("DELETE FROM messages").await;
+    remove().await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks").await, 0);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_postings").await, 0);
+}
+
+async fn a_merge_brings_no_erased_person_back(fixture: Fixture) {
+    let tokens = "SELECT count(*) FROM search_postings";
+    let mut ids = Vec::new();
+    for address in ["jane.doe@customer.example", "bob@example.com", "bob@example.com"] {
+        ids.extend(fixture.accept(fixture.send_to(&[address])).await);
+    }
+    let second = fixture.accept(fixture.send_to(&["kate.roe@client.example"])).await[0];
+    fixture.clock.advance(Duration::from_secs(11));
+    for _ in 0..2 {
+        let indexed = fixture.store.index_next_block(fixture.server, 2).await.expect("the store works");
+        assert_eq!(indexed, IndexProgress::Added);
+    }
+    fixture.clock.advance(Duration::from_mins(16));
+    while fixture.store.check_next_block().await.expect("the store works").is_some() {}
+
+    // A merge is going on: erasing somebody ends it.
+    let until = fixture.in_secs(60).as_micros();
+    fixture.execute(&format!("UPDATE search_blocks SET claimed_until = {until} WHERE first_id = 0")).await;
+    erase(&fixture, ids[0]).await;
+    let claimed = "SELECT count(*) FROM search_blocks WHERE claimed_until > 0";
+    assert_eq!(fixture.query_int(claimed).await, 0);
+
+    // From a merged block and from the parts that are still there.
+    assert_eq!(merge_next(&fixture, 2).await, IndexProgress::Added);
+    let before = fixture.query_int(tokens).await;
+    erase(&fixture, second).await;
+    let only_hers = "kate.roe@client.".len() as i64 - 2;
+    let after = fixture.query_int(tokens).await;
+    assert!(before - after >= 2 * only_hers, "{before} tokens, then {after}");
+    for address in ["jane", "kate.roe"] {
+        let term = FilterTerm { matcher: Matcher::To(Needle::new(address)), is_negated: false };
+        let filter = Arc::new(SearchFilter { terms: vec![term], ..SearchFilter::default() });
+        assert!(search_all(&fixture, &filter, 10, Duration::from_mins(1)).await.is_empty());
+    }
+    assert_eq!(search_all(&fixture, &Arc::default(), 10, Duration::from_mins(1)).await.len(), 4);
+}
+
+async fn erase(fixture: &Fixture, id: MessageId) {
+    let store = &fixture.store;
+    store.cancel_if(fixture.server, id, WaitingFor::Anything).await.expect("the store works");
+    assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), Erased::Done);
 }

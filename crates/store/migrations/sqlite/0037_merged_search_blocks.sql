@@ -1,0 +1,5 @@
+-- Old blocks are merged, so that a search through many messages looks into few. More values of `search_blocks.state`: 3 merged;
+-- its postings have the key -1 - first_id, and its parts are removed after `claimed_until`, unless that is 0; 4 part of a merged block, which no
+-- search reads. In state 2, `claimed_until` is the time until which a node may merge the blocks that begin here.
+CREATE INDEX search_blocks_checked ON search_blocks (server_id, first_id) WHERE state = 2;
+CREATE INDEX search_blocks_with_parts ON search_blocks (claimed_until) WHERE state = 3 AND claimed_until > 0;

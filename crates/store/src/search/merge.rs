@@ -1,0 +1,249 @@
+//! Merges blocks that follow each other into one, so that a search through many messages looks into few blocks.
+//!
+//! The merged postings are written beside those of the parts, under a key that nobody reads yet. One transaction then makes
+//! the block visible. The parts stay for a minute: a search that has listed them still finds their postings.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::blocks;
+use super::build::{IndexProgress, ROWS_PER_STEP, STEP_PAUSE};
+use super::postings::{decode_positions, encode_ids, encode_positions};
+use super::{remove, statements};
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// If a writer is silent for this long, another node may merge the blocks.
+const CLAIMED_FOR: Duration = Duration::from_mins(1);
+/// A claim is renewed when less than this is left of it.
+const RENEWED_BELOW: Duration = Duration::from_secs(30);
+/// Tokens of each part that are read together.
+const TOKENS_PER_STEP: i64 = 500;
+/// Searches that listed the parts are over after this time.
+const PARTS_KEPT_FOR: Duration = Duration::from_mins(1);
+
+/// A block that becomes a part of another one.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    first_id: i64,
+    last_id: i64,
+    /// Position of its first message in the merged block.
+    offset: u32,
+}
+
+/// The blocks to merge, with the ids of their messages.
+struct Found {
+    parts: Vec<Part>,
+    ids: Vec<i64>,
+}
+
+/// The right to merge blocks of a server. It ends when its time is over, or when the postings of a part change.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    server_id: ServerId,
+    first_id: i64,
+    /// As in the row of the first block.
+    until: Timestamp,
+}
+
+/// Merged postings of a range of tokens.
+struct Range {
+    postings: Vec<(i64, Vec<u8>)>,
+    /// The first token after the range; `None` at the end.
+    next: Option<i64>,
+}
+
+impl Store {
+    /// Servers that may have blocks to merge.
+    pub async fn list_servers_with_checked_blocks(&self) -> Result<Vec<ServerId>> {
+        let text = "SELECT DISTINCT server_id FROM search_blocks WHERE state = 2";
+        self.fetch_all(text, Vec::new(), |row| Ok(ServerId(row.int(0)?))).await
+    }
+
+    /// Merges the oldest `count` checked blocks of a server into one. Any node may call it: only one of them merges.
+    pub async fn merge_next_blocks(&self, server_id: ServerId, count: usize) -> Result<IndexProgress> {
+        let found = self.read(move |sql| Box::pin(find_parts(sql, server_id, count))).await?;
+        let Some(Found { parts, ids }) = found else { return Ok(IndexProgress::Nothing) };
+        let now = self.clock.now();
+        let claim = Claim { server_id, first_id: parts[0].first_id, until: now.plus(CLAIMED_FOR) };
+        let text = "UPDATE search_blocks SET claimed_until = $3
+                    WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until <= $4";
+        let params = vec![server_id.0.into(), claim.first_id.into(), claim.until.into(), now.into()];
+        if self.execute(text, params).await? == 0 {
+            return Ok(IndexProgress::Nothing);
+        }
+        let Some(claim) = self.remove_interrupted_merge(claim).await? else {
+            return Ok(IndexProgress::Nothing);
+        };
+        let Some(claim) = self.write_merged_postings(claim, &parts).await? else {
+            return Ok(IndexProgress::Nothing);
+        };
+        let last_id = parts[parts.len() - 1].last_id;
+        let ids = encode_ids(&ids);
+        let now = self.clock.now();
+        let is_done = self.write(move |sql| Box::pin(replace_parts(sql, claim, last_id, ids, now))).await?;
+        Ok(if is_done { IndexProgress::Added } else { IndexProgress::Nothing })
+    }
+
+    /// Removes some rows of the parts of a merged block. `false` if there are none, or if searches may still read them.
+    pub async fn remove_merged_parts(&self) -> Result<bool> {
+        let text = statements::MERGED_WITH_PARTS;
+        let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?, row.int(2)?));
+        let found = self.fetch_opt(text, vec![self.clock.now().into()], read).await?;
+        let Some((server_id, first_id, last_id)) = found else { return Ok(false) };
+        self.write(move |sql| Box::pin(remove_part(sql, server_id, first_id, last_id))).await?;
+        tokio::time::sleep(STEP_PAUSE).await;
+        Ok(true)
+    }
+
+    /// Removes what a writer left that did not finish: a person may have been erased since. `None` if the claim is lost.
+    async fn remove_interrupted_merge(&self, mut claim: Claim) -> Result<Option<Claim>> {
+        loop {
+            let now = self.clock.now();
+            let removed = self
+                .write(move |sql| {
+                    Box::pin(async move {
+                        let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
+                        let key = blocks::merged_key(claim.first_id);
+                        Ok(Some((claim, remove::some_postings(sql, claim.server_id, key).await?)))
+                    })
+                })
+                .await?;
+            let Some((kept, rows)) = removed else { return Ok(None) };
+            if rows == 0 {
+                return Ok(Some(kept));
+            }
+            claim = kept;
+            tokio::time::sleep(STEP_PAUSE).await;
+        }
+    }
+
+    /// `None` if the claim is lost.
+    async fn write_merged_postings(&self, mut claim: Claim, parts: &[Part]) -> Result<Option<Claim>> {
+        let mut from = Some(i64::MIN);
+        while let Some(first) = from {
+            let (server_id, parts) = (claim.server_id, parts.to_vec());
+            let read = self
+                .read(move |sql| Box::pin(async move { read_range(sql, server_id, &parts, first).await }));
+            let Range { postings, next } = read.await?;
+            for some in postings.chunks(ROWS_PER_STEP) {
+                let (some, now) = (some.to_vec(), self.clock.now());
+                let kept = self
+                    .write(move |sql| {
+                        Box::pin(async move {
+                            let Some(claim) = keep(sql, claim, now).await? else { return Ok(None) };
+                            let key = blocks::merged_key(claim.first_id);
+                            blocks::write_postings(sql, claim.server_id, key, &some).await?;
+                            Ok(Some(claim))
+                        })
+                    })
+                    .await?;
+                let Some(kept) = kept else { return Ok(None) };
+                claim = kept;
+                tokio::time::sleep(STEP_PAUSE).await;
+            }
+            from = next;
+        }
+        Ok(Some(claim))
+    }
+}
+
+/// The oldest blocks, if there are enough and all between them are checked.
+async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<Option<Found>> {
+    let rows = sql.query(statements::CHECKED_BLOCKS, &[server_id.0.into(), (count as i64).into()]).await?;
+    let mut parts = Vec::with_capacity(count);
+    for row in &rows {
+        parts.push(Part { first_id: row.int(0)?, last_id: row.int(1)?, offset: 0 });
+    }
+    let follow = |pair: &[Part]| pair[0].last_id + 1 == pair[1].first_id;
+    if count < 2 || parts.len() < count || !parts.windows(2).all(follow) {
+        return Ok(None);
+    }
+    let keys: Vec<i64> = parts.iter().map(|part| part.first_id).collect();
+    let ids_of: HashMap<i64, Vec<i64>> = blocks::read_ids(sql, server_id, &keys).await?;
+    let mut ids = Vec::new();
+    for part in &mut parts {
+        part.offset = ids.len() as u32;
+        ids.extend(ids_of.get(&part.first_id).into_iter().flatten());
+    }
+    Ok(Some(Found { parts, ids }))
+}
+
+/// The claim, renewed if it would end soon; `None` if it is lost.
+async fn keep(sql: &Sql<'_>, claim: Claim, now: Timestamp) -> Result<Option<Claim>> {
+    let text = if sql.is_sqlite() { statements::CLAIM_SQLITE } else { statements::CLAIM_POSTGRES };
+    let params = [claim.server_id.0.into(), claim.first_id.into(), claim.until.into()];
+    if sql.query_opt(text, &params).await?.is_none() {
+        return Ok(None);
+    }
+    if claim.until > now.plus(RENEWED_BELOW) {
+        return Ok(Some(claim));
+    }
+    let until = now.plus(CLAIMED_FOR);
+    let text = "UPDATE search_blocks SET claimed_until = $3 WHERE server_id = $1 AND first_id = $2";
+    sql.execute(text, &[claim.server_id.0.into(), claim.first_id.into(), until.into()]).await?;
+    Ok(Some(Claim { until, ..claim }))
+}
+
+/// Merged postings from this token on, at most one step of each part.
+async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i64) -> Result<Range> {
+    let mut last = i64::MAX;
+    for part in parts {
+        let params = [server_id.0.into(), part.first_id.into(), from.into(), (TOKENS_PER_STEP - 1).into()];
+        if let Some(row) = sql.query_opt(statements::NTH_TOKEN, &params).await? {
+            last = last.min(row.int(0)?);
+        }
+    }
+    let mut merged: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+    for part in parts {
+        let params = [server_id.0.into(), part.first_id.into(), from.into(), last.into()];
+        sql.each(statements::TOKENS_BETWEEN, &params, |row| {
+            let positions = merged.entry(row.int(0)?).or_default();
+            positions.extend(decode_positions(row.blob(1)?)?.iter().map(|position| position + part.offset));
+            Ok(())
+        })
+        .await?;
+    }
+    let postings = merged.into_iter().map(|(token, positions)| (token, encode_positions(&positions)));
+    Ok(Range { postings: postings.collect(), next: last.checked_add(1) })
+}
+
+/// Makes the merged block visible in place of its parts. `false` if the claim is lost.
+async fn replace_parts(
+    sql: &Sql<'_>,
+    claim: Claim,
+    last_id: i64,
+    ids: Vec<u8>,
+    now: Timestamp,
+) -> Result<bool> {
+    let Some(Claim { server_id, first_id, .. }) = keep(sql, claim, now).await? else { return Ok(false) };
+    let text = "UPDATE search_blocks SET state = 4 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3";
+    sql.execute(text, &[server_id.0.into(), first_id.into(), last_id.into()]).await?;
+    let text = "UPDATE search_blocks SET state = 3, last_id = $3, ids = $4, claimed_until = $5
+                WHERE server_id = $1 AND first_id = $2";
+    let kept_until = now.plus(PARTS_KEPT_FOR);
+    let params = [server_id.0.into(), first_id.into(), last_id.into(), ids.into(), kept_until.into()];
+    sql.execute(text, &params).await?;
+    Ok(true)
+}
+
+/// Removes some rows of one part. The row of a merged block tells last that its parts are gone.
+async fn remove_part(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id: i64) -> Result<()> {
+    let text = "SELECT first_id FROM search_blocks
+                WHERE server_id = $1 AND first_id > $2 AND first_id <= $3 AND state = 4 ORDER BY first_id LIMIT 1";
+    let part = sql.query_opt(text, &[server_id.0.into(), first_id.into(), last_id.into()]).await?;
+    let part = part.map(|row| row.int(0)).transpose()?;
+    if remove::some_postings(sql, server_id, part.unwrap_or(first_id)).await? > 0 {
+        return Ok(());
+    }
+    let (text, id) = match part {
+        Some(part) => ("DELETE FROM search_blocks WHERE server_id = $1 AND first_id = $2", part),
+        None => {
+            ("UPDATE search_blocks SET claimed_until = 0 WHERE server_id = $1 AND first_id = $2", first_id)
+        }
+    };
+    sql.execute(text, &[server_id.0.into(), id.into()]).await?;
+    Ok(())
+}
