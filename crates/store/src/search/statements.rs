@@ -58,9 +58,9 @@ pub(super) const CHECKED_BLOCKS: &str = "SELECT first_id, last_id FROM search_bl
 pub(super) const MERGED_WITH_PARTS: &str = "SELECT server_id, first_id, last_id FROM search_blocks
      WHERE state = 3 AND claimed_until > 0 AND claimed_until <= $1 ORDER BY claimed_until LIMIT 1";
 /// On SQLite there is one writer at a time, so nothing needs a lock.
-pub(super) const CLAIM_SQLITE: &str = "SELECT 1 FROM search_blocks
+pub(super) const CLAIM_SQLITE: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3";
-pub(super) const CLAIM_POSTGRES: &str = "SELECT 1 FROM search_blocks
+pub(super) const CLAIM_POSTGRES: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3 FOR UPDATE";
 /// The token after this many others.
 pub(super) const NTH_TOKEN: &str = "SELECT token FROM search_postings

@@ -475,7 +475,9 @@ TABLE search_blocks
     claimed_until bigint NOT NULL
     ids bytea NOT NULL
     PRIMARY KEY (server_id, first_id)
+    CREATE INDEX search_blocks_checked ON public.search_blocks USING btree (server_id, first_id) WHERE (state = 2)
     CREATE INDEX search_blocks_unchecked ON public.search_blocks USING btree (last_id) WHERE (state = 1)
+    CREATE INDEX search_blocks_with_parts ON public.search_blocks USING btree (claimed_until) WHERE ((state = 3) AND (claimed_until > 0))
 
 TABLE search_postings
     server_id bigint NOT NULL

@@ -459,7 +459,11 @@ CREATE TABLE search_blocks (
     PRIMARY KEY (server_id, first_id)
 );
 
+CREATE INDEX search_blocks_checked ON search_blocks (server_id, first_id) WHERE state = 2;
+
 CREATE INDEX search_blocks_unchecked ON search_blocks (last_id) WHERE state = 1;
+
+CREATE INDEX search_blocks_with_parts ON search_blocks (claimed_until) WHERE state = 3 AND claimed_until > 0;
 
 CREATE TABLE search_postings (
     server_id INTEGER NOT NULL,
