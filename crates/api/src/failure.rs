@@ -420,6 +420,7 @@ impl From<WebhookRefusal> for Failure {
             WebhookRefusal::Validation(problems) => Self::validation(problems),
             WebhookRefusal::NotFound => Reason::WebhookNotFound.into(),
             WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
+            WebhookRefusal::OtherVersion(version) => AccountRefusal::OtherVersion(version).into(),
             WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
             WebhookRefusal::Store(error) => error.into(),
         }
@@ -463,6 +464,7 @@ impl From<TemplateRefusal> for Failure {
             TemplateRefusal::NotPublished => Refusal::TemplateNotPublished.into(),
             TemplateRefusal::NothingToRollBackTo => Reason::NothingToRollBackTo.into(),
             TemplateRefusal::AliasTaken => Reason::TemplateAliasTaken.into(),
+            TemplateRefusal::OtherVersion(version) => AccountRefusal::OtherVersion(version).into(),
             TemplateRefusal::InUse => Reason::TemplateInUse.into(),
             TemplateRefusal::TooMany => Reason::TooManyTemplates.into(),
             TemplateRefusal::Render(failure) => Refusal::TemplateRendering(Box::new(failure)).into(),

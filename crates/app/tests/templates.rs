@@ -256,9 +256,10 @@ fn nothing_takes_long_whatever_it_says() {
 
 #[test]
 fn sums_are_of_numbers() {
-    let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}, {}], "words": ["a", "b"], "none": [], "name": "x"});
+    let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}], "gaps": [{"n": 1}, {}], "words": ["a", "b"], "none": [], "name": "x"});
     for (source, expected) in [
         ("{{ rows|sum(attribute='p.n') }} {{ rows|sum('p.n', 10) }} {{ none|sum }}", "3.5 13.5 0"),
+        ("{{ gaps|selectattr('n')|sum(attribute='n') }}", "1"),
         ("{{ [[1, 2], [3]]|sum('0') }} {{ [true, 1]|sum(start=1) }}", "4 3"),
     ] {
         assert_eq!(render(source, values.clone()).as_deref(), Ok(expected), "{source}");
@@ -270,6 +271,8 @@ fn sums_are_of_numbers() {
         "{{ [words, words]|sum(start=[]) }}",
         "{{ [words]|sum('', words) }}",
         "{{ rows|sum }}",
+        "{{ gaps|sum(attribute='n') }}",
+        "{{ rows|sum(attribute='price') }}",
     ] {
         let refused = render(source, values.clone());
         assert!(matches!(refused, Err(RenderFailure::Failed { .. })), "{source}: {refused:?}");

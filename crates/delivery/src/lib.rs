@@ -203,6 +203,7 @@ impl Delivery {
         let feeder = Feeder {
             shared: Arc::clone(&shared),
             changes: store.changes(),
+            queue_changes: store.queue_changes(),
             abandoned: Vec::new(),
             notes_read_until: None,
         };

@@ -29,6 +29,11 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
     }
 
     pub(crate) fn pop(&mut self) -> Option<V> {
+        self.pop_with_key().map(|(_, item)| item)
+    }
+
+    /// With the key whose turn it was.
+    pub(crate) fn pop_with_key(&mut self) -> Option<(K, V)> {
         let key = self.ring.pop_front()?;
         let items = self.items.get_mut(&key)?;
         let item = items.pop_front()?;
@@ -38,7 +43,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         } else {
             self.ring.push_back(key);
         }
-        Some(item)
+        Some((key, item))
     }
 
     pub(crate) fn len(&self) -> usize {

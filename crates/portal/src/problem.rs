@@ -195,6 +195,7 @@ impl From<TemplateRefusal> for Problem {
             TemplateRefusal::NotPublished => "No version is published yet.".to_owned(),
             TemplateRefusal::NothingToRollBackTo => "No version was published before.".to_owned(),
             TemplateRefusal::AliasTaken => "Another template has this alias.".to_owned(),
+            TemplateRefusal::OtherVersion(version) => format!("Somebody saved version {version} meanwhile."),
             TemplateRefusal::InUse => "Other templates use this layout.".to_owned(),
             TemplateRefusal::TooMany => "The server has as many templates as it may have.".to_owned(),
             TemplateRefusal::Render(failure) => format!("{}.", failure.message()),

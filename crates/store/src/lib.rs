@@ -183,6 +183,8 @@ pub struct Store {
     hand_over: Arc<HandOver>,
     /// Incremented by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
+    queue_changes: Arc<watch::Sender<u64>>,
+    audit_turns: Arc<audit::AuditTurns>,
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
@@ -238,6 +240,8 @@ impl Store {
             clock,
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),
+            queue_changes: Arc::new(watch::Sender::new(0)),
+            audit_turns: Arc::default(),
             notifier: Arc::default(),
             last_suppressed: Arc::default(),
             last_promoted: Arc::default(),
@@ -264,10 +268,14 @@ impl Store {
         }
     }
 
-    /// Changes with every change in this process of servers, pools, sources, gates and domains, and with every retry
-    /// and cancel.
+    /// Changes with every change in this process of servers, pools, sources, gates and domains.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// Changes whenever a message is queued again in this process: retried, released or rescheduled.
+    pub fn queue_changes(&self) -> watch::Receiver<u64> {
+        self.queue_changes.subscribe()
     }
 
     /// Like `write`, for changes that the delivery engine should see at once.
@@ -332,6 +340,14 @@ impl Store {
                 Ok(done)
             })
         })
+    }
+
+    /// To be kept during a change of a message that `describing` records.
+    async fn wait_to_describe(&self, server_id: ServerId) -> Option<audit::Turn<'_>> {
+        if self.audit.is_none() || self.is_sqlite() {
+            return None;
+        }
+        Some(self.audit_turns.wait(server_id).await)
     }
 
     /// The store without an entry in the audit log, for a step of a larger change.

@@ -63,7 +63,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     34 => "0034_owners_and_key_lists.sql",
     35 => "0035_account_counts_and_audit_indexes.sql",
     36 => "0036_releases_and_reschedules.sql",
-    37 => "0037_merged_search_blocks.sql",
+    37 => "0037_merged_blocks_and_webhook_versions.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may differ.

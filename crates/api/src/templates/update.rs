@@ -6,6 +6,7 @@ use postroad_store::TemplateRef;
 
 use super::shared_params::{read_fields, read_template};
 use super::template_out::{TemplateOut, shown};
+use crate::account_params::read_integer;
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -17,6 +18,8 @@ use crate::json;
 #[schema(example = json!({"alias": "welcome", "subject": "Welcome to us, {{ name }}"}))]
 pub(crate) struct UpdateTemplateIn {
     id: Option<i64>,
+    /// Change it only if this is its newest version; else `VersionConflict`.
+    if_version: Option<i64>,
     /// Identifies the template if there is no `id`.
     alias: Option<String>,
     /// A new alias.
@@ -60,22 +63,28 @@ pub(crate) struct UpdateTemplateIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let (template, fields, publish) = read(&call.text, &mut findings)?;
+    let Update { template, if_version, fields, publish } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let changed = call.app.change_template(&call.caller, template, fields, publish).await;
+    let changed = call.app.change_template(&call.caller, template, if_version, fields, publish).await;
     let changed = changed.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     shown(&call, changed, warnings).await
 }
 
+/// The request as it was read.
+pub(crate) struct Update {
+    template: TemplateRef,
+    if_version: Option<i64>,
+    fields: TemplateFields,
+    publish: bool,
+}
+
 /// Parses the request; `UpdateTemplateIn` documents its fields.
-pub(crate) fn read(
-    text: &[u8],
-    findings: &mut Findings,
-) -> Result<(TemplateRef, TemplateFields, bool), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Update, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
+    let if_version = read_integer(&mut fields, "if_version", findings);
     let given = read_fields(&mut fields, "new_alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
     fields.finish(findings);
-    Ok((template, given, publish))
+    Ok(Update { template, if_version, fields: given, publish })
 }

@@ -4,7 +4,7 @@ use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
 use postroad_openapi_macros::request_shape;
 
-use super::shared_params::{read_id, read_settings};
+use super::shared_params::{read_id, read_integer, read_settings};
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -17,6 +17,8 @@ use crate::json;
 #[schema(example = json!({"id": 7, "enabled": true}))]
 pub(crate) struct UpdateWebhookIn {
     id: i64,
+    /// Change it only if this is its `version`; else `VersionConflict`.
+    if_version: Option<i64>,
     url: Option<String>,
     /// Event types, or `"all"`.
     #[schema(value_type = Option<Vec<String>>)]
@@ -40,17 +42,21 @@ pub(crate) struct UpdateWebhookIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, changes) = read(&call.text, &mut findings)?;
+    let (id, if_version, changes) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let changed = call.app.change_webhook(&call.caller, id, changes).await.map_err(Failure::from);
+    let changed = call.app.change_webhook(&call.caller, id, if_version, changes).await.map_err(Failure::from);
     Success::with_warnings(changed.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
 }
 
 /// Parses the request; `UpdateWebhookIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, WebhookChanges), Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(WebhookId, Option<i64>, WebhookChanges), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
+    let if_version = read_integer(&mut fields, "if_version", findings);
     let changes = read_settings(&mut fields, findings);
     fields.finish(findings);
-    Ok((id, changes))
+    Ok((id, if_version, changes))
 }

@@ -32,6 +32,8 @@ pub(crate) struct WebhookOut {
     last_success_at: Option<String>,
     created_at: String,
     updated_at: String,
+    /// For `if_version` of the next update.
+    version: i64,
 }
 
 /// `"all"`, or the subscribed event types.
@@ -64,6 +66,7 @@ impl WebhookOut {
             last_success_at: webhook.last_success_at.map(Timestamp::to_rfc3339),
             created_at: webhook.created_at.to_rfc3339(),
             updated_at: webhook.updated_at.to_rfc3339(),
+            version: webhook.version,
         }
     }
 

@@ -11,7 +11,7 @@ use super::refusal::TemplateRefusal;
 use super::render::aside;
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
-use postroad_store::StoreError;
+use postroad_store::{StoreError, Updated};
 
 /// The requested version.
 #[derive(Debug)]
@@ -57,11 +57,13 @@ impl App {
         self.with_version(created, None).await
     }
 
-    /// Changes the given fields. New texts become a new version, which is published if `publish` is set.
+    /// Changes the given fields, if `if_latest` is the newest version or left out. New texts become a new version, which is
+    /// published if `publish` is set.
     pub async fn change_template(
         &self,
         caller: &Caller,
         template: TemplateRef,
+        if_latest: Option<i64>,
         fields: TemplateFields,
         publish: bool,
     ) -> Result<FoundTemplate, TemplateRefusal> {
@@ -86,7 +88,7 @@ impl App {
         } else {
             return Err(TemplateRefusal::Validation(problems));
         };
-        let change = TemplateChange { alias, name, content };
+        let change = TemplateChange { if_latest, alias, name, content };
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);
         let alias = change.alias.clone().flatten();
@@ -94,7 +96,10 @@ impl App {
         self.inner.templates.forget();
         let changed = match changed {
             Err(StoreError::Conflict) => return Err(self.taken(caller, alias, Some(id)).await?),
-            changed => changed?,
+            changed => match changed? {
+                Updated::Done(template) => template,
+                Updated::OtherVersion(version) => return Err(TemplateRefusal::OtherVersion(version)),
+            },
         };
         if publish {
             return self.publish_version(caller, id, changed.latest, Operation::TemplatesPublish).await;

@@ -19,6 +19,8 @@ pub enum TemplateRefusal {
     /// No other version was published before.
     NothingToRollBackTo,
     AliasTaken,
+    /// Its newest version is this one, not the one that the change was made for.
+    OtherVersion(i64),
     /// A layout that templates use.
     InUse,
     TooMany,

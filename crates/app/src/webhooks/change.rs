@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookFormat, WebhookId};
-use postroad_store::{AuditSubject, Webhook, WebhookChange};
+use postroad_store::{AuditSubject, Updated, Webhook, WebhookChange};
 
 use super::WebhookRefusal;
 use super::create::{checked_format, checked_url};
@@ -25,6 +25,7 @@ impl App {
         &self,
         caller: &Caller,
         id: WebhookId,
+        if_version: Option<i64>,
         changes: WebhookChanges,
     ) -> Result<Webhook, WebhookRefusal> {
         let before = self.find_webhook(caller, id).await?;
@@ -45,7 +46,10 @@ impl App {
         };
         let subject = AuditSubject::Webhook(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::WebhooksUpdate, subject);
-        Ok(store.change_webhook(caller.server_id, id, change).await?)
+        match store.change_webhook(caller.server_id, id, if_version, change).await? {
+            Updated::Done(webhook) => Ok(webhook),
+            Updated::OtherVersion(version) => Err(WebhookRefusal::OtherVersion(version)),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use crate::settings::{SmartHost, SmartHostTls};
 
 /// Validity of routes that do not come from the DNS.
 const FIXED_FOR: Duration = Duration::from_hours(1);
+/// A route is used for so long if it is not known whether the domain has an MTA-STS policy.
+const STS_UNKNOWN_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Router {
@@ -140,9 +142,11 @@ impl Router {
                     _ => BounceClass::BadDomain,
                 },
             })?;
-        let policy = match self.sts.policy(&key.domain, server, now).await {
-            StsVerdict::Enforce(policy) => Some(policy),
-            _ => None,
+        let (policy, sts_valid_for) = match self.sts.policy(&key.domain, server, now).await {
+            StsVerdict::Enforce(policy) => (Some(policy), Duration::MAX),
+            // Others use this route as well: they must not do without the policy for long.
+            StsVerdict::Unknown => (None, STS_UNKNOWN_FOR),
+            StsVerdict::None | StsVerdict::Testing(_) => (None, Duration::MAX),
         };
         let hosts = without_ourselves(&plan.hosts, self.hostname.as_str());
         if hosts.is_empty() {
@@ -181,7 +185,7 @@ impl Router {
             security,
             kind: RouteKind::Mx,
             is_exempt: false,
-            valid_until: now.plus(plan.valid_for.min(dane_valid_for)),
+            valid_until: now.plus(plan.valid_for.min(dane_valid_for).min(sts_valid_for)),
         })
     }
 

@@ -36,6 +36,7 @@ const TOLD_MAX: usize = 200;
 pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
+    pub(crate) queue_changes: watch::Receiver<u64>,
     /// Attempts begun by dead nodes; recorded as soon as they can be read.
     pub(crate) abandoned: Vec<Claimed>,
     /// Pacing notes have been read up to this time.
@@ -46,18 +47,27 @@ impl Feeder {
     /// Runs as long as the engine does.
     pub(crate) async fn run(mut self) {
         let mut turn: u32 = 0;
+        let mut next_turn = tokio::time::Instant::now();
         loop {
-            if let Err(error) = self.turn(turn).await {
-                tracing::warn!(%error, "reading the queue failed; retrying");
-            }
-            turn = turn.wrapping_add(1);
             tokio::select! {
-                () = tokio::time::sleep(CLAIM_EVERY) => {}
+                () = tokio::time::sleep_until(next_turn) => {}
                 Ok(()) = self.changes.changed() => {
                     self.shared.preparer.forget_domains();
                     turn = turn.next_multiple_of(SETUP_EVERY);
                 }
+                // Anybody can queue messages again often: only the queue is read.
+                Ok(()) = self.queue_changes.changed() => {
+                    if let Err(error) = self.read_queue().await {
+                        tracing::warn!(%error, "reading the queue failed; retrying");
+                    }
+                    continue;
+                }
             }
+            if let Err(error) = self.turn(turn).await {
+                tracing::warn!(%error, "reading the queue failed; retrying");
+            }
+            turn = turn.wrapping_add(1);
+            next_turn = tokio::time::Instant::now() + CLAIM_EVERY;
         }
     }
 
@@ -76,6 +86,10 @@ impl Feeder {
         if turn.is_multiple_of(LATE_EVERY) {
             self.shared.tell_late().await;
         }
+        self.read_queue().await
+    }
+
+    async fn read_queue(&self) -> Result<(), StoreError> {
         self.shared.give_back_now().await?;
         self.claim().await
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 
 use super::lane::LaneRoute;
-use super::{Entry, Schedule, Wake};
+use super::wakes::Wake;
+use super::{Entry, Schedule};
 
 impl Schedule {
     /// Moves all waiting times by `by` into the past. Returns the messages that are due after `horizon`, to be released
@@ -26,6 +27,7 @@ impl Schedule {
 
     fn shift_back(&mut self, by: Duration) {
         for (_, lane) in &mut self.lanes {
+            lane.wake_at = None;
             if let LaneRoute::Known { until, .. } | LaneRoute::Failed { until, .. } = &mut lane.route {
                 *until = until.minus(by);
             }
@@ -71,9 +73,8 @@ impl Schedule {
         };
         let lanes: Vec<_> = self.lanes.iter().filter_map(failed).collect();
         self.wakes.extend(lanes);
-        if let Some(end) = self.gates.next_end(now) {
-            self.wake_at(end, Wake::Gates);
-        }
+        self.gates_wake_at = None;
+        self.wake_at_end_of_gates(now);
         self.age_attempts(now);
         self.readmit_all(now);
     }

@@ -29,6 +29,8 @@ pub(super) struct Lane {
     /// The domain refuses our mail by its own policy.
     pub(super) trouble: DomainTrouble,
     pub(super) last_block: Option<SeenBlock>,
+    /// When a lane that is parked is looked at again.
+    pub(super) wake_at: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl Schedule {
             parked_in: HashSet::new(),
             trouble: DomainTrouble::default(),
             last_block: None,
+            wake_at: None,
         });
         self.lane_ids.insert(key, id);
         id
@@ -144,7 +147,13 @@ impl Schedule {
 
     fn resolve(&mut self, lane_id: usize) {
         let lane = &mut self.lanes[lane_id];
-        if matches!(lane.route, LaneRoute::Resolving { .. }) || self.is_stopping {
+        if self.is_stopping {
+            return;
+        }
+        if matches!(lane.route, LaneRoute::Resolving { .. }) {
+            if let Some(server) = lane.unrouted.back().map(|entry| entry.server_id) {
+                self.join_lookup(lane_id, server);
+            }
             return;
         }
         let rank = if matches!(lane.route, LaneRoute::Failed { .. }) {
@@ -226,6 +235,7 @@ impl Schedule {
 
     pub(super) fn wake_lane(&mut self, lane_id: usize, now: Timestamp) {
         let Some(lane) = self.lanes.get_mut(lane_id) else { return };
+        lane.wake_at = None;
         let parked = std::mem::take(&mut lane.parked_in);
         if let Some(block) = lane.last_block.as_mut().filter(|_| !parked.is_empty()) {
             block.ends(now);

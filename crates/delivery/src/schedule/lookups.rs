@@ -1,7 +1,7 @@
 //! Route look-ups. Servers take turns, and domains whose last look-up failed have a separate share: the first look-up
 //! of a domain never waits for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use postroad_model::{ServerId, Timestamp};
 
@@ -20,6 +20,8 @@ pub(super) struct Lookups {
     later: Class,
     /// Lanes whose look-up holds a permit.
     placed: HashMap<usize, LookupRank>,
+    /// Lanes that wait, with the servers that wait for them: each uses its own turn, and the first one serves all.
+    waiting: HashMap<usize, (LookupRank, HashSet<ServerId>)>,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +43,7 @@ impl Lookups {
         let (class, max) = self.class(rank);
         if class.running >= max {
             class.waiting.push(server, lane);
+            self.waiting.insert(lane, (rank, HashSet::from([server])));
             return false;
         }
         class.running += 1;
@@ -48,16 +51,29 @@ impl Lookups {
         true
     }
 
-    /// Frees the permit of a look-up. Returns the lane whose turn it is then.
-    fn end(&mut self, lane: usize) -> Option<usize> {
-        let rank = self.placed.remove(&lane)?;
-        let (class, _) = self.class(rank);
-        let next = class.waiting.pop();
-        match next {
-            Some(next) => drop(self.placed.insert(next, rank)),
-            None => class.running -= 1,
+    /// Another server's mail waits for a look-up that may be waiting itself.
+    fn join(&mut self, lane: usize, server: ServerId) {
+        let Some((rank, servers)) = self.waiting.get_mut(&lane) else { return };
+        let rank = *rank;
+        if servers.insert(server) {
+            self.class(rank).0.waiting.push(server, lane);
         }
-        next
+    }
+
+    /// Frees the permit of a look-up. Returns the lane whose turn it is then, and the server that it is the turn of.
+    fn end(&mut self, lane: usize) -> Option<(usize, ServerId)> {
+        let rank = self.placed.remove(&lane)?;
+        loop {
+            let Some((server, next)) = self.class(rank).0.waiting.pop_with_key() else {
+                self.class(rank).0.running -= 1;
+                return None;
+            };
+            // Another server's turn may have come before.
+            if self.waiting.remove(&next).is_some() {
+                self.placed.insert(next, rank);
+                return Some((next, server));
+            }
+        }
     }
 }
 
@@ -65,20 +81,25 @@ impl Schedule {
     pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: LookupRank) {
         let server = self.lanes[lane_id].first_server();
         if self.lookups.begin(lane_id, server, rank) {
-            self.order_lookup(lane_id);
+            self.order_lookup(lane_id, server);
         }
     }
 
-    fn order_lookup(&mut self, lane_id: usize) {
+    /// A message of this server waits for a look-up that was ordered for another one.
+    pub(super) fn join_lookup(&mut self, lane_id: usize, server: ServerId) {
+        self.lookups.join(lane_id, server);
+    }
+
+    fn order_lookup(&mut self, lane_id: usize, server: ServerId) {
         if let Some(lane) = self.lanes.get(lane_id) {
-            let (key, server) = (lane.key.clone(), lane.first_server());
+            let key = lane.key.clone();
             self.actions.push(Action::Resolve { lane: lane_id, key, server });
         }
     }
 
     pub(super) fn end_lookup(&mut self, lane_id: usize) {
-        if let Some(next) = self.lookups.end(lane_id) {
-            self.order_lookup(next);
+        if let Some((next, server)) = self.lookups.end(lane_id) {
+            self.order_lookup(next, server);
         }
     }
 
@@ -116,7 +137,7 @@ mod tests {
         }
         assert!(!lookups.begin(failed_before(9_000), ServerId(1), LookupRank::Later));
         assert!(lookups.begin(1, ServerId(1), LookupRank::First));
-        assert_eq!(lookups.end(failed_before(3)), Some(failed_before(9_000)));
+        assert_eq!(lookups.end(failed_before(3)), Some((failed_before(9_000), ServerId(1))));
         assert_eq!(lookups.end(1), None);
         assert_eq!(lookups.end(1), None, "a second end of the same look-up frees nothing");
         assert_eq!((lookups.first.running, lookups.later.running), (0, LATER_MAX));
@@ -130,6 +151,25 @@ mod tests {
         }
         assert!(!lookups.begin(7_777, ServerId(2), LookupRank::First));
         let next: Vec<_> = (0..2).filter_map(|lane| lookups.end(lane)).collect();
-        assert_eq!(next, [FIRST_MAX as usize, 7_777]);
+        assert_eq!(next, [(FIRST_MAX as usize, ServerId(1)), (7_777, ServerId(2))]);
+    }
+
+    #[test]
+    fn a_domain_that_two_servers_wait_for_has_the_turns_of_both() {
+        let mut lookups = Lookups::default();
+        for lane in 0..5_000 {
+            lookups.begin(lane, ServerId(1), LookupRank::First);
+        }
+        // The last one in the queue of the first server.
+        lookups.join(4_999, ServerId(2));
+        lookups.join(4_999, ServerId(2));
+        lookups.join(3, ServerId(2));
+        let next: Vec<_> = (0..3).filter_map(|lane| lookups.end(lane)).collect();
+        let first = FIRST_MAX as usize;
+        assert_eq!(next, [(first, ServerId(1)), (4_999, ServerId(2)), (first + 1, ServerId(1))]);
+        let rest: Vec<_> = (3..first).chain(first..4_999).filter_map(|lane| lookups.end(lane)).collect();
+        assert!(rest.iter().all(|(lane, _)| *lane != 4_999), "once");
+        assert_eq!(lookups.end(4_999), None);
+        assert!(lookups.waiting.is_empty() && lookups.placed.is_empty() && lookups.first.running == 0);
     }
 }

@@ -38,6 +38,7 @@ mod sources;
 mod tests;
 mod timeline;
 mod waited;
+mod wakes;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
@@ -76,6 +77,7 @@ use site_queue::SiteQueue;
 use sources::Sources;
 use timeline::Timeline;
 use waited::SeenBlock;
+use wakes::Wake;
 use warm_up::WarmUpPlan;
 
 /// If a server with a rate could not use its turn at one site, its next turn elsewhere comes after this time.
@@ -107,6 +109,8 @@ pub(crate) struct Schedule {
     /// As last read.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
+    /// When the next gate ends, as far as a wake-up is ordered for it.
+    gates_wake_at: Option<Timestamp>,
     /// Of all paths together, without parked ones.
     connections: u32,
     parked: u32,
@@ -182,16 +186,6 @@ struct Pace {
     refusing_domains: Evidence,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wake {
-    Server(ServerId),
-    Lane(usize),
-    Queue(usize),
-    Gates,
-    /// Connection attempts are overdue.
-    Attempts,
-}
-
 /// Work for the engine, outside of the schedule.
 #[derive(Debug)]
 pub(crate) enum Action {
@@ -243,6 +237,7 @@ impl Schedule {
             gates: GateBoard::default(),
             setup: None,
             wakes: BinaryHeap::new(),
+            gates_wake_at: None,
             connections: 0,
             parked: 0,
             connections_max,
@@ -266,7 +261,12 @@ impl Schedule {
             source.to_judge = postroad_store::SourceCounts::default();
             source.today_by_provider.clear();
         }
-        if !is_warming && self.setup.as_ref() == Some(&without_counts) {
+        if self.setup.as_ref() == Some(&without_counts) {
+            if is_warming {
+                self.sources.configure(setup, now);
+                self.overflow(now);
+                self.pump_all(now);
+            }
             return;
         }
         let has_same_limits = |old: &DeliverySetup| {
@@ -287,9 +287,7 @@ impl Schedule {
         self.accounts.configure(&rates.collect(), setup.live_nodes);
         self.sources.configure(setup, now);
         self.gates.replace(&setup.gates);
-        if let Some(end) = self.gates.next_end(now) {
-            self.wake_at(end, Wake::Gates);
-        }
+        self.wake_at_end_of_gates(now);
         for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
             self.refresh_paths(queue);
         }
@@ -348,25 +346,7 @@ impl Schedule {
                 break;
             }
             self.wakes.pop();
-            match wake {
-                Wake::Server(server) => self.readmit_server(server, now),
-                Wake::Lane(lane) => self.wake_lane(lane, now),
-                Wake::Queue(queue) => {
-                    // One that an earlier wake-up replaced is ignored: it would set another, and their number would grow.
-                    if let Some(state) = self.queues.get_mut(queue).filter(|state| state.wake_at == Some(at))
-                    {
-                        state.wake_at = None;
-                        self.pump(queue, now);
-                    }
-                }
-                Wake::Attempts => self.wake_attempts(at, now),
-                Wake::Gates => {
-                    if let Some(end) = self.gates.next_end(now) {
-                        self.wake_at(end, Wake::Gates);
-                    }
-                    self.readmit_all(now);
-                }
-            }
+            self.wake(at, wake, now);
         }
     }
 
@@ -468,15 +448,6 @@ impl Schedule {
         }
     }
 
-    /// One wake-up is enough, however many messages wait.
-    fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
-        let state = &mut self.queues[queue];
-        if state.wake_at.is_none_or(|known| at < known) {
-            state.wake_at = Some(at);
-            self.wake_at(at, Wake::Queue(queue));
-        }
-    }
-
     /// Records that a queue waits for a free connection.
     fn line_up_for_connection(&mut self, queue: usize, now: Timestamp) {
         let mut is_new_in_general = false;
@@ -500,69 +471,6 @@ impl Schedule {
             self.paths[id].notified += 1;
             self.shares.change_coming(self.paths[id].source, 1);
             self.actions.push(Action::Wake { path: id });
-        }
-    }
-
-    fn wake_at(&mut self, at: Timestamp, wake: Wake) {
-        self.wakes.push(Reverse((at, wake)));
-    }
-
-    /// Examines a server by this time, if it is parked.
-    fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
-        if let Some(server_gate) = self.servers.get_mut(&server)
-            && server_gate.wake_at.is_none_or(|known| at < known)
-        {
-            server_gate.wake_at = Some(at);
-            self.wake_at(at, Wake::Server(server));
-        }
-    }
-
-    fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
-        let Some(server_gate) = self.servers.get_mut(&server) else { return };
-        server_gate.wake_at = None;
-        if let Some(block) = server_gate.last_block.as_mut().filter(|_| !server_gate.parked_in.is_empty()) {
-            block.ends(now);
-        }
-        let queues: Vec<usize> = if server_gate.has_rate() {
-            // One message passes, so one queue gets its turn; it parks the server again, which brings the next turn.
-            let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
-            let next = after.or_else(|| server_gate.parked_in.first().copied());
-            server_gate.last_readmitted = next.unwrap_or(0);
-            next.into_iter().collect()
-        } else {
-            server_gate.parked_in.iter().copied().collect()
-        };
-        for queue in queues {
-            if let Some(server_gate) = self.servers.get_mut(&server) {
-                server_gate.parked_in.remove(&queue);
-            }
-            if let Some(state) = self.queues.get_mut(queue) {
-                state.waiting.readmit_server(server);
-                self.pump(queue, now);
-            }
-        }
-        if let Some(server_gate) = self.servers.get_mut(&server)
-            && server_gate.wake_at.is_none()
-            && !server_gate.parked_in.is_empty()
-        {
-            // The queue with the turn may not use it; the others are examined soon.
-            let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
-            let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
-            server_gate.wake_at = Some(at);
-            self.wake_at(at, Wake::Server(server));
-        }
-    }
-
-    /// Called after a change that may open any admission.
-    fn readmit_all(&mut self, now: Timestamp) {
-        for server in self.servers.keys().copied().collect::<Vec<_>>() {
-            self.readmit_server(server, now);
-        }
-        for lane in self.lanes.iter().map(|(id, _)| id).collect::<Vec<_>>() {
-            self.wake_lane(lane, now);
-        }
-        for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
-            self.pump(queue, now);
         }
     }
 

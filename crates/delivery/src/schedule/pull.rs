@@ -368,7 +368,10 @@ impl Admission for SendAdmission<'_> {
         let Some(Block { until, why }) = block else { return true };
         state.last_block = Some(SeenBlock::new(why, self.now));
         state.parked_in.insert((self.queue, server));
-        self.woken.extend(until.map(|until| (until, Wake::Lane(lane))));
+        if let Some(until) = until.filter(|until| state.wake_at.is_none_or(|at| *until < at)) {
+            state.wake_at = Some(until);
+            self.woken.push((until, Wake::Lane(lane)));
+        }
         false
     }
 }

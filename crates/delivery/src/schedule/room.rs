@@ -1,5 +1,5 @@
-//! Limit on the messages in memory. A server may have as many as are left for the others; the rest waits in the store,
-//! which hands it out, oldest first, as soon as there is room. Until the store has caught up, new messages of such a
+//! Limit on the messages in memory. A server may have as many as are left for the others; a tenth is left for servers that
+//! have few. The rest waits in the store, which hands it out, oldest first, as soon as there is room. Until the store has caught up, new messages of such a
 //! server go there too, so that they do not overtake.
 
 use std::collections::{BTreeSet, HashMap};
@@ -7,6 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use postroad_model::ServerId;
 
 use super::Schedule;
+
+/// This part of the memory is left for servers with few messages in it.
+const RESERVE_OF_MAX: usize = 10;
+/// So many are few.
+const FEW_OF_MAX: usize = 2_000;
 
 #[derive(Debug)]
 pub(super) struct Room {
@@ -46,8 +51,9 @@ impl Room {
         self.total += 1;
         let own = self.of_servers.entry(server).or_default();
         *own += 1;
-        let free = self.max.saturating_sub(self.total);
-        if *own >= free && self.full.insert(server) {
+        let own = *own;
+        let free = self.free();
+        if own >= self.share() && self.full.insert(server) {
             self.has_changed |= self.intake.servers.insert(server);
         }
         if free == 0 && !self.intake.everybody {
@@ -60,13 +66,35 @@ impl Room {
         self.total -= 1;
         let Some(own) = self.of_servers.get_mut(&server) else { return };
         *own -= 1;
-        let free = self.max.saturating_sub(self.total);
-        if *own * 4 <= free * 3 {
-            self.full.remove(&server);
-        }
         if *own == 0 {
             self.of_servers.remove(&server);
         }
+        if self.has_room_again(server) {
+            self.full.remove(&server);
+        }
+    }
+
+    fn free(&self) -> usize {
+        self.max.saturating_sub(self.total)
+    }
+
+    /// Messages that a server may have now.
+    fn share(&self) -> usize {
+        let free = self.free();
+        let few = (self.max / FEW_OF_MAX).max(1);
+        free.saturating_sub(self.max / RESERVE_OF_MAX).max(few.min(free))
+    }
+
+    /// Whether a quarter of its share is free.
+    fn has_room_again(&self, server: ServerId) -> bool {
+        self.of_servers.get(&server).is_none_or(|own| own * 4 <= self.share() * 3)
+    }
+
+    /// Judged anew: others may have left since, while nothing moved for this server.
+    fn full_servers(&mut self) -> Vec<ServerId> {
+        let full = std::mem::take(&mut self.full);
+        self.full = full.into_iter().filter(|server| !self.has_room_again(*server)).collect();
+        self.full.iter().copied().collect()
     }
 
     /// Domains that are remembered although nothing waits for them.
@@ -96,8 +124,8 @@ impl Schedule {
     }
 
     /// Servers that have as many messages in memory as they may.
-    pub(crate) fn full_servers(&self) -> Vec<ServerId> {
-        self.room.full.iter().copied().collect()
+    pub(crate) fn full_servers(&mut self) -> Vec<ServerId> {
+        self.room.full_servers()
     }
 
     /// To be called when the store had no more to hand out, except for the servers that were `skipped`.
@@ -142,9 +170,9 @@ mod tests {
     #[test]
     fn a_server_leaves_as_much_room_as_it_takes() {
         let mut room = Room::new(1_000);
-        assert_eq!(take_while_open(&mut room, GREEDY), 500);
+        assert_eq!(take_while_open(&mut room, GREEDY), 450);
         assert_eq!(room.full, [GREEDY].into());
-        assert_eq!(take_while_open(&mut room, MODEST), 250);
+        assert_eq!(take_while_open(&mut room, MODEST), 225);
         assert!(room.intake.has_room(ServerId(3)));
         for server in 3.. {
             if take_while_open(&mut room, ServerId(server)) == 0 {
@@ -159,20 +187,19 @@ mod tests {
     fn the_store_comes_first_until_it_has_caught_up() {
         let mut room = Room::new(1_000);
         take_while_open(&mut room, GREEDY);
-        for _ in 0..70 {
+        for _ in 0..64 {
             room.remove(GREEDY);
             assert!(room.full.contains(&GREEDY), "with {} messages", room.total);
         }
         room.remove(GREEDY);
-        room.remove(GREEDY);
-        assert!(room.full.is_empty());
+        assert!(room.full.is_empty(), "with {} messages", room.total);
         assert!(!room.intake.has_room(GREEDY), "older messages may be in the store");
         room.caught_up(&[GREEDY]);
         assert!(!room.intake.has_room(GREEDY), "the store left them out");
         room.has_changed = false;
         room.caught_up(&[]);
         assert!(room.intake.has_room(GREEDY) && room.has_changed);
-        for _ in 0..428 {
+        for _ in 0..385 {
             room.remove(GREEDY);
         }
         assert!(room.of_servers.is_empty() && room.total == 0);
@@ -192,5 +219,31 @@ mod tests {
         assert!(!room.intake.has_room(ServerId(9)));
         room.caught_up(&[]);
         assert!(room.intake.has_room(ServerId(9)) && room.intake.has_room(ServerId(1)));
+    }
+
+    #[test]
+    fn the_last_tenth_is_for_servers_with_few_messages() {
+        let mut room = Room::new(10_000);
+        let mut server = 1;
+        while room.free() > 1_000 {
+            assert!(take_while_open(&mut room, ServerId(server)) > 0);
+            server += 1;
+        }
+        assert_eq!(take_while_open(&mut room, ServerId(server)), 5, "one that came late gets a few");
+        assert!(room.intake.has_room(ServerId(server + 1)));
+    }
+
+    #[test]
+    fn a_server_that_did_not_move_has_room_when_the_others_are_gone() {
+        let mut room = Room::new(100);
+        take_while_open(&mut room, GREEDY);
+        while room.intake.has_room(MODEST) {
+            room.add(MODEST);
+        }
+        assert_eq!(room.full_servers(), [GREEDY, MODEST]);
+        while room.of_servers.contains_key(&GREEDY) {
+            room.remove(GREEDY);
+        }
+        assert!(room.full_servers().is_empty(), "{room:?}");
     }
 }

@@ -67,7 +67,7 @@ impl PolicyFile {
             write_anew(&self.path, &all()).map(|anew| *open = Some(anew))
         } else {
             *bytes += line.len() as u64;
-            file.write_all(line.as_bytes())
+            file.write_all(line.as_bytes()).and_then(|()| file.sync_data())
         };
         if let Err(error) = written {
             tracing::warn!(

@@ -22,7 +22,7 @@ use postroad_model::{DomainName, ServerId, Timestamp};
 pub use policy::{Mode, Policy, PolicyError};
 
 use crate::client_tls::ClientTls;
-use crate::dns::Dns;
+use crate::dns::{Dns, LookupFailure};
 use crate::single_flight::SingleFlight;
 use cache::PolicyCache;
 use fetch::{FetchError, Fetcher};
@@ -64,6 +64,8 @@ impl Default for MtaStsSettings {
 pub enum StsVerdict {
     /// No policy, or none that could be found.
     None,
+    /// It was not looked for, or not for long enough, because too many look-ups wait. Ask again soon.
+    Unknown,
     /// No requirement yet, but the domain wants reports of what would have failed.
     Testing(Arc<Policy>),
     /// Deliver only to a matching host over TLS with a verified certificate.
@@ -78,6 +80,13 @@ impl StsVerdict {
             Mode::Enforce => Self::Enforce(Arc::clone(policy)),
         }
     }
+}
+
+/// What a domain's record says.
+enum Announced {
+    Id(String),
+    Nothing,
+    Unanswered,
 }
 
 /// Clones share the policies.
@@ -131,9 +140,11 @@ impl MtaSts {
 impl Inner {
     async fn find(self: &Arc<Self>, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         self.retry_storing(now).await;
-        let Some(id) = self.announced_id(domain, server, now).await else {
+        let id = match self.announced_id(domain, server, now).await {
+            Announced::Id(id) => id,
             // RFC 8461 3.1: a missing record does not end a policy.
-            return self.known(domain, now);
+            Announced::Nothing => return self.known(domain, now),
+            Announced::Unanswered => return self.known_by_now(domain, now),
         };
         let wanted = self.policies().wants_fetch(domain, &id, now);
         let Some(rank) = wanted else { return self.known(domain, now) };
@@ -144,6 +155,7 @@ impl Inner {
             }
             Err(error @ FetchError::Busy) => {
                 tracing::info!(%domain, %error, "an MTA-STS policy was not fetched");
+                return self.known_by_now(domain, now);
             }
             Err(error) => {
                 tracing::info!(%domain, %error, "fetching an MTA-STS policy failed");
@@ -153,14 +165,16 @@ impl Inner {
         self.known(domain, now)
     }
 
-    /// `None` if there is no record, or no answer in time: the look-up continues for later callers.
-    async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> Option<String> {
+    /// Without an answer in time, the look-up continues for later callers.
+    async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> Announced {
         let dns = self.dns.for_server(server);
         let is_known = self.policies().policy(domain, now).is_some();
         let wait = if is_known || dns.is_under_pressure() { RECORD_WAIT_SHORT } else { RECORD_WAIT };
         let name = format!("_mta-sts.{domain}");
-        let texts = tokio::time::timeout(wait, dns.texts(&name)).await.ok()?.unwrap_or_default();
-        record::id_in(&texts)
+        match tokio::time::timeout(wait, dns.texts(&name)).await {
+            Err(_) | Ok(Err(LookupFailure::Busy)) => Announced::Unanswered,
+            Ok(texts) => record::id_in(&texts.unwrap_or_default()).map_or(Announced::Nothing, Announced::Id),
+        }
     }
 
     /// Stores the policy before it is used: it stays enforced after a crash.
@@ -193,6 +207,14 @@ impl Inner {
 
     fn known(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
         self.policies().policy(domain, now).map_or(StsVerdict::None, |policy| StsVerdict::of(&policy))
+    }
+
+    /// The same, while nobody knows whether there is a policy.
+    fn known_by_now(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+        match self.known(domain, now) {
+            StsVerdict::None => StsVerdict::Unknown,
+            known => known,
+        }
     }
 
     fn policies(&self) -> MutexGuard<'_, PolicyCache> {

@@ -35,6 +35,8 @@ pub(super) struct Draft {
     pub(super) is_mjml: bool,
     pub(super) inline_css: bool,
     pub(super) locales: Vec<LocaleDraft>,
+    /// The newest version when the page was opened.
+    pub(super) latest: Option<i64>,
 }
 
 /// The texts of one language; missing ones come from the template itself.
@@ -161,6 +163,7 @@ fn draft(found: &FoundTemplate) -> Draft {
                 plain_body: text(&texts.plain_body),
             })
             .collect(),
+        latest: Some(found.template.latest),
     }
 }
 

@@ -41,7 +41,12 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     let draft = read(&fields);
     let template = TemplateRef::Id(TemplateId(id));
     let saved = match template_fields(&draft) {
-        Ok(given) => visit.app().change_template(&caller, template, given, fields.is_ticked("publish")).await,
+        Ok(given) => {
+            visit
+                .app()
+                .change_template(&caller, template, draft.latest, given, fields.is_ticked("publish"))
+                .await
+        }
         Err(text) => return again(&visit, server, draft, Some(id), Some(text), Vec::new()).await,
     };
     match saved {
@@ -54,6 +59,7 @@ fn read(fields: &Fields) -> Draft {
     // Browsers send line ends as CRLF.
     let text = |name: &str| fields.raw(name).replace("\r\n", "\n");
     Draft {
+        latest: fields.number("latest"),
         name: fields.text("name").to_owned(),
         alias: fields.text("alias").to_owned(),
         subject: fields.text("subject").to_owned(),
@@ -119,6 +125,14 @@ async fn refused(
     id: Option<i64>,
     refusal: TemplateRefusal,
 ) -> Answer {
+    if let TemplateRefusal::OtherVersion(version) = refusal {
+        let text = format!(
+            "Somebody saved version {version} since this page was opened. Nothing was saved: look at it first. Saving once more \
+             makes your texts the newest version."
+        );
+        let draft = Draft { latest: Some(version), ..draft };
+        return again(visit, server, draft, id, Some(text), Vec::new()).await;
+    }
     if let TemplateRefusal::Invalid(problems) = refusal {
         let mistakes = problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
         return again(visit, server, draft, id, None, mistakes).await;

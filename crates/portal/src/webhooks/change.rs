@@ -32,7 +32,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         format: None,
         enabled: Some(fields.is_ticked("enabled")),
     };
-    form.visit.app().change_webhook(&caller, WebhookId(id), changes).await?;
+    form.visit.app().change_webhook(&caller, WebhookId(id), None, changes).await?;
     Ok(see_other(&page(server, id, "saved")))
 }
 

@@ -234,13 +234,17 @@ async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.delivered"]});
     let webhook = done(&world, own, "webhooks/create", &webhook).await;
     let id = &webhook["id"];
-    done(&world, own, "webhooks/update", &json!({"id": id, "url": "https://hooks.example/other"})).await;
+    let other = json!({"id": id, "if_version": 1, "url": "https://hooks.example/other"});
+    assert_eq!(done(&world, own, "webhooks/update", &other).await["version"], 2);
+    assert_eq!(code(&world, own, "webhooks/update", &other).await, "VersionConflict");
     done(&world, own, "webhooks/rotate_secret", &json!({ "id": id })).await;
     done(&world, own, "webhooks/delete", &json!({ "id": id })).await;
     let template = json!({"name": "Hello", "subject": "Hi", "plain_body": "Hi {{ name }}"});
     let template = done(&world, own, "templates/create", &template).await["id"].clone();
     done(&world, own, "templates/publish", &json!({ "id": template })).await;
-    done(&world, own, "templates/update", &json!({"id": template, "subject": "Hello"})).await;
+    let hello = json!({"id": template, "if_version": 1, "subject": "Hello"});
+    assert_eq!(done(&world, own, "templates/update", &hello).await["latest_version"], 2);
+    assert_eq!(code(&world, own, "templates/update", &hello).await, "VersionConflict");
     done(&world, own, "templates/delete", &json!({ "id": template })).await;
     let addresses =
         json!({"items": [{"address": "a@example.com"}, {"address": "b@example.com"}, {"address": "no"}]});

@@ -4,7 +4,12 @@ ALTER TABLE queue ADD COLUMN released_at INTEGER;
 ALTER TABLE messages ADD COLUMN rescheduled TEXT;
 -- Scheduled messages of a server in the order in which they become due.
 CREATE INDEX queue_scheduled_by_server_due ON queue (server_id, due_at, message_id) WHERE scheduled > 0;
--- Names of templates are unique; the later ones of those that were not say so.
+-- Names of templates are unique; the later ones of those that were not say so. First, names that such a name would meet get
+-- one that ends with their own id twice, which no other can.
+UPDATE templates SET name = name || ' (template ' || id || ') (template ' || id || ')'
+WHERE name LIKE '% (template %)' AND EXISTS (
+    SELECT 1 FROM templates t WHERE t.server_id = templates.server_id AND t.id <> templates.id
+        AND templates.name = t.name || ' (template ' || t.id || ')');
 UPDATE templates SET name = name || ' (template ' || id || ')' WHERE EXISTS (
     SELECT 1 FROM templates t
     WHERE t.server_id = templates.server_id AND t.name = templates.name AND t.id < templates.id);

@@ -5,6 +5,7 @@ pub(crate) mod append;
 mod chain;
 mod read;
 mod subject;
+mod turns;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use read::{AuditFilter, AuditVerdict};
 pub use subject::AuditSubject;
+pub(crate) use turns::{AuditTurns, Turn};
 
 use crate::Store;
 use crate::setup::NewCreation;

@@ -88,7 +88,10 @@ impl Store {
         params.extend(mentions.is_by_server.then(|| server_id.0.into()));
         let found =
             self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).await?;
-        let meant = found.into_iter().filter(|(_, _, text)| !whole(text, address).is_empty());
+        // A server's own texts may lose too much: punctuation before an address can look like a part of a longer one.
+        let meant = found
+            .into_iter()
+            .filter(|(_, _, text)| mentions.is_by_server || !whole(text, address).is_empty());
         for (first, second, _) in meant {
             let mut params: Vec<Value> = Vec::with_capacity(3);
             params.extend(mentions.is_by_server.then(|| server_id.0.into()));

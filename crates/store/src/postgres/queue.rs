@@ -16,17 +16,51 @@ use super::{Node, lease};
 use crate::error::StoreError;
 use crate::queue::{ClaimSkips, Claimed};
 
+/// Claims what `due` lists.
+macro_rules! claim {
+    ($due:literal) => {
+        concat!(
+            "WITH RECURSIVE ",
+            $due,
+            " UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
+              WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
+              RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id, source_id"
+        )
+    };
+}
+
 /// A node that lost its lease claims nothing: another node would send the same messages.
-const CLAIM: &str = "WITH due AS MATERIALIZED (
+const CLAIM: &str = claim!(
+    "due AS MATERIALIZED (
         SELECT server_id, message_id FROM queue
         WHERE claimed_node IS NULL AND scheduled = 0 AND due_at <= $3 AND domain <> ALL ($5::text[])
-          AND server_id <> ALL ($6::bigint[])
           AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
-        ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
-    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
-    WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
-    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
-        source_id";
+        ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)"
+);
+
+/// The same without the entries of some servers, of which there may be millions: it looks at each server's oldest entry, and
+/// takes from those whose oldest is due first.
+const CLAIM_OF_OTHERS: &str = claim!(
+    "senders (server_id) AS (
+        SELECT (SELECT q.server_id FROM queue q WHERE q.claimed_node IS NULL AND q.scheduled = 0
+                ORDER BY q.server_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT q.server_id FROM queue q WHERE q.claimed_node IS NULL AND q.scheduled = 0
+                  AND q.server_id > senders.server_id ORDER BY q.server_id LIMIT 1)
+        FROM senders WHERE senders.server_id IS NOT NULL),
+    heads AS MATERIALIZED (
+        SELECT senders.server_id FROM senders
+        CROSS JOIN LATERAL (SELECT q.due_at FROM queue q WHERE q.server_id = senders.server_id
+            AND q.claimed_node IS NULL AND q.scheduled = 0 AND q.due_at <= $3
+            ORDER BY q.due_at, q.message_id LIMIT 1) AS oldest
+        WHERE senders.server_id <> ALL ($6::bigint[]) ORDER BY oldest.due_at, senders.server_id LIMIT $4),
+    due AS MATERIALIZED (
+        SELECT taken.server_id, taken.message_id FROM heads
+        CROSS JOIN LATERAL (SELECT q.server_id, q.message_id FROM queue q WHERE q.server_id = heads.server_id
+            AND q.claimed_node IS NULL AND q.scheduled = 0 AND q.due_at <= $3 AND q.domain <> ALL ($5::text[])
+            ORDER BY q.due_at, q.message_id LIMIT $4 FOR UPDATE SKIP LOCKED) AS taken
+        WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2) LIMIT $4)"
+);
 
 /// Entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may have been
 /// sent.
@@ -114,11 +148,14 @@ pub(super) async fn claim(
     let skip_domains: Vec<&str> = skip.domains.iter().map(DomainName::as_str).collect();
     let skip_servers: Vec<i64> = skip.servers.iter().map(|server| server.0).collect();
     let (number, limit) = (i64::from(node.number), limit as i64);
-    let statement = client.prepare_cached(CLAIM).await?;
     let due_by = due_by.as_micros();
     let params: [&(dyn ToSql + Sync); 6] =
         [&number, &node.epoch, &due_by, &limit, &skip_domains, &skip_servers];
-    let rows = client.query(&statement, &params).await?;
+    let rows = if skip_servers.is_empty() {
+        client.query(&client.prepare_cached(CLAIM).await?, &params[..5]).await?
+    } else {
+        client.query(&client.prepare_cached(CLAIM_OF_OTHERS).await?, &params).await?
+    };
     read_all(&rows)
 }
 

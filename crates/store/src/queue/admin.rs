@@ -77,6 +77,7 @@ impl Store {
         let job = self.describing(job, move |(retried, _)| {
             matches!(retried, Retried::Now | Retried::Released).then(|| of_message(id))
         });
+        let _turn = self.wait_to_describe(server_id).await;
         let (retried, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
@@ -100,6 +101,7 @@ impl Store {
         let job = self.describing(job, move |(cancelled, _)| {
             matches!(cancelled, Cancelled::Done(_)).then(|| of_message(id))
         });
+        let _turn = self.wait_to_describe(server_id).await;
         let (cancelled, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Cancelled::TooLate, job).await?
@@ -111,8 +113,10 @@ impl Store {
     }
 
     pub(super) fn note_entry(&self, server_id: ServerId, entry: Entry) {
+        if matches!(entry, Entry::Queued(_)) {
+            self.queue_changes.send_modify(|count| *count += 1);
+        }
         if entry != Entry::Unchanged {
-            self.note_change();
             self.notifier.notify([server_id]);
         }
     }

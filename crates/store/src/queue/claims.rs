@@ -10,7 +10,7 @@ use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
 /// Times that scheduled messages become pending in one claim.
-const PROMOTIONS_MAX: u32 = 20;
+const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
 impl Store {

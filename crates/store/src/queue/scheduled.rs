@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
@@ -21,6 +22,8 @@ use crate::{Engine, JobWithIds, Result, Store};
 /// Scheduled messages made pending in one transaction, and servers that share it.
 const PROMOTED_AT_ONCE: usize = 100;
 const SERVERS_AT_ONCE: usize = 20;
+/// Messages that are due wait for so long at most while others become pending.
+const PROMOTING_MAX: Duration = Duration::from_millis(250);
 
 #[boxed_futures]
 impl Store {
@@ -41,14 +44,17 @@ impl Store {
     async fn promote_in_turns(&self, limit: usize) -> Result<bool> {
         let now = self.clock.now();
         // Called every second and usually without effect, so it should not cost a write.
-        if !self.read(move |sql| Box::pin(has_due(sql, now))).await? {
-            return Ok(false);
-        }
-        let mut servers = VecDeque::from(self.read(move |sql| Box::pin(list_due_servers(sql, now))).await?);
+        let due = self.read(move |sql| {
+            Box::pin(async move {
+                if has_due(sql, now).await? { list_due_servers(sql, now).await } else { Ok(Vec::new()) }
+            })
+        });
+        let mut servers = VecDeque::from(due.await?);
+        let begun = Instant::now();
         let last = self.last_promoted.load(Ordering::Relaxed);
         servers.rotate_left(servers.partition_point(|server_id| server_id.0 <= last));
         let mut left = limit;
-        while left > 0 && !servers.is_empty() {
+        while left > 0 && !servers.is_empty() && begun.elapsed() < PROMOTING_MAX {
             let some: Vec<ServerId> = servers.drain(..servers.len().min(SERVERS_AT_ONCE)).collect();
             if let Some(last) = some.last() {
                 self.last_promoted.store(last.0, Ordering::Relaxed);
@@ -59,7 +65,7 @@ impl Store {
             let count_of = |server_id| changes.iter().filter(|((of, _), _)| *of == server_id).count();
             servers.extend(some.into_iter().filter(|server_id| count_of(*server_id) == share));
         }
-        Ok(left == 0 && limit > 0)
+        Ok(limit > 0 && (left == 0 || !servers.is_empty()))
     }
 
     async fn promote_some(
@@ -113,7 +119,7 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
              FROM senders WHERE senders.server_id IS NOT NULL)
          SELECT server_id FROM senders
          WHERE EXISTS (SELECT 1 FROM queue q INDEXED BY queue_scheduled_by_server_due
-             WHERE q.server_id = senders.server_id AND q.scheduled > 0 AND q.due_at <= $1)"
+             WHERE q.server_id = senders.server_id AND q.scheduled > 0 AND q.due_at <= $1) ORDER BY server_id"
     } else {
         "WITH RECURSIVE senders (server_id) AS (
              SELECT (SELECT q.server_id FROM queue q WHERE q.scheduled > 0 ORDER BY q.server_id LIMIT 1)
@@ -121,9 +127,10 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
              SELECT (SELECT q.server_id FROM queue q
                      WHERE q.scheduled > 0 AND q.server_id > senders.server_id ORDER BY q.server_id LIMIT 1)
              FROM senders WHERE senders.server_id IS NOT NULL)
-         SELECT server_id FROM senders
-         WHERE EXISTS (SELECT 1 FROM queue q
-             WHERE q.server_id = senders.server_id AND q.scheduled > 0 AND q.due_at <= $1)"
+         SELECT senders.server_id FROM senders
+         CROSS JOIN LATERAL (SELECT q.message_id FROM queue q WHERE q.server_id = senders.server_id
+             AND q.scheduled > 0 AND q.due_at <= $1 ORDER BY q.due_at, q.message_id LIMIT 1) AS due
+         ORDER BY senders.server_id"
     };
     let rows = sql.query(text, &[now.into()]).await?;
     rows.iter().map(|row| row.int(0).map(ServerId)).collect()

@@ -90,6 +90,7 @@ impl Store {
         let job = self.describing(job, move |(changed, _)| {
             (*changed == ScheduleChanged::Done).then(|| described(of_message(id), change))
         });
+        let _turn = self.wait_to_describe(server_id).await;
         let (changed, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), ScheduleChanged::TooLate, job).await?
@@ -116,6 +117,7 @@ impl Store {
             let count = Described::from_iter([("changed".to_owned(), changes.len().into())]);
             (!changes.is_empty()).then(|| described(count, change))
         });
+        let _turn = self.wait_to_describe(server_id).await;
         let changes = match &*self.engine {
             // Scheduled entries are never claimed.
             Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,

@@ -37,6 +37,8 @@ pub struct SearchPage {
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
+    /// It ended before the blocks did, because they have many candidates.
+    is_cut: bool,
 }
 
 /// Where a search is.
@@ -80,7 +82,8 @@ impl Store {
             (step, frequencies) = read.await?;
             rows.extend(step.rows);
             position = step.position;
-            blocks_max = (place.blocks_max * 4).min(BLOCKS_PER_STEP);
+            // Postings of more blocks would only be read again.
+            blocks_max = if step.is_cut { 1 } else { (place.blocks_max * 4).min(BLOCKS_PER_STEP) };
         }
         let next = match rows.get(limit) {
             Some(_) => {
@@ -134,7 +137,7 @@ async fn scan(
         Some(last) if rows.len() == ROWS_PER_STEP => last.id,
         _ => floor,
     };
-    Ok(Step { rows: matching(rows, filter)?, position })
+    Ok(Step { rows: matching(rows, filter)?, position, is_cut: false })
 }
 
 async fn by_status(
@@ -151,7 +154,7 @@ async fn by_status(
         _ => plan.floor,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
-    Ok(Step { rows: matching(rows, filter)?, position })
+    Ok(Step { rows: matching(rows, filter)?, position, is_cut: false })
 }
 
 /// Ids of messages with one of these statuses, newest first, at most one step.
@@ -224,7 +227,7 @@ async fn in_blocks(
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
     let Place { server_id, position, .. } = place;
-    let mut step = Step { rows: Vec::new(), position };
+    let mut step = Step { rows: Vec::new(), position, is_cut: false };
     let mut looked_at = 0;
     for some in blocks.chunks(BLOCKS_OF_IDS) {
         let with_some: Vec<i64> = some
@@ -251,12 +254,20 @@ async fn in_blocks(
             {
                 keep_listed(sql, server_id, listed, *block, &mut candidates).await?;
             }
-            for some in candidates.chunks(ROWS_PER_STEP) {
+            let mut chunks = candidates.chunks(ROWS_PER_STEP).peekable();
+            while let Some(some) = chunks.next() {
                 step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
+                looked_at += some.len();
+                if looked_at >= ROWS_PER_STEP && chunks.peek().is_some() {
+                    // The rest of a large block is for the next read.
+                    step.position = some[some.len() - 1];
+                    step.is_cut = true;
+                    return Ok(step);
+                }
             }
             step.position = block.first_id.max(plan.floor);
-            looked_at += candidates.len();
             if looked_at >= ROWS_PER_STEP {
+                step.is_cut = true;
                 return Ok(step);
             }
         }

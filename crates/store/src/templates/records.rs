@@ -85,6 +85,8 @@ pub struct Template {
 /// Changes; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateChange {
+    /// Changes nothing unless this is the newest version.
+    pub if_latest: Option<i64>,
     /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,
     pub name: Option<String>,

@@ -4,6 +4,7 @@ use postroad_model::{ServerId, TemplateId, Timestamp};
 
 use super::records::{NewTemplate, Template, TemplateChange, TemplateKind, TemplateRef};
 use super::versions;
+use crate::Updated;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
@@ -78,33 +79,38 @@ pub(super) async fn change(
     change: TemplateChange,
     history: i64,
     now: Timestamp,
-) -> Result<Template, StoreError> {
+) -> Result<Updated<Template>, StoreError> {
     let has_content = change.content.is_some();
     let (sets_alias, alias) = (change.alias.is_some(), change.alias.flatten());
     // Locks the row, so that concurrent changes make separate versions.
-    sql.change(
-        "UPDATE templates SET name = coalesce($3, name),
+    let changed = sql
+        .execute(
+            "UPDATE templates SET name = coalesce($3, name),
                 alias = CASE WHEN CAST($4 AS BIGINT) = 1 THEN $5 ELSE alias END,
                 latest = latest + $6, updated_at = $7
-         WHERE server_id = $1 AND id = $2",
-        &[
-            server_id.0.into(),
-            id.0.into(),
-            change.name.into(),
-            sets_alias.into(),
-            alias.into(),
-            has_content.into(),
-            now.into(),
-        ],
-    )
-    .await?;
+         WHERE server_id = $1 AND id = $2 AND latest = coalesce($8, latest)",
+            &[
+                server_id.0.into(),
+                id.0.into(),
+                change.name.into(),
+                sets_alias.into(),
+                alias.into(),
+                has_content.into(),
+                now.into(),
+                change.if_latest.into(),
+            ],
+        )
+        .await?;
     let template = find_by_id(sql, server_id, id).await?;
+    if changed == 0 {
+        return Ok(Updated::OtherVersion(template.latest));
+    }
     if let Some(content) = change.content {
         check_layout(sql, server_id, content.layout).await?;
         versions::insert(sql, server_id, id, template.latest, &content, now).await?;
         versions::prune(sql, &template, history).await?;
     }
-    Ok(template)
+    Ok(Updated::Done(template))
 }
 
 pub(super) async fn publish(

@@ -7,7 +7,7 @@ use super::records::{
     NewTemplate, Template, TemplateChange, TemplateRef, TemplateVersion, TemplateVersionInfo,
 };
 use super::{statements, versions};
-use crate::{Result, Store};
+use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
@@ -36,14 +36,15 @@ impl Store {
     }
 
     /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
-    /// those that are published or were. `Conflict` if the alias or name is taken.
+    /// those that are published or were. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias or name is
+    /// taken.
     pub async fn change_template(
         &self,
         server_id: ServerId,
         id: TemplateId,
         change: TemplateChange,
         history: usize,
-    ) -> Result<Template> {
+    ) -> Result<Updated<Template>> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, history as i64, now)))
             .await

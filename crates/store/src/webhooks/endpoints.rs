@@ -8,6 +8,7 @@ use postroad_model::{
 };
 use serde_json::json;
 
+use crate::Updated;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::setup::room;
@@ -55,6 +56,8 @@ pub struct Webhook {
     pub last_success_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Rises with every change of its settings.
+    pub version: i64,
 }
 
 /// Changes of a webhook; `None` keeps a value.
@@ -69,7 +72,7 @@ pub struct WebhookChange {
 macro_rules! columns {
     () => {
         "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
-         failing_since, last_success_at, created_at, updated_at"
+         failing_since, last_success_at, created_at, updated_at, version"
     };
 }
 
@@ -107,13 +110,15 @@ impl Store {
         self.fetch_all(text, Vec::new(), read).await
     }
 
-    /// Changes a webhook. Enabling it again resets its failures; it then gets only new events.
+    /// Changes a webhook that has the version `if_version`. Enabling it again resets its failures; it then gets only new
+    /// events.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,
         id: WebhookId,
+        if_version: Option<i64>,
         change: WebhookChange,
-    ) -> Result<Webhook> {
+    ) -> Result<Updated<Webhook>> {
         let (now, is_over) = (self.clock.now(), change.enabled == Some(false));
         // A transaction that began before it was disabled may have left rows after the purge.
         if change.enabled == Some(true)
@@ -121,11 +126,12 @@ impl Store {
         {
             self.purge_webhook_queue(server_id, id).await?;
         }
-        let webhook = self.write(move |sql| Box::pin(update(sql, server_id, id, change, now))).await?;
-        if is_over {
+        let updated =
+            self.write(move |sql| Box::pin(update(sql, server_id, id, if_version, change, now))).await?;
+        if is_over && matches!(updated, Updated::Done(_)) {
             self.purge_webhook_queue(server_id, id).await?;
         }
-        Ok(webhook)
+        Ok(updated)
     }
 
     /// The old secret stays valid until `previous_until`.
@@ -143,7 +149,7 @@ impl Store {
     /// Deletes a webhook and its waiting events. It is first disabled, so that nothing is added meanwhile.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
-        self.unaudited().change_webhook(server_id, id, change).await?;
+        self.unaudited().change_webhook(server_id, id, None, change).await?;
         self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
     }
 
@@ -213,16 +219,18 @@ pub(crate) async fn update(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: WebhookId,
+    if_version: Option<i64>,
     change: WebhookChange,
     now: Timestamp,
-) -> Result<Webhook, StoreError> {
+) -> Result<Updated<Webhook>, StoreError> {
     let is_enabled_again = change.enabled == Some(true);
-    sql.change(
+    let changed = sql.execute(
         "UPDATE webhooks SET url = coalesce($3, url), wants = coalesce($4, wants), format = coalesce($5, format),
                 enabled = coalesce($6, enabled),
                 disabled_reason = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE disabled_reason END,
-                failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END, updated_at = $8
-         WHERE server_id = $1 AND id = $2",
+                failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END, updated_at = $8,
+                version = version + 1
+         WHERE server_id = $1 AND id = $2 AND version = coalesce($9, version)",
         &[
             server_id.0.into(),
             id.0.into(),
@@ -232,10 +240,12 @@ pub(crate) async fn update(
             change.enabled.into(),
             is_enabled_again.into(),
             now.into(),
+            if_version.into(),
         ],
     )
     .await?;
-    find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
+    let webhook = find(sql, server_id, id).await?.ok_or(StoreError::NotFound)?;
+    Ok(if changed > 0 { Updated::Done(webhook) } else { Updated::OtherVersion(webhook.version) })
 }
 
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
@@ -254,7 +264,7 @@ pub(crate) async fn rotate_secret(
     now: Timestamp,
 ) -> Result<Webhook, StoreError> {
     sql.change(
-        "UPDATE webhooks SET previous_secret = secret, previous_until = $4, secret = $3, updated_at = $5
+        "UPDATE webhooks SET previous_secret = secret, previous_until = $4, secret = $3, updated_at = $5, version = version + 1
          WHERE server_id = $1 AND id = $2",
         &[server_id.0.into(), id.0.into(), secret.0.into(), previous_until.into(), now.into()],
     )
@@ -295,6 +305,7 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
         last_success_at: row.time_opt(11)?,
         created_at: row.time(12)?,
         updated_at: row.time(13)?,
+        version: row.int(14)?,
     })
 }
 
@@ -311,7 +322,7 @@ pub(crate) async fn disable(
 ) -> Result<bool, StoreError> {
     let changed = sql
         .execute(
-            "UPDATE webhooks SET enabled = 0, disabled_reason = $3, updated_at = $4
+            "UPDATE webhooks SET enabled = 0, disabled_reason = $3, updated_at = $4, version = version + 1
              WHERE server_id = $1 AND id = $2 AND enabled = 1
                  AND (CAST($5 AS BIGINT) IS NULL OR failing_since <= CAST($5 AS BIGINT))",
             &[

@@ -449,6 +449,29 @@ async fn full_destination_is_skipped_by_claims() {
     assert_eq!(fixture.claim_due().await[0].message_id, ids[0]);
 }
 
+#[tokio::test]
+async fn a_claim_without_some_servers_reads_none_of_their_entries() {
+    let fixture = Fixture::postgres().await;
+    let full: Vec<String> = (0..300).map(|number| format!("u{number}@full.example")).collect();
+    fixture.accept(fixture.send_to(&full.iter().map(String::as_str).collect::<Vec<_>>())).await;
+    let mut others = Vec::new();
+    for number in 0..3 {
+        let addresses = [format!("a{number}@free.example"), format!("b{number}@free.example")];
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        let send = fixture.send(fixture.other_server, &addresses, InitialState::Pending, b"x");
+        others.extend(fixture.accept(send).await);
+    }
+    let claim = async |limit| {
+        let skip = ClaimSkips { domains: Vec::new(), servers: vec![fixture.server] };
+        let claimed = fixture.store.claim(fixture.now(), limit, skip).await.expect("the store works");
+        claimed.iter().map(|claimed| claimed.message_id).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(4).await, others[..4], "the oldest first");
+    assert_eq!(claim(4).await, others[4..]);
+    assert!(claim(4).await.is_empty());
+    assert_eq!(fixture.claim_due().await.len(), 300, "everything is left for others");
+}
+
 /// Weeks that an older version made partitions for have none of the tables that came later.
 #[tokio::test]
 async fn transcript_of_a_message_older_than_its_table_is_stored() {

@@ -3,7 +3,7 @@
 use postroad_model::TemplateId;
 use postroad_store::{
     NewTemplate, StoreError, Template, TemplateChange, TemplateContent, TemplateKind, TemplateRef,
-    TemplateTexts,
+    TemplateTexts, Updated,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -40,7 +40,14 @@ async fn create(fixture: &Fixture, alias: &str) -> Template {
 
 async fn change(fixture: &Fixture, id: TemplateId, subject: &str) -> Template {
     let change = TemplateChange { content: Some(content(subject)), ..TemplateChange::default() };
-    fixture.store.change_template(fixture.server, id, change, HISTORY).await.expect("the store works")
+    done(fixture.store.change_template(fixture.server, id, change, HISTORY).await)
+}
+
+fn done(changed: Result<Updated<Template>, StoreError>) -> Template {
+    match changed.expect("the store works") {
+        Updated::Done(template) => template,
+        Updated::OtherVersion(version) => panic!("it has version {version}"),
+    }
 }
 
 async fn versions(fixture: &Fixture, id: TemplateId) -> Vec<i64> {
@@ -74,13 +81,17 @@ async fn every_change_of_texts_is_a_version_and_old_ones_go(fixture: Fixture) {
     fixture.store.publish_template(fixture.server, id, 1).await.expect("the store works");
     let renamed =
         TemplateChange { name: Some("Other".into()), alias: Some(None), ..TemplateChange::default() };
-    let renamed =
-        fixture.store.change_template(fixture.server, id, renamed, HISTORY).await.expect("it works");
+    let renamed = done(fixture.store.change_template(fixture.server, id, renamed, HISTORY).await);
     assert_eq!((renamed.latest, renamed.name.as_str(), renamed.alias), (1, "Other", None));
     for at in 2..=6 {
         assert_eq!(change(&fixture, id, &format!("text {at}")).await.latest, at);
     }
     assert_eq!(versions(&fixture, id).await, [6, 5, 4, 1], "the published one stays");
+    let late = TemplateChange { if_latest: Some(5), ..TemplateChange::default() };
+    let late = TemplateChange { name: Some("Late".into()), content: Some(content("late")), ..late };
+    let late = fixture.store.change_template(fixture.server, id, late, HISTORY).await;
+    assert!(matches!(late, Ok(Updated::OtherVersion(6))), "{late:?}");
+    assert_eq!(versions(&fixture, id).await, [6, 5, 4, 1], "nothing was saved");
     let found = fixture.store.find_template_version(fixture.server, id, 5).await.expect("the store works");
     assert_eq!(found.expect("it is kept").content, content("text 5"));
     assert!(matches!(fixture.store.publish_template(fixture.server, id, 2).await, Err(StoreError::NotFound)));

@@ -6,7 +6,7 @@ use postroad_model::{
     Clock as _, DomainName, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat,
 };
 use postroad_store::{
-    NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, Webhook,
+    NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, Updated, Webhook,
     WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
@@ -237,7 +237,11 @@ async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture
     let found = fixture.store.find_webhook(fixture.server, dead.id).await.expect("it works").expect("there");
     assert_eq!((found.enabled, found.disabled_reason.as_deref()), (false, Some("410 Gone")));
     let change = WebhookChange { enabled: Some(true), ..WebhookChange::default() };
-    let enabled = fixture.store.change_webhook(fixture.server, dead.id, change).await.expect("it works");
+    let late =
+        fixture.store.change_webhook(fixture.server, dead.id, Some(dead.version), change.clone()).await;
+    assert!(matches!(late, Ok(Updated::OtherVersion(2))), "{late:?}");
+    let enabled = fixture.store.change_webhook(fixture.server, dead.id, Some(2), change).await;
+    let Ok(Updated::Done(enabled)) = enabled else { panic!("{enabled:?}") };
     assert_eq!((enabled.enabled, enabled.disabled_reason, enabled.url), (true, None, dead.url));
 }
 
@@ -304,11 +308,11 @@ async fn webhook_enabled_again_begins_anew(fixture: Fixture) {
     let left = fixture.store.replay_webhook(fixture.server, webhook.id, Replay::Event(event)).await;
     assert_eq!(left.expect("the store works").events, 1);
     let change = || WebhookChange { enabled: Some(true), ..WebhookChange::default() };
-    fixture.store.change_webhook(fixture.server, webhook.id, change()).await.expect("it works");
+    fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert!(claim(&fixture, &webhook).await.is_empty());
     fixture.claimed_message().await;
     // Enabled as it is, it loses nothing.
-    fixture.store.change_webhook(fixture.server, webhook.id, change()).await.expect("it works");
+    fixture.store.change_webhook(fixture.server, webhook.id, None, change()).await.expect("it works");
     assert_eq!(kinds(&claim(&fixture, &webhook).await), [EventKind::Accepted]);
 }
 
@@ -340,7 +344,7 @@ async fn webhooks_of_another_server_are_unknown(fixture: Fixture) {
     assert_eq!(store.find_webhook(other, webhook.id).await.expect("it works"), None);
     assert!(store.list_webhooks(other, None, 10).await.expect("it works").is_empty());
     let change = WebhookChange { url: Some("https://evil.example".into()), ..WebhookChange::default() };
-    assert!(matches!(store.change_webhook(other, webhook.id, change).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.change_webhook(other, webhook.id, None, change).await, Err(StoreError::NotFound)));
     assert!(matches!(store.delete_webhook(other, webhook.id).await, Err(StoreError::NotFound)));
     let listed = store.list_webhooks(fixture.server, None, 10).await.expect("it works");
     assert_eq!(listed, [webhook]);

@@ -51,8 +51,8 @@ fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<
     Ok(if is_safe { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
-/// `rows|sum(attribute="price")`. Of numbers only: a sum of texts or lists could grow without bounds. Rows without the
-/// attribute are left out.
+/// `rows|sum(attribute="price")`. Of numbers only: a sum of texts or lists could grow without bounds. A row without the
+/// attribute is an error: a mail with a wrong sum is worse than none.
 fn sum(
     state: &State<'_, '_>,
     list: &Value,
@@ -74,9 +74,15 @@ fn sum(
             Some(path) => at_path(&context, entry, path)?,
             None => entry,
         };
-        if !entry.is_undefined() {
-            total = calculate(&total, "+", &number(&entry)?)?;
+        if entry.is_undefined() {
+            return Err(match attribute {
+                Some(path) => invalid(format!(
+                    "`sum`: an entry has no `{path}`; sum only those that have it: `selectattr(\"{path}\")|sum(attribute=\"{path}\")`"
+                )),
+                None => ErrorKind::UndefinedError.into(),
+            });
         }
+        total = calculate(&total, "+", &number(&entry)?)?;
     }
     Ok(total)
 }

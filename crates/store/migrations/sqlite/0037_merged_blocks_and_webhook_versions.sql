@@ -3,3 +3,6 @@
 -- search reads. In state 2, `claimed_until` is the time until which a node may merge the blocks that begin here.
 CREATE INDEX search_blocks_checked ON search_blocks (server_id, first_id) WHERE state = 2;
 CREATE INDEX search_blocks_with_parts ON search_blocks (claimed_until) WHERE state = 3 AND claimed_until > 0;
+
+-- Updates can name the version that they change.
+ALTER TABLE webhooks ADD COLUMN version INTEGER NOT NULL DEFAULT 1;

@@ -1,0 +1,141 @@
+//! Wake-ups: when the schedule looks again at what had to wait. Each thing that waits remembers the time of its wake-up, so that
+//! one that an earlier wake-up replaced is ignored. If both set new ones, their number would grow without end.
+
+use std::cmp::Reverse;
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::lane::LaneRoute;
+use super::{NEXT_TURN_AFTER, Schedule};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wake {
+    Server(ServerId),
+    Lane(usize),
+    Queue(usize),
+    Gates,
+    /// Connection attempts are overdue.
+    Attempts,
+}
+
+impl Schedule {
+    /// Looks at what this wake-up was ordered for.
+    pub(super) fn wake(&mut self, at: Timestamp, wake: Wake, now: Timestamp) {
+        match wake {
+            Wake::Server(server) => {
+                if self.servers.get(&server).is_some_and(|gate| gate.wake_at == Some(at)) {
+                    self.readmit_server(server, now);
+                }
+            }
+            Wake::Lane(lane) => {
+                let is_wanted = |lane: &super::Lane| {
+                    lane.wake_at == Some(at)
+                        || matches!(lane.route, LaneRoute::Failed { until, .. } if until == at)
+                };
+                if self.lanes.get(lane).is_some_and(is_wanted) {
+                    self.wake_lane(lane, now);
+                }
+            }
+            Wake::Queue(queue) => {
+                if let Some(state) = self.queues.get_mut(queue).filter(|state| state.wake_at == Some(at)) {
+                    state.wake_at = None;
+                    self.pump(queue, now);
+                }
+            }
+            Wake::Attempts => self.wake_attempts(at, now),
+            Wake::Gates => {
+                if self.gates_wake_at == Some(at) {
+                    self.gates_wake_at = None;
+                    self.wake_at_end_of_gates(now);
+                    self.readmit_all(now);
+                }
+            }
+        }
+    }
+
+    /// Orders a wake-up for the next gate that ends, unless there is one.
+    pub(super) fn wake_at_end_of_gates(&mut self, now: Timestamp) {
+        if let Some(end) = self.gates.next_end(now)
+            && self.gates_wake_at.is_none_or(|known| end < known)
+        {
+            self.gates_wake_at = Some(end);
+            self.wake_at(end, Wake::Gates);
+        }
+    }
+
+    /// One wake-up is enough, however many messages wait.
+    pub(super) fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
+        let state = &mut self.queues[queue];
+        if state.wake_at.is_none_or(|known| at < known) {
+            state.wake_at = Some(at);
+            self.wake_at(at, Wake::Queue(queue));
+        }
+    }
+
+    pub(super) fn wake_at(&mut self, at: Timestamp, wake: Wake) {
+        self.wakes.push(Reverse((at, wake)));
+    }
+
+    /// Examines a server by this time, if it is parked.
+    pub(super) fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
+        if let Some(server_gate) = self.servers.get_mut(&server)
+            && server_gate.wake_at.is_none_or(|known| at < known)
+        {
+            server_gate.wake_at = Some(at);
+            self.wake_at(at, Wake::Server(server));
+        }
+    }
+
+    pub(super) fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
+        let Some(server_gate) = self.servers.get_mut(&server) else { return };
+        server_gate.wake_at = None;
+        if let Some(block) = server_gate.last_block.as_mut().filter(|_| !server_gate.parked_in.is_empty()) {
+            block.ends(now);
+        }
+        let queues: Vec<usize> = if server_gate.has_rate() {
+            // One message passes, so one queue gets its turn; it parks the server again, which brings the next turn.
+            let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
+            let next = after.or_else(|| server_gate.parked_in.first().copied());
+            server_gate.last_readmitted = next.unwrap_or(0);
+            next.into_iter().collect()
+        } else {
+            server_gate.parked_in.iter().copied().collect()
+        };
+        for queue in queues {
+            if let Some(server_gate) = self.servers.get_mut(&server) {
+                server_gate.parked_in.remove(&queue);
+            }
+            if let Some(state) = self.queues.get_mut(queue) {
+                state.waiting.readmit_server(server);
+                self.pump(queue, now);
+            }
+        }
+        if let Some(server_gate) = self.servers.get_mut(&server)
+            && server_gate.wake_at.is_none()
+            && !server_gate.parked_in.is_empty()
+        {
+            // The queue with the turn may not use it; the others are examined soon.
+            let soon = server_gate.block(&self.accounts, now).and_then(|block| block.until);
+            let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
+            server_gate.wake_at = Some(at);
+            self.wake_at(at, Wake::Server(server));
+        }
+    }
+
+    /// Called after a change that may open any admission.
+    pub(super) fn readmit_all(&mut self, now: Timestamp) {
+        for server in self.servers.keys().copied().collect::<Vec<_>>() {
+            self.readmit_server(server, now);
+        }
+        for lane in self.lanes.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.wake_lane(lane, now);
+        }
+        self.pump_all(now);
+    }
+
+    pub(super) fn pump_all(&mut self, now: Timestamp) {
+        for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.pump(queue, now);
+        }
+    }
+}
