@@ -424,6 +424,39 @@ fn wide_gates_keep_everything_back_until_they_end() {
 }
 
 #[test]
+fn wake_ups_do_not_multiply_while_an_address_warms_up() {
+    let mut world = World::new();
+    let end = START.plus(Duration::from_hours(1));
+    let of_domain = GateScope::Domain(DomainName::parse("one.example").unwrap());
+    let rate = SendRate { count: 60, per: RatePeriod::Minute };
+    // The counts of the address change all the time, and the gates and rates do not.
+    let configure = |world: &mut World, sent_today: u64| {
+        world.configure(|setup| {
+            setup.pools = vec![pool(1, true)];
+            setup.servers = (1..=20).map(|id| server(id, Some(rate))).collect();
+            setup.sources = vec![
+                Source { warmup_started_at: Some(START), sent_today, ..source(1, 1, 1) },
+                source(2, 1, 1),
+            ];
+            setup.gates = vec![gate(of_domain.clone(), GateAction::Suspend, Some(end))];
+        });
+    };
+    configure(&mut world, 0);
+    for server in 1..=20 {
+        world.add(server, server, "one.example");
+        (0..20).for_each(|id| world.add(server, server * 1_000 + id, "two.example"));
+    }
+    for second in 1..1_000 {
+        configure(&mut world, second);
+        world.run(Duration::from_secs(1));
+    }
+    let waiting = world.schedule.wakes.len();
+    assert!(waiting < 100, "{waiting} wake-ups");
+    world.run(Duration::from_hours(1));
+    assert_eq!(world.sent.len(), 20 * 21);
+}
+
+#[test]
 fn a_slow_gate_lets_so_many_a_minute_through() {
     let mut world = World::new();
     let slow = GateAction::Slow { per_minute: 30 };

@@ -1,6 +1,6 @@
 //! Slow name servers, silent policy hosts and a full disk: mail goes on, and other servers notice nothing.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn a_silent_record_is_given_up_soon() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com").dns.fail(RECORD, Failure::Silent);
     let begun = Instant::now();
-    assert_eq!(scene.ask().await, StsVerdict::None);
+    assert_eq!(scene.ask().await, StsVerdict::Unknown, "it may have a policy");
     assert!(begun.elapsed() < PATIENCE_OF_DNS, "{:?}", begun.elapsed());
 }
 
@@ -36,12 +36,14 @@ async fn a_known_policy_does_not_wait_for_a_silent_record() {
 #[tokio::test]
 async fn silent_policy_hosts_of_one_server_leave_the_fetches_of_another_alone() {
     let scene = Arc::new(Scene::new());
-    // It accepts connections, and never says anything.
-    let silent = TcpListener::bind(("127.0.0.2", scene.web.address().port())).unwrap();
+    // They accept connections, and never say anything. So many that the share of one destination does not stop them.
+    let port = scene.web.address().port();
+    let silent: Vec<TcpListener> =
+        (1..=60).map(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 1, host), port)).unwrap()).collect();
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..400 {
         let domain = format!("silent{number}.example");
-        scene.dns.a(&format!("mta-sts.{domain}"), [127, 0, 0, 2]);
+        scene.dns.a(&format!("mta-sts.{domain}"), [127, 0, 1, 1 + (number % 60) as u8]);
         scene.dns.txt(&format!("_mta-sts.{domain}"), "v=STSv1; id=1;");
         let scene = Arc::clone(&scene);
         asking.spawn(async move { scene.ask_for(&domain, ServerId(1), Duration::ZERO).await });

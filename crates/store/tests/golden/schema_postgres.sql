@@ -433,6 +433,7 @@ TABLE queue
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node, claimed_epoch) WHERE (claimed_node IS NOT NULL)
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
+    CREATE INDEX queue_free_by_server ON public.queue USING btree (server_id, due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
     CREATE INDEX queue_scheduled_by_server ON public.queue USING btree (server_id, message_id) WHERE (scheduled > 0)
     CREATE INDEX queue_scheduled_by_server_due ON public.queue USING btree (server_id, due_at, message_id) WHERE (scheduled > 0)
@@ -742,6 +743,7 @@ TABLE webhooks
     last_success_at bigint
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
+    version bigint NOT NULL DEFAULT 1
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)

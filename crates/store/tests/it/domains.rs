@@ -42,7 +42,7 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
 
 /// Undoes the migrations of accounts and of people.
 pub(crate) const ACCOUNTS_BEFORE: &str =
-    "DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
+    "ALTER TABLE webhooks DROP COLUMN version; DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
     DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
     ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
     ALTER TABLE gates DROP COLUMN set_by; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
@@ -65,7 +65,8 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
 
 /// Undoes migration 22, and that of releases and reschedules.
 pub(crate) const BEFORE_BATCHES: &str =
-    "DROP INDEX queue_scheduled_by_server_due; ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
+    "DROP INDEX IF EXISTS queue_free_by_server; DROP INDEX queue_scheduled_by_server_due;
+    ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
 /// Undoes the migrations of search and jobs.

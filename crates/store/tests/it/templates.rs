@@ -15,6 +15,7 @@ on_both_engines!(
     an_alias_is_taken_once_and_free_again_after_deletion,
     a_layout_stays_while_it_is_used,
     a_server_has_only_so_many,
+    names_of_an_earlier_version_become_unique,
 );
 
 const HISTORY: usize = 3;
@@ -153,4 +154,38 @@ async fn a_server_has_only_so_many(fixture: Fixture) {
     }
     let refused = fixture.store.create_template(new(&fixture, "c"), 2).await;
     assert!(matches!(refused, Err(StoreError::InUse)), "{refused:?}");
+}
+
+async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
+    let mut ids = Vec::new();
+    for alias in ["a", "b", "c"] {
+        ids.push(create(&fixture, alias).await.id);
+    }
+    // Undoes migrations 36 and 37.
+    for text in [
+        "DROP INDEX templates_by_name; DROP INDEX queue_scheduled_by_server_due",
+        "ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled",
+        "DROP INDEX IF EXISTS queue_free_by_server; ALTER TABLE webhooks DROP COLUMN version",
+        "DROP INDEX search_blocks_checked; DROP INDEX search_blocks_with_parts",
+        if fixture.is_sqlite() {
+            "PRAGMA user_version = 35"
+        } else {
+            "DELETE FROM schema_version WHERE version > 35"
+        },
+    ] {
+        fixture.execute(text).await;
+    }
+    let [first, second, third] = ids[..] else { panic!("three") };
+    // The name that the second one gets is the third one's.
+    for (id, name) in
+        [(first, "A".to_owned()), (second, "A".to_owned()), (third, format!("A (template {second})"))]
+    {
+        fixture.execute(&format!("UPDATE templates SET name = '{name}' WHERE id = {id}")).await;
+    }
+    let fixture = fixture.reopen().await;
+    let listed = fixture.store.list_templates(fixture.server, None, 10).await.expect("it works");
+    let names: Vec<String> = listed.into_iter().map(|template| template.name).collect();
+    let of_second = format!("A (template {second})");
+    let of_third = format!("{of_second} (template {third}) (template {third})");
+    assert_eq!(names, ["A".to_owned(), of_second, of_third]);
 }
