@@ -1,3 +1,24 @@
+-- The search index is built anew, because it has tokens of digits now.
+DROP TABLE search_postings;
+DROP TABLE search_blocks;
+CREATE TABLE search_blocks (
+    server_id BIGINT NOT NULL,
+    first_id BIGINT NOT NULL,
+    last_id BIGINT NOT NULL,
+    state BIGINT NOT NULL,
+    claimed_until BIGINT NOT NULL,
+    ids BYTEA NOT NULL,
+    PRIMARY KEY (server_id, first_id)
+);
+CREATE INDEX search_blocks_unchecked ON search_blocks (last_id) WHERE state = 1;
+CREATE TABLE search_postings (
+    server_id BIGINT NOT NULL,
+    block BIGINT NOT NULL,
+    token BIGINT NOT NULL,
+    positions BYTEA NOT NULL,
+    PRIMARY KEY (server_id, block, token)
+);
+
 -- Old blocks are merged, so that a search through many messages looks into few. More values of `search_blocks.state`: 3 merged;
 -- its postings have the key -1 - first_id, and its parts are removed after `claimed_until`, unless that is 0; 4 part of a merged block, which no
 -- search reads. In state 2, `claimed_until` is the time until which a node may merge the blocks that begin here.

@@ -102,11 +102,13 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     }
 }
 
-/// Some tokens spread evenly over a text; `None` if it has fewer than three letters.
+/// Some tokens spread evenly over a text, and those of its digits; `None` if it has fewer than three letters.
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.as_str()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);
     let mut some: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();
+    let digits: Vec<i64> = tokens::of_digits(kind, needle.as_str()).collect();
+    some.extend(digits.first().into_iter().chain(digits.last()));
     some.sort_unstable();
     some.dedup();
     (!some.is_empty()).then_some(some)

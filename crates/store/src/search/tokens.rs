@@ -1,4 +1,5 @@
-//! Tokens of a message: hashes of all three-letter substrings of its texts, and of its names as a whole.
+//! Tokens of a message: hashes of all three-letter substrings of its texts, of its names as a whole, and of six digits in a row:
+//! many messages have the same three digits in their order numbers, but few the same six.
 
 use super::filter::lower;
 use super::messages::SearchRow;
@@ -17,11 +18,18 @@ pub(super) enum TokenKind {
     Attachment = 8,
     MessageId = 9,
     Token = 10,
+    ToDigits = 11,
+    SubjectDigits = 12,
 }
 
 /// Number of tokens shared by values that are unique to each message: one posting for each value would double the
 /// index.
 const SHARED_TOKENS: u64 = 1_024;
+
+/// Number of tokens shared by rows of digits, for the same reason.
+const DIGIT_TOKENS: u64 = 4_096;
+/// Length of a row of digits.
+const DIGITS: usize = 6;
 
 /// All three-letter substrings of a text in lower case.
 pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item = i64> {
@@ -38,16 +46,37 @@ pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item =
     })
 }
 
+/// All rows of six digits in a text; none for texts that have no such tokens.
+pub(super) fn of_digits(of: TokenKind, text: &str) -> impl Iterator<Item = i64> {
+    let kind = match of {
+        TokenKind::To => Some(TokenKind::ToDigits),
+        TokenKind::Subject => Some(TokenKind::SubjectDigits),
+        _ => None,
+    };
+    let rows = text.as_bytes().windows(DIGITS).filter(|row| row.iter().all(u8::is_ascii_digit));
+    kind.into_iter().flat_map(move |kind| {
+        rows.clone().map(move |row| {
+            let mut hash = Hash::new(kind);
+            hash.add(row);
+            shared(kind, hash.finish().cast_unsigned() % DIGIT_TOKENS)
+        })
+    })
+}
+
+/// One of the tokens that values of a kind share.
+fn shared(kind: TokenKind, share: u64) -> i64 {
+    let mut hash = Hash::new(kind);
+    hash.add(&share.to_le_bytes());
+    hash.finish()
+}
+
 /// A value as a whole.
 pub(super) fn of_value(kind: TokenKind, value: &str) -> i64 {
     let mut hash = Hash::new(kind);
     hash.add(value.as_bytes());
     match kind {
         TokenKind::MessageId | TokenKind::Token => {
-            let share = hash.finish() as u64 % SHARED_TOKENS;
-            let mut hash = Hash::new(kind);
-            hash.add(&share.to_le_bytes());
-            hash.finish()
+            shared(kind, hash.finish().cast_unsigned() % SHARED_TOKENS)
         }
         _ => hash.finish(),
     }
@@ -70,6 +99,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     let mut tokens = of_recipient(&row.rcpt_to);
     tokens.extend(of_text(TokenKind::From, &lower(&row.mail_from)));
     tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
+    tokens.extend(of_digits(TokenKind::Subject, &row.subject));
     tokens.extend(row.tag.as_ref().map(|tag| of_value(TokenKind::Tag, tag)));
     tokens.push(of_value(TokenKind::Domain, &row.from_domain.to_ascii_lowercase()));
     let options = row.options()?;
@@ -87,6 +117,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
 pub(super) fn of_person(row: &SearchRow, with_address: bool) -> Result<Vec<i64>> {
     let mut tokens = if with_address { of_recipient(&row.rcpt_to) } else { Vec::new() };
     tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
+    tokens.extend(of_digits(TokenKind::Subject, &row.subject));
     tokens.extend(row.metadata()?.iter().map(|(key, value)| of_metadata(key, value)));
     tokens.sort_unstable();
     tokens.dedup();
@@ -94,7 +125,7 @@ pub(super) fn of_person(row: &SearchRow, with_address: bool) -> Result<Vec<i64>>
 }
 
 fn of_recipient(rcpt_to: &str) -> Vec<i64> {
-    of_text(TokenKind::To, &lower(rcpt_to)).collect()
+    of_text(TokenKind::To, &lower(rcpt_to)).chain(of_digits(TokenKind::To, rcpt_to)).collect()
 }
 
 /// FNV-1a of 64 bits, mixed at the end. Stored, so it never changes.
@@ -131,6 +162,16 @@ mod tests {
         let whole: Vec<i64> = of_text(TokenKind::Subject, "order 12").collect();
         assert!(of_text(TokenKind::Subject, "der 1").all(|token| whole.contains(&token)));
         assert!(of_text(TokenKind::To, "order").all(|token| !whole.contains(&token)), "kinds differ");
+    }
+
+    #[test]
+    fn rows_of_digits_have_tokens_of_their_own() {
+        assert_eq!(of_digits(TokenKind::Subject, "order 12345 of 2026").count(), 0);
+        let whole: Vec<i64> = of_digits(TokenKind::Subject, "Order 00123456-7890123").collect();
+        assert_eq!(whole.len(), 3 + 2);
+        assert!(of_digits(TokenKind::Subject, "0123456").all(|token| whole.contains(&token)));
+        assert!(of_digits(TokenKind::To, "0123456").all(|token| !whole.contains(&token)), "kinds differ");
+        assert_eq!(of_digits(TokenKind::From, "0123456").count(), 0);
     }
 
     #[test]

@@ -25,9 +25,21 @@ on_both_engines! {
 }
 
 const BLOCK: usize = 32;
-const WORDS: [&str; 10] =
-    ["order", "Order", "invoice 4711", "ÄRGER", "注文が届きました", "re:", "100%_x", "a", "ord", "voice"];
-const PEOPLE: [&str; 6] = ["ann", "bob.order", "ÜLI", "x", "carol+news", "ann.smith"];
+const WORDS: [&str; 12] = [
+    "order",
+    "Order",
+    "invoice 4711",
+    "ÄRGER",
+    "注文が届きました",
+    "re:",
+    "100%_x",
+    "a",
+    "ord",
+    "voice",
+    "1234567890",
+    "345678",
+];
+const PEOPLE: [&str; 7] = ["ann", "bob.order", "ÜLI", "x", "carol+news", "ann.smith", "user345678"];
 const DOMAINS: [&str; 4] = ["example.com", "order.example", "mail.example.com", "example.org"];
 const TAGS: [&str; 3] = ["news", "news ", "receipts"];
 
