@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::App;
 use crate::access::Operation;
-use crate::accounts::Requester;
+use crate::accounts::{AccountRefusal, Requester};
 
 const SETTING: &str = "maintenance";
 
@@ -22,10 +22,20 @@ impl App {
         Ok(on)
     }
 
+    /// By the command line.
     pub async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
-        let by = Requester::command_line();
+        self.record_maintenance(&Requester::command_line(), on).await
+    }
+
+    /// By the operator.
+    pub async fn set_maintenance_by(&self, by: &Requester, on: bool) -> Result<(), AccountRefusal> {
+        self.permit_operator(by, Operation::InstallationMaintenance)?;
+        Ok(self.record_maintenance(by, on).await?)
+    }
+
+    async fn record_maintenance(&self, by: &Requester, on: bool) -> Result<(), StoreError> {
         let operation = Operation::InstallationMaintenance;
-        let store = self.recording(&by, operation, AuditSubject::Setting(SETTING));
+        let store = self.recording(by, operation, AuditSubject::Setting(SETTING));
         store.set_setting(SETTING, on.then(|| "on".to_owned())).await?;
         self.forget_setup();
         Ok(())

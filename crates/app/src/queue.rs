@@ -54,7 +54,9 @@ impl App {
             GateScope::Everything | GateScope::Domain(_) | GateScope::Provider(_) => true,
             GateScope::Server(id) => *id == caller.server_id,
             GateScope::Pool(name) | GateScope::Lane { pool: name, .. } => {
+                // `default` names the pool of an installation without pools.
                 pools.iter().any(|pool| pool.name == *name && is_used(pool))
+                    || pools.is_empty() && name == "default"
             }
             GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
         });

@@ -70,9 +70,9 @@
     prepare(region);
   };
 
-  const follow = (region) => {
+  const followRegion = (region) => {
     let timer = 0;
-    const stream = new EventSource(region.dataset.live);
+    let stream = null;
     const soon = () => {
       if (timer) return;
       timer = setTimeout(() => {
@@ -80,10 +80,23 @@
         refresh(region).catch(() => {});
       }, 300);
     };
-    stream.addEventListener("changed", soon);
-    // The stream starts a moment after the page was made.
-    stream.addEventListener("start", soon);
-    addEventListener("pagehide", () => stream.close());
+    const close = () => {
+      stream?.close();
+      stream = null;
+    };
+    // A page that nobody sees has no stream: over HTTP/1.1 a browser opens at most six connections to a site.
+    const follow = () => {
+      if (document.visibilityState !== "visible") { close(); return; }
+      if (stream) return;
+      stream = new EventSource(region.dataset.live);
+      stream.addEventListener("changed", soon);
+      // The stream starts a moment after the page was made, or shown again.
+      stream.addEventListener("start", soon);
+    };
+    document.addEventListener("visibilitychange", follow);
+    addEventListener("pagehide", close);
+    addEventListener("pageshow", follow);
+    follow();
   };
 
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
@@ -284,7 +297,7 @@
   });
 
   prepare(document);
-  for (const region of document.querySelectorAll("[data-live]")) follow(region);
+  for (const region of document.querySelectorAll("[data-live]")) followRegion(region);
   for (const input of document.querySelectorAll("[data-suggest]")) suggest(input);
   for (const area of document.querySelectorAll("textarea[data-lines]")) numberLines(area);
 })();

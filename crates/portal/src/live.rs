@@ -12,9 +12,9 @@ use futures_util::stream;
 use postroad_app::access::Operation;
 use postroad_app::{App, FeedRequest, FeedStart};
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use crate::live_permits::LivePermit;
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::visit::Visit;
@@ -31,7 +31,7 @@ struct Stream {
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
     until: Instant,
-    _permit: OwnedSemaphorePermit,
+    _permit: LivePermit,
 }
 
 pub(crate) async fn stream(
@@ -40,8 +40,7 @@ pub(crate) async fn stream(
     visit: Visit,
 ) -> Result<Response, Problem> {
     let caller = visit.caller(server, Operation::EventsList).await?;
-    let permit = Arc::clone(&state.live).try_acquire_owned();
-    let permit = permit.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
+    let permit = state.live.acquire(visit.person.user.id)?;
     let stream = Stream {
         app: state.app.clone(),
         server_id: caller.server_id,

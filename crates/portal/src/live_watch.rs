@@ -1,18 +1,18 @@
 //! Event stream for pages about data in memory, whose changes are announced by a counter.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use postroad_app::App;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use crate::live_permits::LivePermit;
 use crate::problem::Problem;
-use crate::state::PortalState;
+use crate::visit::Visit;
 
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
@@ -24,15 +24,14 @@ struct Stream {
     changed: watch::Receiver<u64>,
     is_begun: bool,
     until: Instant,
-    _permit: OwnedSemaphorePermit,
+    _permit: LivePermit,
 }
 
 /// Like `live::stream`, for a page whose permission the caller has checked.
-pub(crate) fn stream(state: &PortalState, changed: watch::Receiver<u64>) -> Result<Response, Problem> {
-    let permit = Arc::clone(&state.live).try_acquire_owned();
-    let permit = permit.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
+pub(crate) fn stream(visit: &Visit, changed: watch::Receiver<u64>) -> Result<Response, Problem> {
+    let permit = visit.state.live.acquire(visit.person.user.id)?;
     let stream = Stream {
-        app: state.app.clone(),
+        app: visit.app().clone(),
         changed,
         is_begun: false,
         until: Instant::now() + STREAM_TIME_MAX,

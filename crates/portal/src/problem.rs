@@ -16,7 +16,10 @@ use postroad_store::StoreError;
 
 use crate::query::query;
 use crate::redirect::see_other;
-use crate::{assets, csrf};
+use crate::{assets, csrf, labels};
+
+const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
+                             change.";
 
 #[derive(Debug)]
 pub(crate) enum Problem {
@@ -34,6 +37,8 @@ pub(crate) enum Problem {
     /// The role of the person is too low.
     Denied(String),
     Invalid(String),
+    /// The person has as many pages open that update themselves as one may have.
+    TooManyStreams,
     /// The store does not answer, or there is too much load.
     Unavailable(String),
     Internal(String),
@@ -74,6 +79,11 @@ impl Problem {
             ),
             Self::Denied(text) => (StatusCode::FORBIDDEN, "You may not do this", text),
             Self::Invalid(text) => (StatusCode::UNPROCESSABLE_ENTITY, "That did not work", text),
+            Self::TooManyStreams => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many pages update themselves",
+                "Close some of the pages that you have open, and load this one again.",
+            ),
             Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Please try again in a moment",
@@ -114,11 +124,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// All problems of a form in one text, without the field names of the API.
+/// All problems of a form in one text, with the labels of the form instead of the API's field names.
 pub(crate) fn sentences(problems: &[FieldProblem]) -> String {
-    let texts: Vec<String> =
-        problems.iter().map(|problem| format!("{}.", problem.message.trim_end_matches('.'))).collect();
-    texts.join(" ")
+    problems.iter().map(labels::sentence).collect::<Vec<_>>().join(" ")
 }
 
 impl From<StoreError> for Problem {
@@ -140,6 +148,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::Unavailable(cause) => Self::Unavailable(cause.clone()),
             Refusal::Internal(cause) => Self::Internal(cause.clone()),
+            Refusal::TemplateNotPublished => Self::Invalid("No version is published yet.".to_owned()),
             other => Self::Invalid(format!("{}.", other.message())),
         }
     }
@@ -156,6 +165,7 @@ impl From<AccountRefusal> for Problem {
             AccountRefusal::Denied(_) => {
                 Self::Denied("Only the operator of the service does this.".to_owned())
             }
+            AccountRefusal::OtherVersion(_) => Self::Invalid(OTHER_VERSION.to_owned()),
             AccountRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
         }
@@ -222,7 +232,7 @@ impl From<ScheduleRefusal> for Problem {
 impl From<JobRefusal> for Problem {
     fn from(refusal: JobRefusal) -> Self {
         match refusal {
-            JobRefusal::Query(problem) => Self::Invalid(problem.message),
+            JobRefusal::Query(problem) => Self::Invalid(labels::sentence(&problem)),
             JobRefusal::TooMany => {
                 Self::Invalid("Ten jobs are running already: wait for one to end.".to_owned())
             }

@@ -9,13 +9,12 @@ use postroad_net::guarded_http::GuardedHttp;
 use tokio::sync::Semaphore;
 
 use crate::inspector::Inspectors;
+use crate::live_permits::LivePermits;
 
 /// Messages that are read and parsed for a page at the same time: each may have 25 MiB.
 const BODIES_MAX: usize = 4;
 /// Messages whose pictures are loaded at the same time.
 const PICTURE_LOADS_MAX: usize = 4;
-/// Pages that update themselves at the same time.
-const LIVE_MAX: usize = 256;
 
 /// Parts of the service that the portal shows.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub(crate) struct PortalState {
     /// Requests to the inspectors of servers.
     pub(crate) inspectors: Inspectors,
     /// Permits for event streams.
-    pub(crate) live: std::sync::Arc<Semaphore>,
+    pub(crate) live: LivePermits,
     smtp: OnceLock<SmtpAccess>,
 }
 
@@ -74,7 +73,7 @@ impl PortalState {
             picture_loads: Semaphore::new(PICTURE_LOADS_MAX),
             inspectors: Inspectors::default(),
             bodies: Semaphore::new(BODIES_MAX),
-            live: std::sync::Arc::new(Semaphore::new(LIVE_MAX)),
+            live: LivePermits::default(),
             smtp: OnceLock::new(),
         }
     }

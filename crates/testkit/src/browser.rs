@@ -17,6 +17,8 @@ use crate::http::Client;
 /// Time for a page to become as expected.
 const WAIT_MAX: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(25);
+/// Not UTC, so that a page that mixes up time zones is found.
+const TIME_ZONE: &str = "America/New_York";
 /// Name of the field with an element's id (WebDriver section 11).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -36,6 +38,7 @@ impl Browser {
         let profile = TempDir::new().expect("the temporary folder is writable");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            .env("TZ", TIME_ZONE)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -52,7 +52,7 @@ struct AccountPage {
     layout: Layout,
     name: String,
     usage: Vec<UsageRow>,
-    /// Limits of each server: name and value.
+    /// Other limits: name and value.
     limits: Vec<(&'static str, String)>,
     problem: Option<String>,
 }
@@ -99,7 +99,7 @@ fn limits(found: &AccountUsage) -> Vec<(&'static str, String)> {
     let most = &found.ceilings;
     let days = |days: u32| if days == 1 { "1 day".to_owned() } else { format!("{days} days") };
     let mut limits = Vec::new();
-    limits.extend(most.send_rate.map(|rate| ("Send rate of a server", rate.to_string())));
+    limits.extend(most.send_rate.map(|rate| ("Send rate of all servers together", rate.to_string())));
     limits.extend(most.bodies_days.map(|number| ("Content is kept at most", days(number))));
     limits.extend(most.messages_days.map(|number| ("Messages are kept at most", days(number))));
     limits

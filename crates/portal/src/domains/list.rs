@@ -14,13 +14,15 @@ use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
-const PAGE_ROWS: usize = 100;
+pub(super) const PAGE_ROWS: usize = 100;
 
-struct Row {
+pub(super) struct Row {
     name: String,
+    path: String,
     is_verified: bool,
     is_failing: bool,
-    is_of_account: bool,
+    /// Whose it is, if it is not that of the page.
+    owner: Option<&'static str>,
     verified_records: usize,
     records: usize,
     checked_at: Option<When>,
@@ -28,13 +30,16 @@ struct Row {
 
 #[derive(Template)]
 #[template(path = "domains/list.html")]
-struct ListPage {
-    layout: Layout,
-    server: i64,
-    rows: Vec<Row>,
-    next: Option<String>,
-    problem: Option<String>,
-    name: String,
+pub(super) struct ListPage {
+    pub(super) layout: Layout,
+    /// Path of the page.
+    pub(super) path: String,
+    /// What the owner of new domains means for them.
+    pub(super) hint: &'static str,
+    pub(super) rows: Vec<Row>,
+    pub(super) next: Option<String>,
+    pub(super) problem: Option<String>,
+    pub(super) name: String,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
@@ -53,17 +58,22 @@ pub(super) async fn list(
     let after = visit.query.number("after").map(DomainId);
     let (domains, has_more) = visit.app().list_domains(&caller, after, PAGE_ROWS).await?;
     let next = page_after(domains.last().map(|last| last.domain.id), has_more);
-    let rows = domains.iter().map(row).collect();
-    page_with(status, &ListPage { layout, server, rows, next, problem, name: name.to_owned() })
+    let path = format!("/servers/{server}/domains");
+    let owner = |view: &DomainView| view.domain.server_id.is_none().then_some("of the account");
+    let rows = domains.iter().map(|view| row(view, &path, owner(view))).collect();
+    let hint = "This server sends from it. A domain of the account serves all its servers.";
+    page_with(status, &ListPage { layout, path, hint, rows, next, problem, name: name.to_owned() })
 }
 
-fn row(view: &DomainView) -> Row {
+/// `path` is that of the list with its page.
+pub(super) fn row(view: &DomainView, path: &str, owner: Option<&'static str>) -> Row {
     let is_verified = |status: RecordStatus| status == RecordStatus::Verified;
     Row {
         name: view.domain.name.to_string(),
+        path: format!("{path}/{}", view.domain.name),
+        owner,
         is_verified: view.domain.verified_by.is_some(),
         is_failing: view.domain.failing_since.is_some(),
-        is_of_account: view.domain.server_id.is_none(),
         verified_records: view.records.iter().filter(|record| is_verified(record.check.status)).count(),
         records: view.records.len(),
         checked_at: view.domain.checked_at.map(When),

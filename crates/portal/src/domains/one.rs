@@ -22,14 +22,24 @@ struct KeyRow {
 
 #[derive(Template)]
 #[template(path = "domains/one.html")]
-struct DomainPage {
+pub(super) struct DomainPage {
     layout: Layout,
-    server: i64,
+    /// Path of the list of domains.
+    list: String,
+    /// Path of the page.
+    path: String,
+    /// Path of the event stream, if the page has one.
+    live: Option<String>,
+    /// The person may share the records with somebody who edits the DNS.
+    is_sharable: bool,
+    /// The domain is changed here, not on the pages of the account.
+    is_changeable: bool,
+    /// Who can no longer send when the domain is removed.
+    senders: &'static str,
     name: String,
     is_verified: bool,
     is_by_operator: bool,
     failing_since: Option<When>,
-    is_of_account: bool,
     checked_at: Option<When>,
     next_check_at: When,
     return_path: String,
@@ -67,7 +77,12 @@ pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Op
         expires_at: When(link.expires_at),
     });
     let links = links.collect();
-    page(&DomainPage { new_link, links, ..domain_page(layout, server, view) })
+    let list = format!("/servers/{server}/domains");
+    let is_changeable = view.domain.server_id.is_some();
+    let senders = "This server";
+    let live = Some(format!("/servers/{server}/live"));
+    let common = domain_page(layout, list, view);
+    page(&DomainPage { new_link, links, live, is_sharable: true, is_changeable, senders, ..common })
 }
 
 pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
@@ -76,7 +91,8 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-fn domain_page(layout: Layout, server: i64, view: DomainView) -> DomainPage {
+/// As for a domain of the account.
+pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {
         let (state, tone) = match key.state {
@@ -92,12 +108,16 @@ fn domain_page(layout: Layout, server: i64, view: DomainView) -> DomainPage {
     };
     DomainPage {
         layout,
-        server,
+        path: format!("{list}/{}", domain.name),
+        list,
+        live: None,
+        is_sharable: false,
+        is_changeable: true,
+        senders: "No server of the account",
         name: domain.name.to_string(),
         is_verified: domain.verified_by.is_some(),
         is_by_operator: domain.verified_by == Some(VerifiedBy::Operator),
         failing_since: domain.failing_since.map(When),
-        is_of_account: domain.server_id.is_none(),
         checked_at: domain.checked_at.map(When),
         next_check_at: When(domain.next_check_at),
         return_path,

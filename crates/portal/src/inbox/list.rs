@@ -63,5 +63,5 @@ pub(super) async fn clear(form: Form) -> Answer {
 
 pub(super) async fn live(visit: Visit) -> Answer {
     let changed = inbox(&visit, Operation::InstallationInbox)?.follow();
-    live_watch::stream(&visit.state, changed)
+    live_watch::stream(&visit, changed)
 }

@@ -33,6 +33,8 @@ struct RequestRow {
 struct Open {
     url: String,
     until: When,
+    /// When the page was made, for its form that creates a webhook.
+    opened_at: i64,
     requests: Vec<RequestRow>,
 }
 
@@ -51,6 +53,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let open = found.map(|Snapshot { token, until, requests }| Open {
         url: format!("{}/inspect/{token}", visit.base_url),
         until: When(until),
+        opened_at: visit.app().now().as_micros(),
         requests: requests.into_iter().map(row).collect(),
     });
     page(&InspectorPage { layout, server, open })
@@ -72,7 +75,7 @@ pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
 pub(super) async fn live(Path(server): Path<i64>, visit: Visit) -> Answer {
     visit.caller(server, Operation::WebhooksAttempts).await?;
     let changed = visit.state.inspectors.follow(ServerId(server)).ok_or(Problem::NotFound)?;
-    live_watch::stream(&visit.state, changed)
+    live_watch::stream(&visit, changed)
 }
 
 fn row(received: Arc<Received>) -> RequestRow {

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use axum::extract::Path;
-use axum::http::StatusCode;
 use postroad_app::accounts::CredentialChangeRequest;
-use postroad_model::{Change, CredentialId, ServerId};
+use postroad_model::{Change, CredentialId, ServerId, Timestamp};
 
 use super::create::{read_last_day, read_networks};
-use super::list::list;
+use super::list::list_after_edit;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -41,9 +40,7 @@ pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) ->
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/keys?done=saved"))),
-        Err(problem) => {
-            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
-        }
+        Err(problem) => list_after_edit(&visit, server, problem.into_form_text()?).await,
     }
 }
 
@@ -53,8 +50,16 @@ fn read(fields: &Fields) -> Result<CredentialChangeRequest, String> {
         name: Some(fields.text("name").to_owned()),
         allow: Some(read_networks(fields)?),
         hold: Some(fields.is_ticked("hold")),
-        expires_at: read_last_day(fields)?.map_or(Change::Clear, Change::Set),
+        expires_at: read_new_last_day(fields)?,
     })
+}
+
+/// A day that was not changed keeps the stored moment, which may be within the day.
+fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
+    if fields.text("expires_at") == fields.text("had_last_day") {
+        return Ok(Change::Keep);
+    }
+    Ok(read_last_day(fields)?.map_or(Change::Clear, Change::Set))
 }
 
 /// A key is changed on the page of its own server.

@@ -1,18 +1,22 @@
 //! Creates a key and shows it once.
 
-use aws_lc_rs::digest::{SHA256, digest};
+use std::time::Duration;
+
 use axum::extract::Path;
 use axum::http::StatusCode;
 use ipnet::IpNet;
-use postroad_app::accounts::{CreationKey, NewCredentialRequest};
+use postroad_app::accounts::NewCredentialRequest;
 use postroad_model::{Scope, ServerId, Timestamp};
 
 use super::list::list;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::once;
 use crate::problem::Problem;
 use crate::visit::Form;
+
+const DAY: Duration = Duration::from_hours(24);
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
@@ -39,21 +43,16 @@ pub(super) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
         .collect()
 }
 
-/// The field `expires_at`: a day, empty for none.
+/// The field `expires_at`: the last day on which the key works, empty for none. The key expires when that day ends in UTC.
 pub(super) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String> {
     let Some(day) = fields.filled("expires_at") else { return Ok(None) };
-    let at = Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"));
-    at.map(Some).ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())
+    let begin = Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"));
+    let begin = begin.ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())?;
+    Ok(Some(begin.plus(DAY)))
 }
 
 fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
     let (allow, expires_at) = (read_networks(fields)?, read_last_day(fields)?);
-    // The form has a random field: sent twice, it creates one key.
-    let key = fields.filled("once").map(|once| {
-        let mut fingerprint = [0; 32];
-        fingerprint.copy_from_slice(digest(&SHA256, once.as_bytes()).as_ref());
-        CreationKey { key: format!("portal-{once}"), fingerprint }
-    });
     Ok(NewCredentialRequest {
         server: ServerId(server),
         name: fields.text("name").to_owned(),
@@ -62,6 +61,6 @@ fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String>
         hold: fields.is_ticked("hold"),
         allow,
         expires_at,
-        key,
+        key: once::creation_key(fields),
     })
 }

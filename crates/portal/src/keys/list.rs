@@ -1,15 +1,16 @@
 //! List of keys, with the form for a new one.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use postroad_model::{CredentialId, Scope, ServerId};
+use postroad_model::{CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::once::new_once;
 use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
@@ -26,7 +27,7 @@ struct Row {
     /// Revoked, expired or replaced: in one word.
     ended: Option<&'static str>,
     expires_at: Option<When>,
-    /// The same for a field of a form.
+    /// The last day on which it works in UTC, for a field of a form.
     last_day: String,
     /// Counted up by changes, so that a form does not undo that of somebody else.
     version: i64,
@@ -41,7 +42,10 @@ struct ListPage {
     server: i64,
     rows: Vec<Row>,
     next: Option<String>,
+    /// Error of the form for a new key.
     problem: Option<String>,
+    /// Error of the form that changes a key.
+    edit_problem: Option<String>,
     /// Idempotency key of the form: submitting it twice creates one key.
     once: String,
     is_first: bool,
@@ -52,6 +56,21 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 }
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    page_of(visit, server, status, problem, None).await
+}
+
+/// The list after a change of a key that was refused.
+pub(super) async fn list_after_edit(visit: &Visit, server: i64, problem: String) -> Answer {
+    page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, None, Some(problem)).await
+}
+
+async fn page_of(
+    visit: &Visit,
+    server: i64,
+    status: StatusCode,
+    problem: Option<String>,
+    edit_problem: Option<String>,
+) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
     let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
     let after = visit.query.number("after").map(CredentialId);
@@ -61,17 +80,16 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     let once = new_once();
     let is_first = rows.is_empty();
-    page_with(status, &ListPage { layout, server, rows, next, problem, once, is_first })
+    page_with(status, &ListPage { layout, server, rows, next, problem, edit_problem, once, is_first })
 }
 
-fn new_once() -> String {
-    let mut bytes = [0; 16];
-    // Without random bytes the form works, but a second submission is not recognised.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    URL_SAFE_NO_PAD.encode(bytes)
+/// The day of the moment before `end`, such as `2027-01-31`: a key that ends at midnight works until the day before.
+fn last_day(end: Timestamp) -> String {
+    let last = end.minus(Duration::from_micros(1));
+    last.to_rfc3339().chars().take("2027-01-31".len()).collect()
 }
 
-fn row(key: Credential, now: postroad_model::Timestamp) -> Row {
+fn row(key: Credential, now: Timestamp) -> Row {
     let ended = match &key {
         Credential { revoked_at: Some(_), .. } => Some("Revoked"),
         Credential { expires_at: Some(at), .. } if *at <= now => Some("Expired"),
@@ -87,10 +105,7 @@ fn row(key: Credential, now: postroad_model::Timestamp) -> Row {
         networks: networks.join(", "),
         ended,
         expires_at: key.expires_at.map(When),
-        last_day: key
-            .expires_at
-            .map(|at| at.to_rfc3339().chars().take("2027-01-31".len()).collect())
-            .unwrap_or_default(),
+        last_day: key.expires_at.map(last_day).unwrap_or_default(),
         version: key.version,
         last_used_at: key.last_used_at.map(When),
         created_at: When(key.created_at),

@@ -22,6 +22,7 @@ pub(crate) enum Section {
     Settings,
     People,
     Pools,
+    AccountDomains,
     AccountKeys,
     Audit,
     You,
@@ -49,6 +50,7 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
     (Section::Servers, "/servers", "Servers", "v"),
     (Section::Account, "/account", "Account", "c"),
     (Section::People, "/account/people", "People", "p"),
+    (Section::AccountDomains, "/account/domains", "Account domains", "d"),
     (Section::Pools, "/account/pools", "IP pools", "i"),
     (Section::AccountKeys, "/account/keys", "Account keys", "k"),
     (Section::Audit, "/account/audit", "Audit log", "l"),
@@ -182,8 +184,11 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "checked" => "Checked.",
         "replayed" => "The event is posted again.",
         "replayed-all" => "The events of that time are posted again.",
-        "replayed-some" => {
-            "The oldest events of that time are posted again; there are too many for one step."
+        "exists" => {
+            "This webhook was created already. Its secret was shown once: make a new one if it was not copied."
+        }
+        "rotated-before" => {
+            "The secret was replaced since this page was opened. Nothing was done: make a new one if it was not copied."
         }
         "restored" => "Restored: it is as it was.",
         "suspended" => "Suspended: the server sends nothing.",
@@ -191,6 +196,10 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "gated" => "Done: delivery follows within seconds. Messages are accepted and wait.",
         "lifted" => "Lifted: messages go out again within seconds.",
         "ended" => "The sessions have ended.",
+        "closed" => "Maintenance has begun: the API and the SMTP relay take no mail.",
+        "opened" => "Maintenance has ended: the API and the SMTP relay take mail again.",
+        "app-off" => "The authenticator app is switched off: the person signs in with the password alone.",
+        "rolled-back" => "Rolled back: mails are rendered from the version that was published before.",
         "signed-out" => "You are signed out.",
         _ => return None,
     })

@@ -67,6 +67,9 @@ impl Act {
                 app.change_message(caller, action, id).await.map_err(|failure| match failure {
                     ActionFailure::NotFound => Problem::NotFound,
                     ActionFailure::Store(error) => error.into(),
+                    ActionFailure::NotQueued => {
+                        Problem::Invalid("The message is not waiting for an attempt.".to_owned())
+                    }
                     other => Problem::Invalid(format!("{other}.")),
                 })
             }

@@ -7,7 +7,7 @@ use axum::http::header::REFRESH;
 use postroad_app::StartedJob;
 use postroad_app::access::Operation;
 use postroad_model::{EmailAddress, MessageId};
-use postroad_store::{JobKind, JobState};
+use postroad_store::{JobKind, JobProblem, JobState};
 
 use super::act::Act;
 use super::search::Search;
@@ -37,14 +37,18 @@ struct JobPage {
     failed: u64,
     done_count: u64,
     total_count: u64,
-    problems: Vec<(i64, Sentence)>,
+    /// Ids of messages with what went wrong; `None` for the job as a whole.
+    problems: Vec<(Option<i64>, Sentence)>,
+    note: Option<String>,
 }
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
-    let act = Act::parse(form.fields.text("act"))?;
+    // Scheduled messages have a button of their own for the whole search: only cancelling takes one.
+    let is_cancel_all = form.fields.text("act") == "cancel_all";
+    let act = Act::parse(if is_cancel_all { "cancel" } else { form.fields.text("act") })?;
     let caller = act.caller(&form.visit, server).await?;
     let (app, search) = (form.visit.app(), Search::of(&form.fields));
-    if form.fields.is_ticked("all") {
+    if is_cancel_all || form.fields.is_ticked("all") {
         let Act::Message(action) = act else {
             return Err(Problem::Invalid(
                 "Tick the messages to send now: this button takes no whole search.".to_owned(),
@@ -90,6 +94,8 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let job = visit.app().find_job(caller.server_id, id).await?.ok_or(Problem::NotFound)?;
     let (_, layout) = visit.server_layout(server, "Job", Section::Messages).await?;
     let is_running = job.state == JobState::Running;
+    let note = visit.app().note_on_job(&job).map(|note| format!("{}.", note.replace('`', "")));
+    let problem = |problem: JobProblem| (Some(problem.id).filter(|id| *id != 0), Sentence(problem.message));
     let mut response = page(&JobPage {
         layout,
         server,
@@ -102,7 +108,8 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         failed: job.failed,
         done_count: job.done,
         total_count: job.total.max(job.done).max(1),
-        problems: job.problems.into_iter().map(|problem| (problem.id, Sentence(problem.message))).collect(),
+        problems: job.problems.into_iter().map(problem).collect(),
+        note,
     })?;
     if is_running {
         response.headers_mut().insert(REFRESH, HeaderValue::from_static("2"));

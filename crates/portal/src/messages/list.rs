@@ -85,7 +85,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let before = visit.query.number("before").map(MessageId);
     let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
     match search.request().filter() {
-        Err(problems) => problem = Some(sentences(&problems).replace("`q` ", "The search ")),
+        Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
             let found = app.search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
             rows = found.items.into_iter().map(row).collect();

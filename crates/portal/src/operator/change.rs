@@ -1,4 +1,4 @@
-//! Sets and lifts gates of the installation.
+//! Sets and lifts gates of the installation; opens and closes the API.
 
 use axum::http::StatusCode;
 
@@ -33,4 +33,11 @@ pub(super) async fn resume(form: Form) -> Answer {
     form.visit.app().open_gate(&form.visit.by, form.fields.text("scope")).await?;
     form.visit.state.queue.refresh().await?;
     Ok(see_other("/operator?done=lifted"))
+}
+
+/// The field `on`: filled to close the API, empty to open it again.
+pub(super) async fn maintenance(form: Form) -> Answer {
+    let on = form.fields.is_ticked("on");
+    form.visit.app().set_maintenance_by(&form.visit.by, on).await?;
+    Ok(see_other(if on { "/operator?done=closed" } else { "/operator?done=opened" }))
 }

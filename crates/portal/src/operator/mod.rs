@@ -1,9 +1,10 @@
-//! The installation: queue, gates, receivers, accounts, nodes, and a check-up. For the operator alone.
+//! The installation: queue, gates, receivers, accounts, keys, nodes, and a check-up. For the operator alone.
 
 mod account;
 mod accounts;
 mod change;
 mod doctor;
+mod keys;
 mod nodes;
 mod show;
 
@@ -17,9 +18,10 @@ pub(crate) use nodes::certificate_troubles;
 use crate::state::PortalState;
 
 /// Paths and titles of the pages.
-const TABS: [(&str, &str); 4] = [
+const TABS: [(&str, &str); 5] = [
     ("/operator", "Delivery"),
     ("/operator/accounts", "Accounts"),
+    ("/operator/keys", "Operator keys"),
     ("/operator/nodes", "Nodes"),
     ("/operator/doctor", "Check-up"),
 ];
@@ -35,6 +37,9 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/accounts/{account}/restore", post(account::restore))
         .route("/operator/accounts/{account}/suspend", post(accounts::suspend))
         .route("/operator/accounts/{account}/resume", post(accounts::resume))
+        .route("/operator/keys", get(keys::show).post(keys::create))
+        .route("/operator/keys/{key}/revoke", post(keys::revoke))
+        .route("/operator/maintenance", post(change::maintenance))
         .route("/operator/suspend", post(change::suspend))
         .route("/operator/resume", post(change::resume))
 }

@@ -52,6 +52,7 @@ struct OperatorPage {
     gates: Vec<GateRow>,
     paths: Vec<PathRow>,
     notes: Vec<NoteRow>,
+    is_in_maintenance: bool,
     problem: Option<String>,
 }
 
@@ -86,7 +87,8 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     problems.extend(troubles_of(&installation.nodes, now));
     if installation.is_in_maintenance {
         problems.push(
-            "maintenance mode is on: the API answers 503 (`postroad admin maintenance off`)".to_owned(),
+            "Maintenance mode is on: the API and the SMTP relay take no mail. End it at the end of this page."
+                .to_owned(),
         );
     }
     let domains = overview.stored.by_domain.iter();
@@ -99,6 +101,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
             domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
             gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),
             paths: paths(engine.paths),
+            is_in_maintenance: installation.is_in_maintenance,
             notes: installation.pacing_notes.into_iter().map(note_row).collect(),
             problem,
         },

@@ -54,7 +54,7 @@ pub(super) async fn update_address(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let address = read_address(&fields)?;
     let change = AddressChange {
-        if_version: None,
+        if_version: fields.number("version"),
         helo: fields.filled("helo").map(ToOwned::to_owned),
         weight: weight(&fields),
     };

@@ -17,6 +17,8 @@ pub(super) struct AddressRow {
     pub(super) address: String,
     pub(super) helo: String,
     pub(super) weight: u32,
+    /// Counted up by changes, so that a form does not undo that of somebody else.
+    pub(super) version: i64,
     pub(super) sent: String,
     pub(super) bounced: String,
     pub(super) complained: String,
@@ -87,6 +89,7 @@ pub(super) fn address_row(view: &AddressView) -> AddressRow {
         address: source.address.to_string(),
         helo: source.helo.to_string(),
         weight: source.weight,
+        version: source.version,
         sent: shown(source.sent_today),
         bounced: shown(source.bounced_today),
         complained: shown(source.complained_today),

@@ -1,16 +1,23 @@
-//! Waits for the first message of a server; then the panel shows its timeline.
+//! Waits for the first message of a server, or sends one; then the panel shows its timeline.
 
 use askama::Template;
 use axum::extract::Path;
+use axum::http::StatusCode;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
+use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 
-use crate::answer::{Answer, page};
+use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::messages::{TimelineRow, rows};
 use crate::problem::Problem;
+use crate::redirect::see_other;
 use crate::shown::StatusBadge;
-use crate::visit::Visit;
+use crate::visit::{Form, Visit};
+
+const DOMAINS_MAX: usize = 50;
+const SUBJECT: &str = "A first message from Postroad";
+const TEXT: &str = "Hello,\n\nthis message was sent from the portal. If you can read it, sending works.\n";
 
 /// The newest message, with its timeline.
 pub(crate) struct Arrival {
@@ -27,9 +34,45 @@ struct FirstMessagePage {
     server: i64,
     arrival: Option<Arrival>,
     timeline: Vec<TimelineRow>,
+    /// The fields of the form.
+    from: String,
+    to: String,
+    problem: Option<String>,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::DomainsList).await?;
+    let (domains, _) = visit.app().list_domains(&caller, None, DOMAINS_MAX).await?;
+    let verified = domains.iter().find(|view| view.domain.verified_by.is_some());
+    let from = verified.map(|view| format!("hello@{}", view.domain.name)).unwrap_or_default();
+    let to = visit.person.user.email.clone();
+    page_of(&visit, server, from, to, None).await
+}
+
+/// Sends one message, as a program would.
+pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::SendMessage).await?;
+    let draft = MessageDraft {
+        to: vec![ListEntry { pointer: "/to".to_owned(), text: fields.text("to").into() }],
+        from: Some(fields.text("from").into()),
+        subject: Some(SUBJECT.into()),
+        plain_body: Some(TEXT.into()),
+        tag: Some("first-message".into()),
+        ..MessageDraft::default()
+    };
+    let context = SendContext { caller, test: false, idempotency: None, warnings: Vec::new() };
+    match visit.app().send_message(context, draft).await {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/first_message"))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            let (from, to) = (fields.text("from").to_owned(), fields.text("to").to_owned());
+            page_of(&visit, server, from, to, Some(text)).await
+        }
+    }
+}
+
+async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::MessagesTimeline).await?;
     let (_, layout) = visit.server_layout(server, "First message", Section::Overview).await?;
     let filter =
@@ -45,5 +88,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             status: StatusBadge(item.status),
         });
     }
-    page(&FirstMessagePage { layout, server, arrival, timeline })
+    let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    page_with(status, &FirstMessagePage { layout, server, arrival, timeline, from, to, problem })
 }

@@ -165,7 +165,14 @@ impl Health {
                 GateScope::Everything => "The operator has stopped or slowed all sending".to_owned(),
                 GateScope::Domain(domain) => format!("Mail to {domain} is stopped or slowed"),
                 GateScope::Provider(name) => format!("Mail to the provider {name} is stopped or slowed"),
-                _ => continue,
+                GateScope::Pool(name) => {
+                    format!("Mail from the pool {name}, which this server uses, is stopped or slowed")
+                }
+                GateScope::Lane { pool, domain } => {
+                    format!("Mail from the pool {pool} to {domain} is stopped or slowed")
+                }
+                // Of single addresses: they are not listed for a server.
+                GateScope::Path { .. } | GateScope::SourceProvider { .. } => continue,
             };
             self.trouble(format!("{what}: {}", gate.reason), "Open the queue", path.clone());
         }

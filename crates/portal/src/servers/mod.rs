@@ -21,5 +21,5 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/", get(start::show))
         .route("/servers", get(list::show).post(create::submit))
         .route("/servers/{server}", get(overview::show))
-        .route("/servers/{server}/first_message", get(first_message::show))
+        .route("/servers/{server}/first_message", get(first_message::show).post(first_message::send))
 }

@@ -4,7 +4,8 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::ServerChangeRequest;
 use postroad_app::access::Operation;
-use postroad_model::{Change, ServerId};
+use postroad_app::accounts::ServerUpdateRequest;
+use postroad_model::{Change, PoolId, ServerId};
 
 use super::show::form;
 use crate::answer::Answer;
@@ -17,7 +18,10 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let caller = visit.caller(server, Operation::ServerUpdate).await?;
     let changed = match read(&fields) {
-        Ok(request) => visit.app().update_own_server(&caller, None, request).await.map_err(Problem::from),
+        Ok(request) => {
+            let version = fields.number("version");
+            visit.app().update_own_server(&caller, version, request).await.map_err(Problem::from)
+        }
         Err(text) => Err(Problem::Invalid(text)),
     };
     match changed {
@@ -47,6 +51,24 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
         bodies_days: number("bodies_days", "Days that content is kept")?,
         messages_days: number("messages_days", "Days that messages are kept")?,
     })
+}
+
+/// The pool that mail leaves from; an empty field for the shared one.
+pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
+    let Form { visit, fields } = sent;
+    let request = ServerUpdateRequest {
+        if_version: fields.number("version"),
+        change: ServerChangeRequest::default(),
+        pool: fields.number("pool").map_or(Change::Clear, |pool| Change::Set(PoolId(pool))),
+        ceilings: ServerChangeRequest::default(),
+    };
+    match visit.app().update_server_of(&visit.by, ServerId(server), request).await {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
+        }
+    }
 }
 
 pub(super) async fn suspend(Path(server): Path<i64>, sent: Form) -> Answer {

@@ -1,4 +1,4 @@
-//! Settings of a server: name, mode, limits, tracking, retention; suspend and delete.
+//! Settings of a server: name, mode, limits, tracking, retention, pool; suspend and delete.
 
 mod change;
 mod show;
@@ -13,6 +13,7 @@ use crate::state::PortalState;
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/settings", get(show::show).post(change::update))
+        .route("/servers/{server}/pool", post(change::pool))
         .route("/servers/{server}/suspend", post(change::suspend))
         .route("/servers/{server}/resume", post(change::resume))
         .route("/servers/{server}/delete", post(change::delete))

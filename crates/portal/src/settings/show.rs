@@ -4,12 +4,24 @@ use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
+use postroad_app::ip_pools::PoolFilter;
 use postroad_model::ServerMode;
+use postroad_store::Server;
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::problem::Problem;
 use crate::shown::When;
 use crate::visit::Visit;
+
+const POOLS_MAX: usize = 100;
+
+/// A pool that mail can leave from.
+struct PoolChoice {
+    id: i64,
+    name: String,
+    is_chosen: bool,
+}
 
 #[derive(Template)]
 #[template(path = "settings/show.html")]
@@ -17,6 +29,8 @@ struct SettingsPage {
     layout: Layout,
     server: i64,
     name: String,
+    /// Counted up by changes, so that a form does not undo that of somebody else.
+    version: i64,
     is_live: bool,
     suspended: Option<String>,
     send_rate: String,
@@ -28,6 +42,7 @@ struct SettingsPage {
     messages_days: String,
     /// Highest values that the operator allows, in words.
     ceilings: Vec<String>,
+    pools: Vec<PoolChoice>,
     created_at: When,
     problem: Option<String>,
 }
@@ -48,11 +63,13 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
     words.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
     words.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
     words.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
+    let pools = pools(visit, &record).await?;
     page_with(
         status,
         &SettingsPage {
             layout,
             server,
+            version: record.version,
             is_live: record.mode == ServerMode::Live,
             send_rate: record.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
             hourly_limit: number(record.hourly_limit),
@@ -62,10 +79,24 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
             bodies_days: number(record.retention.bodies_days),
             messages_days: number(record.retention.messages_days),
             ceilings: words,
+            pools,
             created_at: When(record.created_at),
             suspended: record.suspended_reason,
             name: record.name,
             problem,
         },
     )
+}
+
+/// Pools that the account sees, or all for the operator. Without the shared one, which servers without a pool send from.
+async fn pools(visit: &Visit, server: &Server) -> Result<Vec<PoolChoice>, Problem> {
+    let is_operator = visit.person.user.operator;
+    let filter = PoolFilter { account: (!is_operator).then_some(server.account_id), ..PoolFilter::default() };
+    let (pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
+    let choice = |pool: &postroad_store::Pool| PoolChoice {
+        id: pool.id.0,
+        name: pool.name.clone(),
+        is_chosen: server.pool_id == Some(pool.id),
+    };
+    Ok(pools.iter().filter(|view| !view.pool.shared).map(|view| choice(&view.pool)).collect())
 }

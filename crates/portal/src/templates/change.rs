@@ -1,4 +1,4 @@
-//! Publishes a version, or deletes a template.
+//! Publishes a version, returns to the one before, or deletes a template.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
@@ -16,6 +16,15 @@ pub(super) async fn publish(Path((server, id)): Path<(i64, i64)>, form: Form) ->
         VersionRequest { template: TemplateRef::Id(TemplateId(id)), version: form.fields.number("version") };
     form.visit.app().publish_template(&caller, request).await?;
     Ok(see_other(&format!("/servers/{server}/templates/{id}?done=published")))
+}
+
+/// Publishes the version that was published before. The form names it: sent twice, it rolls back once.
+pub(super) async fn roll_back(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::TemplatesRollback).await?;
+    let request =
+        VersionRequest { template: TemplateRef::Id(TemplateId(id)), version: form.fields.number("version") };
+    form.visit.app().roll_back_template(&caller, request).await?;
+    Ok(see_other(&format!("/servers/{server}/templates/{id}?done=rolled-back")))
 }
 
 pub(super) async fn delete(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

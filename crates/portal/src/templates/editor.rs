@@ -77,7 +77,11 @@ pub(super) struct VersionRow {
 pub(super) struct Saved {
     id: i64,
     latest: i64,
+    /// Version of the preview.
+    shown: i64,
     published: Option<i64>,
+    /// The version that was published before.
+    previous: Option<i64>,
     name_in_api: String,
     versions: Vec<VersionRow>,
 }
@@ -105,10 +109,20 @@ impl EditorPage {
         lines.map(|mistake| mistake.number.to_string()).collect::<Vec<_>>().join(",")
     }
 
-    /// Query for the preview in a language.
-    #[expect(clippy::unused_self, reason = "templates call methods")]
+    /// Query for the preview of the version on the page, in a language.
     fn of_locale(&self, tag: &str) -> String {
-        query(&[("locale", tag)])
+        let version = match &self.saved {
+            Some(saved) if saved.shown != saved.latest => saved.shown.to_string(),
+            _ => String::new(),
+        };
+        query(&[("version", &version), ("locale", tag)])
+    }
+
+    /// Link to the page with the preview in a language.
+    fn link_to_locale(&self, tag: &str) -> String {
+        let query = self.of_locale(tag);
+        // An empty link would keep the query of now.
+        if query.is_empty() { "?".to_owned() } else { query }
     }
 
     /// The same, in the language at this position of the form.
@@ -227,7 +241,9 @@ async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
     Ok(Saved {
         id,
         latest: template.latest,
+        shown: visit.query.number("version").unwrap_or(template.latest),
         published: template.published,
+        previous: template.previous,
         name_in_api: template.alias.clone().unwrap_or_else(|| id.to_string()),
         versions: versions.into_iter().map(row).collect(),
     })

@@ -23,6 +23,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/templates/{template}/preview", get(preview::show))
         .route("/servers/{server}/templates/{template}/compare", get(compare::show))
         .route("/servers/{server}/templates/{template}/publish", post(change::publish))
+        .route("/servers/{server}/templates/{template}/rollback", post(change::roll_back))
         .route("/servers/{server}/templates/{template}/delete", post(change::delete))
         .route("/servers/{server}/templates/{template}/send_test", post(send_test::submit))
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{ReplayRequest, WebhookChanges};
-use postroad_model::{EventKind, WebhookAttemptId, WebhookId};
+use postroad_model::{EventId, EventKind, Timestamp, WebhookAttemptId, WebhookId};
 
 use super::list::read_events;
-use super::one;
+use super::one::{self, Outcome, secret_mark};
 use crate::answer::Answer;
+use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::query::query;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
 /// How far back events are replayed.
 const REPLAYED_HOURS: [i64; 4] = [1, 6, 24, 7 * 24];
-/// Each takes some ten thousand events.
-const REPLAY_CALLS_MAX: usize = 20;
 
 fn page(server: i64, id: i64, done: &str) -> String {
     format!("/servers/{server}/webhooks/{id}?done={done}")
@@ -43,9 +43,10 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
     let kind = EventKind::parse(form.fields.text("event")).unwrap_or(EventKind::Delivered);
     let sample = form.visit.state.webhooks.test(webhook.server_id, webhook.id, kind).await?;
     let sample = sample.ok_or(Problem::NotFound)?;
-    one::page_of(&form.visit, server, webhook, None, Some(sample)).await
+    one::page_of(&form.visit, server, webhook, Outcome { sample: Some(sample), ..Outcome::default() }).await
 }
 
+/// Replays one event, or those of a time. One request takes some ten thousand events; the page then offers to go on.
 pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksReplay).await?;
     let (app, webhook) = (form.visit.app(), WebhookId(id));
@@ -54,26 +55,47 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         app.replay_webhook(&caller, webhook, request).await?;
         return Ok(see_other(&page(server, id, "replayed")));
     }
-    let hours = form.fields.number("hours").filter(|hours| REPLAYED_HOURS.contains(hours));
-    let hours = hours.ok_or_else(|| Problem::Invalid("Choose how far back.".to_owned()))?;
-    let until = app.now();
-    let since = until.minus(Duration::from_hours(hours.unsigned_abs()));
-    let mut after = None;
-    for _ in 0..REPLAY_CALLS_MAX {
-        let request = ReplayRequest::Between { since, until, after };
-        after = app.replay_webhook(&caller, webhook, request).await?.continue_after;
-        if after.is_none() {
-            return Ok(see_other(&page(server, id, "replayed-all")));
-        }
-    }
-    Ok(see_other(&page(server, id, "replayed-some")))
+    let (since, until, after) = read_range(&form.fields, app.now())?;
+    let request = ReplayRequest::Between { since, until, after };
+    let replayed = app.replay_webhook(&caller, webhook, request).await?;
+    let Some(after) = replayed.continue_after else {
+        return Ok(see_other(&page(server, id, "replayed-all")));
+    };
+    let before = form.fields.number("replayed").and_then(|number| u64::try_from(number).ok());
+    let progress = query(&[
+        ("since", &since.as_micros().to_string()),
+        ("until", &until.as_micros().to_string()),
+        ("after", &after.to_string()),
+        ("replayed", &before.unwrap_or(0).saturating_add(replayed.events).to_string()),
+    ]);
+    Ok(see_other(&format!("/servers/{server}/webhooks/{id}{progress}")))
 }
 
+/// The field `hours`; or `since`, `until` and `after` of a replay that goes on.
+fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, Option<EventId>), Problem> {
+    let moment = |name: &str| fields.number(name).map(Timestamp::from_micros);
+    if let (Some(since), Some(until), Some(after)) =
+        (moment("since"), moment("until"), fields.number("after"))
+    {
+        return Ok((since, until, Some(EventId(after))));
+    }
+    let hours = fields.number("hours").filter(|hours| REPLAYED_HOURS.contains(hours));
+    let hours = hours.ok_or_else(|| Problem::Invalid("Choose how far back.".to_owned()))?;
+    Ok((now.minus(Duration::from_hours(hours.unsigned_abs())), now, None))
+}
+
+/// The form names the secret that it replaces: sent twice, it makes one new secret. A second one would end the secret
+/// that the receiver still has.
 pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksRotateSecret).await?;
-    let webhook = form.visit.app().rotate_webhook_secret(&caller, WebhookId(id)).await?;
-    let secret = webhook.secret.0.clone();
-    one::page_of(&form.visit, server, webhook, Some(secret), None).await
+    let app = form.visit.app();
+    let current = app.find_webhook(&caller, WebhookId(id)).await?;
+    if form.fields.text("secret_mark") != secret_mark(&current) {
+        return Ok(see_other(&page(server, id, "rotated-before")));
+    }
+    let webhook = app.rotate_webhook_secret(&caller, WebhookId(id)).await?;
+    let secret = Some(webhook.secret.0.clone());
+    one::page_of(&form.visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
 }
 
 pub(super) async fn delete(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {

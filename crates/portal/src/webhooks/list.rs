@@ -38,6 +38,8 @@ struct ListPage {
     problem: Option<String>,
     url: String,
     kinds: Vec<&'static str>,
+    /// When the form was made: sent twice, it creates one webhook.
+    opened_at: i64,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
@@ -57,7 +59,8 @@ pub(super) async fn list(
     let (webhooks, has_more) = visit.app().list_webhooks(&caller, after, PAGE_ROWS).await?;
     let next = page_after(webhooks.last().map(|last| last.id), has_more);
     let rows = webhooks.into_iter().map(row).collect();
-    page_with(status, &ListPage { layout, server, rows, next, problem, url: url.to_owned(), kinds: kinds() })
+    let (url, opened_at) = (url.to_owned(), visit.app().now().as_micros());
+    page_with(status, &ListPage { layout, server, rows, next, problem, url, kinds: kinds(), opened_at })
 }
 
 fn row(webhook: Webhook) -> Row {

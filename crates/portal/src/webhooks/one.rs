@@ -1,7 +1,10 @@
 //! One webhook: its settings, and the attempts with the receiver's answers.
 
 use askama::Template;
+use aws_lc_rs::digest::{Context, SHA256};
 use axum::extract::Path;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_app::access::Operation;
 use postroad_app::shown_events;
 use postroad_model::{WebhookAttemptId, WebhookId};
@@ -11,10 +14,41 @@ use super::list::{events, kinds};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::query::query;
-use crate::shown::{When, duration};
+use crate::shown::{When, counted, duration};
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 25;
+/// Bytes of a mark: enough to tell secrets apart, too few to be one.
+const MARK_BYTES: usize = 9;
+
+/// Result of the last form, in addition to the page itself.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// A new secret, shown only this time.
+    pub(super) secret: Option<String>,
+    /// The sample that was just posted.
+    pub(super) sample: Option<WebhookAttempt>,
+}
+
+/// A replay that stopped before its end, for the form that goes on.
+struct ReplayRest {
+    since: i64,
+    until: i64,
+    after: i64,
+    replayed: u64,
+}
+
+impl ReplayRest {
+    fn of(visit: &Visit) -> Option<Self> {
+        let number = |name: &str| visit.query.number(name);
+        let replayed = u64::try_from(number("replayed")?).ok()?;
+        Some(Self { since: number("since")?, until: number("until")?, after: number("after")?, replayed })
+    }
+
+    fn events(&self) -> String {
+        counted(self.replayed, "event")
+    }
+}
 
 pub(super) struct AttemptRow {
     id: i64,
@@ -49,8 +83,11 @@ struct WebhookPage {
     failing_since: Option<When>,
     /// A new secret.
     secret: Option<String>,
+    /// Names the current secret without showing it.
+    secret_mark: String,
     /// The sample that was just posted.
     sample: Option<AttemptRow>,
+    replay_rest: Option<ReplayRest>,
     choices: Vec<EventChoice>,
     attempts: Vec<AttemptRow>,
     next: Option<String>,
@@ -59,16 +96,19 @@ struct WebhookPage {
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksGet).await?;
     let webhook = visit.app().find_webhook(&caller, WebhookId(id)).await?;
-    page_of(&visit, server, webhook, None, None).await
+    page_of(&visit, server, webhook, Outcome::default()).await
 }
 
-pub(super) async fn page_of(
-    visit: &Visit,
-    server: i64,
-    webhook: Webhook,
-    secret: Option<String>,
-    sample: Option<WebhookAttempt>,
-) -> Answer {
+/// A short hash of the current secret.
+pub(super) fn secret_mark(webhook: &Webhook) -> String {
+    let mut context = Context::new(&SHA256);
+    context.update(b"postroad webhook secret\0");
+    context.update(webhook.secret.0.as_bytes());
+    URL_SAFE_NO_PAD.encode(&context.finish().as_ref()[..MARK_BYTES])
+}
+
+pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcome: Outcome) -> Answer {
+    let Outcome { secret, sample } = outcome;
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Webhook", Section::Webhooks).await?;
     let before = visit.query.number("before").map(WebhookAttemptId);
@@ -84,12 +124,14 @@ pub(super) async fn page_of(
         id: webhook.id.0,
         format: webhook.format.as_str(),
         events: events(&webhook),
+        secret_mark: secret_mark(&webhook),
         is_enabled: webhook.enabled,
         disabled_reason: webhook.disabled_reason,
         failing_since: webhook.failing_since.map(When),
         url: webhook.url,
         secret,
         sample: sample.map(attempt_row),
+        replay_rest: ReplayRest::of(visit),
         choices: kinds().into_iter().map(|name| EventChoice { name, is_chosen: is_chosen(name) }).collect(),
         attempts: attempts.into_iter().map(attempt_row).collect(),
         next,

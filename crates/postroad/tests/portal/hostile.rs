@@ -162,12 +162,36 @@ async fn texts_of_strangers_run_nothing_on_other_pages() {
     browser.open(&site.path("/inbox/1")).await;
     browser.until("iframe").await;
     check(&browser, "a caught message").await;
-    for page in ["/templates", "/suppressions", "/queue", ""] {
+    // An account and a job with the same texts.
+    let operator_key = site.ready("operator_api_key");
+    let name = json!({ "name": "<img src=x onerror=window.hit=1>" });
+    let account =
+        crate::roles::call(&site, "x-operator-api-key", &operator_key, "accounts/create", &name).await;
+    let cookie = site.cookie().await;
+    let form = "tab=held&act=release&all=1&q=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E";
+    let job = site.submit(&format!("/servers/{server}/messages/bulk"), &cookie, form).await;
+    let job = job.headers["location"].to_str().unwrap().to_owned();
+    for page in [job, format!("/operator/accounts/{}", account["id"])] {
+        browser.open(&site.path(&page)).await;
+        browser.until("h1").await;
+        check(&browser, &page).await;
+    }
+    for page in
+        ["/templates", "/suppressions", "/queue", "", "/reports?domain=example.test", "/domains/example.test"]
+    {
         browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;
     }
-    for page in ["/account/you", "/account/audit", "/operator", "/operator/accounts"] {
+    for page in [
+        "/account/you",
+        "/account/people/1",
+        "/account/audit",
+        "/operator",
+        "/operator/accounts",
+        "/operator/keys",
+        "/operator/nodes",
+    ] {
         browser.open(&site.path(page)).await;
         browser.until("h1").await;
         check(&browser, page).await;
@@ -201,7 +225,8 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
         remote.url("/spy")
     );
     let site = Site::start();
-    let id = site.send(json!({ "html_body": html })).await;
+    let attached = json!([{ "name": "page.html", "content_type": "text/html", "data": "PHNjcmlwdD4=" }]);
+    let id = site.send(json!({ "html_body": html, "attachments": attached })).await;
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let message = format!("/servers/{server}/messages/{id}");
@@ -218,11 +243,10 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
     assert!(policy.starts_with("sandbox; default-src 'none'; img-src data:"), "{policy}");
     for path in ["raw", "attachments/1"] {
         let reply = site.get(&format!("{message}/{path}"), &cookie).await;
-        if reply.status == 200 {
-            assert!(
-                reply.headers["content-disposition"].to_str().unwrap().starts_with("attachment"),
-                "{path}"
-            );
-        }
+        assert_eq!(reply.status, 200, "{path}");
+        let disposition = reply.headers["content-disposition"].to_str().unwrap();
+        assert!(disposition.starts_with("attachment"), "{path}: {disposition}");
+        assert_eq!(reply.headers["x-content-type-options"], "nosniff", "{path}");
+        assert_ne!(reply.headers["content-type"], "text/html", "{path}");
     }
 }

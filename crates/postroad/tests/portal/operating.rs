@@ -12,6 +12,7 @@ use postroad_testkit::{Browser, Database, SmtpClient, TestCertificate};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
 
 #[tokio::test]
@@ -58,6 +59,39 @@ async fn stop_and_resume(site: Site) {
     browser.open(&site.path("/account/audit")).await;
     browser.until_text("queue/suspend").await;
     assert!(browser.page_text().await.contains("queue/resume"));
+}
+
+#[tokio::test]
+async fn a_stopped_pool_is_a_problem_of_its_servers() {
+    let site = Site::start();
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    assert!(site.get(&server, &cookie).await.text().contains("No problems"));
+    for (scope, text) in [
+        (
+            "pool%3Adefault",
+            "Mail from the pool default, which this server uses, is stopped or slowed: on a list",
+        ),
+        ("pool%3Abulk", "Mail from the pool bulk, which this server uses, is stopped or slowed: on a list"),
+        (
+            "lane%3Abulk%2Fslow.example",
+            "Mail from the pool bulk to slow.example is stopped or slowed: on a list",
+        ),
+    ] {
+        if scope.ends_with("bulk") {
+            let pool = json!({ "name": "bulk", "shared": true });
+            call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "ip_pools/create", &pool)
+                .await;
+        }
+        let form = format!("scope={scope}&reason=on+a+list");
+        let set = site.submit("/operator/suspend", &cookie, &form).await;
+        assert_eq!(set.status, 303, "{}", set.text());
+        let home = site.get(&server, &cookie).await.text();
+        assert!(home.contains(text) && !home.contains("No problems"), "{home}");
+        site.submit("/operator/resume", &cookie, &format!("scope={scope}")).await;
+    }
 }
 
 #[tokio::test]
@@ -245,7 +279,7 @@ async fn usage_of_the_account_is_shown_with_its_ceilings() {
     let cookie = site.cookie().await;
     let operator = site.ready("operator_api_key");
     let headers = [("x-operator-api-key", operator.as_str()), ("content-type", "application/json")];
-    let ceilings = json!({ "id": 1, "ceilings": { "servers": 1, "domains": 10, "daily_limit": 1000 } });
+    let ceilings = json!({ "id": 1, "ceilings": { "servers": 1, "domains": 10, "daily_limit": 1000, "send_rate": "10/s" } });
     let call = site.client.request(
         postroad_testkit::http::Method::POST,
         "/api/v1/accounts/update",
@@ -259,6 +293,7 @@ async fn usage_of_the_account_is_shown_with_its_ceilings() {
     browser.until_text("Messages today").await;
     let text = browser.text("table.rows").await;
     assert!(text.contains("Servers Reached") && text.contains("no limit"), "{text}");
+    assert!(browser.page_text().await.contains("Send rate of all servers together"));
     assert_eq!(browser.attribute("meter[aria-label^='Domains']", "max").await.as_deref(), Some("10"));
     browser.fill("input[name=name]", "Shop Ltd").await;
     browser.click("main form button").await;

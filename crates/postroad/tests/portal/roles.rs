@@ -112,10 +112,12 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let address =
         json!({ "pool": pool, "address": "192.0.2.9", "helo": "a.example", "weight": 1, "warm_up": true });
     by_operator("ip_pools/add_address", address).await;
+    by_account("domains/create", json!({ "name": "common.example" })).await;
     let spare = by_account("servers/create", json!({ "name": "spare" })).await["id"].clone();
     let wanted = json!({ "server": server.parse::<i64>().unwrap(), "name": "other", "scope": "send" });
     let other_key = by_account("credentials/create", wanted).await["id"].clone();
     let (person, _) = join(site, "target", "read-only").await;
+    let (colleague, _) = join(site, "colleague", "read-only").await;
     let token = form_token(&site.get("/servers", operator).await);
     let headers = [("cookie", operator), ("sec-fetch-site", "same-origin")];
     let inspector = format!("/servers/{server}/webhooks/inspector");
@@ -136,7 +138,9 @@ async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
         ("key", other_key.to_string()),
         ("spare", spare.to_string()),
         ("pool", pool.to_string()),
+        ("common", "common.example".to_owned()),
         ("person", person.to_string()),
+        ("colleague", colleague.to_string()),
         ("missing", "999999".to_owned()),
         ("token", "AAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
     ])

@@ -122,11 +122,30 @@ impl Site {
         self.client.request(Method::GET, path, &[("cookie", cookie)], bytes()).await.unwrap()
     }
 
+    /// Sends a form of a signed-in person.
+    pub(crate) async fn submit(&self, path: &str, cookie: &str, fields: &str) -> Reply {
+        let token = form_token(&self.get("/servers", cookie).await);
+        let headers = [("cookie", cookie), ("sec-fetch-site", "same-origin")];
+        self.post(path, &headers, &format!("csrf={token}&{fields}")).await
+    }
+
+    /// Path of the first server's overview.
+    pub(crate) async fn server_path(&self, cookie: &str) -> String {
+        self.get("/", cookie).await.headers["location"].to_str().unwrap().to_owned()
+    }
+
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], form: &str) -> Reply {
         let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
         all.extend_from_slice(headers);
         self.client.request(Method::POST, path, &all, form.to_owned().into()).await.unwrap()
     }
+}
+
+/// The value of the first hidden field of this name.
+pub(crate) fn hidden(page: &str, name: &str) -> String {
+    let (_, rest) =
+        page.split_once(&format!("name=\"{name}\" value=\"")).expect("the page has the hidden field");
+    rest.split('"').next().unwrap().to_owned()
 }
 
 fn bytes() -> postroad_testkit::http::Bytes {

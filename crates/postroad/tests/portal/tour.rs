@@ -1,9 +1,13 @@
 //! Every page, as people may see it: light and dark, on a phone, without JavaScript; with nothing on the console and no
 //! serious fault that axe-core finds.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
+use postroad_model::{Clock as _, SystemClock};
 use postroad_testkit::http::Method;
 use postroad_testkit::{Browser, PYTHON_VARIABLE};
 use serde_json::{Value, json};
@@ -13,6 +17,7 @@ use crate::site::{Site, pictures, server_of};
 /// Names of pictures, and paths below the server.
 const PAGES: &[(&str, &str)] = &[
     ("overview", ""),
+    ("first-message", "/first_message"),
     ("messages", "/messages"),
     ("messages-search", "/messages?q=tag%3Areceipt"),
     ("messages-wrong-search", "/messages?q=colour%3Ared"),
@@ -46,12 +51,13 @@ async fn every_page_is_legible_in_every_way() {
     }
     pages.push(("message-bounced".to_owned(), format!("/servers/{server}/messages/{bounced}")));
     pages.push(("account".to_owned(), "/account".to_owned()));
-    for name in ["people", "pools", "keys", "audit", "you"] {
-        pages.push((format!("account-{name}"), format!("/account/{name}")));
+    for name in ["people", "domains", "domains/common.example", "pools", "keys", "audit", "you"] {
+        pages.push((format!("account-{}", name.replace('/', "-")), format!("/account/{name}")));
     }
     pages.push(("account-address".to_owned(), "/account/pools/address?address=192.0.2.9".to_owned()));
+    pages.push(("account-person".to_owned(), "/account/people/1".to_owned()));
     pages.push(("operator-account".to_owned(), "/operator/accounts/1".to_owned()));
-    for name in ["", "/accounts", "/nodes", "/doctor"] {
+    for name in ["", "/accounts", "/keys", "/nodes", "/doctor"] {
         pages.push((format!("operator{}", name.replace('/', "-")), format!("/operator{name}")));
     }
     pages.push(("inbox".to_owned(), "/inbox".to_owned()));
@@ -90,7 +96,11 @@ async fn pages_are_read_and_forms_sent_without_javascript() {
     let others = others.into_iter().chain([
         "/operator",
         "/operator/accounts",
+        "/operator/keys",
         "/operator/doctor",
+        "/account/people/1",
+        "/account/domains",
+        "/account/domains/common.example",
         "/inbox",
         "/inbox/1",
     ]);
@@ -122,6 +132,44 @@ async fn pages_follow_what_happens_and_keys_open_them() {
     assert_eq!(browser.run("return document.activeElement.name").await, "q");
 }
 
+#[tokio::test]
+async fn a_page_that_nobody_sees_has_no_stream() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    browser.until_text("No messages yet").await;
+    let hide = "window.ended = 0; const close = EventSource.prototype.close; \
+                EventSource.prototype.close = function () { window.ended += 1; close.call(this); }; \
+                Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true }); \
+                document.dispatchEvent(new Event('visibilitychange')); return window.ended";
+    assert_eq!(browser.run(hide).await, 1);
+    site.send(json!({ "subject": "It came meanwhile" })).await;
+    let show = "delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange')); \
+                return document.visibilityState";
+    assert_eq!(browser.run(show).await, "visible");
+    browser.until_text("It came meanwhile").await;
+}
+
+#[tokio::test]
+async fn one_person_has_at_most_twenty_streams() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let address = site.url.strip_prefix("http://").unwrap();
+    let mut streams = Vec::new();
+    for number in 1..=21 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!("GET {server}/live HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).unwrap();
+        let expected = if number <= 20 { "200" } else { "429" };
+        assert!(line.contains(expected), "{number}: {line}");
+        streams.push(stream);
+    }
+}
+
 /// Messages in several states; the ids of a delivered one and one that bounced.
 async fn fill(site: &Site) -> (i64, i64) {
     let html = "<html><body><h1>Thank you</h1><p>Your order <b>1234</b> is on its way.</p></body></html>";
@@ -134,7 +182,8 @@ async fn fill(site: &Site) -> (i64, i64) {
     let bounced =
         site.send(json!({ "to": ["missing@sim.postroad.test"], "subject": "Password reset" })).await;
     site.send(json!({ "to": ["defer@sim.postroad.test"], "subject": "Sign-in code", "tag": "code" })).await;
-    site.send(json!({ "subject": "Next week", "send_at": "2026-12-10T09:00:00Z" })).await;
+    let next_week = SystemClock.now().plus(Duration::from_hours(7 * 24)).to_rfc3339();
+    site.send(json!({ "subject": "Next week", "send_at": next_week })).await;
     let key = site.ready("api_key");
     let add = json!({ "address": "gone@example.net", "reason": "complaint", "details": "asked to stop" });
     site.client.post_json("/api/v1/suppressions/add", Some(&key), &add).await.unwrap();
@@ -154,6 +203,9 @@ async fn fill(site: &Site) -> (i64, i64) {
     let address = json!({ "pool": pool, "address": "192.0.2.9", "helo": "mail9.example.com", "weight": 1, "warm_up": true });
     call("add_address", address).await;
     site.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
+    let account_key = site.ready("account_api_key");
+    let domain = json!({ "name": "common.example" });
+    crate::roles::call(site, "x-account-api-key", &account_key, "domains/create", &domain).await;
     site.until(sent, "Sent").await;
     site.until(bounced, "HardFail").await;
     site.until(held, "Held").await;

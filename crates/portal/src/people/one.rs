@@ -1,0 +1,152 @@
+//! One person: name, sessions, and what only the operator does for them.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::users::PersonChangeRequest;
+use postroad_model::{UserId, UserSessionId};
+use postroad_store::{User, UserFilter, UserSession};
+
+use crate::answer::{Answer, page_with};
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::redirect::see_other;
+use crate::shown::When;
+use crate::visit::{Form, Visit};
+
+struct SessionRow {
+    id: i64,
+    address: String,
+    user_agent: String,
+    last_seen_at: When,
+}
+
+/// Result of the last form, in addition to the page itself.
+#[derive(Default)]
+struct Outcome {
+    problem: Option<String>,
+    /// A link for a new password, shown only once.
+    reset_link: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "people/one.html")]
+struct PersonPage {
+    layout: Layout,
+    id: i64,
+    name: String,
+    email: String,
+    role: String,
+    account: String,
+    version: i64,
+    is_self: bool,
+    is_operator: bool,
+    has_app: bool,
+    last_sign_in_at: Option<When>,
+    created_at: When,
+    sessions: Vec<SessionRow>,
+    outcome: Outcome,
+}
+
+fn path(person: i64, done: &str) -> String {
+    format!("/account/people/{person}?done={done}")
+}
+
+pub(super) async fn show(Path(person): Path<i64>, visit: Visit) -> Answer {
+    page_of(&visit, UserId(person), Outcome::default()).await
+}
+
+async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
+    // Checks the permission too.
+    let sessions = visit.app().list_sessions_of(&visit.by, id).await?;
+    let user = find(visit, id).await?;
+    let title = if user.name.is_empty() { &user.email } else { &user.name };
+    let layout = visit.layout(title, Section::People).await?;
+    let status = if outcome.problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    page_with(
+        status,
+        &PersonPage {
+            layout,
+            id: user.id.0,
+            role: user.role.to_string(),
+            version: user.version,
+            is_self: user.id == visit.person.user.id,
+            is_operator: user.operator,
+            has_app: user.totp_seed.is_some(),
+            last_sign_in_at: user.last_sign_in_at.map(When),
+            created_at: When(user.created_at),
+            sessions: sessions.into_iter().map(session_row).collect(),
+            account: user.account_name,
+            name: user.name,
+            email: user.email,
+            outcome,
+        },
+    )
+}
+
+/// The list of people is in the order of their ids.
+async fn find(visit: &Visit, id: UserId) -> Result<User, Problem> {
+    let own = visit.person.user.account_id;
+    let account_id = (!visit.by.actor.is_operator()).then_some(own);
+    let filter = UserFilter { account_id, ..UserFilter::default() };
+    let before = Some(UserId(id.0.saturating_sub(1)));
+    let (found, _) = visit.app().list_users(&visit.by, filter, before, 1).await?;
+    found.into_iter().find(|user| user.id == id).ok_or(Problem::NotFound)
+}
+
+fn session_row(session: UserSession) -> SessionRow {
+    SessionRow {
+        id: session.id.0,
+        address: session.address.unwrap_or_default(),
+        user_agent: session.user_agent,
+        last_seen_at: When(session.last_seen_at),
+    }
+}
+
+/// The name and, for the operator, whether the person is one too.
+pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let change = PersonChangeRequest {
+        if_version: fields.number("version"),
+        name: Some(fields.text("name").to_owned()),
+        role: None,
+        operator: fields.is_ticked("has_operator").then(|| fields.is_ticked("operator")),
+    };
+    match visit.app().update_user(&visit.by, UserId(person), change).await {
+        Ok(_) => Ok(see_other(&path(person, "saved"))),
+        Err(refusal) => again(&visit, person, refusal.into()).await,
+    }
+}
+
+pub(super) async fn end_session(Path(person): Path<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let session = fields.number("id").map(UserSessionId).ok_or(Problem::NotFound)?;
+    match visit.app().revoke_sessions_of(&visit.by, UserId(person), Some(session)).await {
+        Ok(_) => Ok(see_other(&path(person, "ended"))),
+        Err(refusal) => again(&visit, person, refusal.into()).await,
+    }
+}
+
+/// Shows the link: the operator passes it on.
+pub(super) async fn reset_link(Path(person): Path<i64>, form: Form) -> Answer {
+    let visit = &form.visit;
+    match visit.app().reset_link_of(&visit.by, UserId(person)).await {
+        Ok(link) => {
+            page_of(visit, UserId(person), Outcome { reset_link: Some(link), ..Outcome::default() }).await
+        }
+        Err(refusal) => again(visit, person, refusal.into()).await,
+    }
+}
+
+pub(super) async fn disable_app(Path(person): Path<i64>, form: Form) -> Answer {
+    let visit = &form.visit;
+    match visit.app().disable_totp_of(&visit.by, UserId(person)).await {
+        Ok(()) => Ok(see_other(&path(person, "app-off"))),
+        Err(refusal) => again(visit, person, refusal.into()).await,
+    }
+}
+
+async fn again(visit: &Visit, person: i64, problem: Problem) -> Answer {
+    let problem = Some(problem.into_form_text()?);
+    page_of(visit, UserId(person), Outcome { problem, ..Outcome::default() }).await
+}

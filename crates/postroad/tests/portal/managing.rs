@@ -1,0 +1,162 @@
+//! What operators and owners manage: maintenance, operator keys, people, and the first message.
+
+use serde_json::json;
+
+use crate::roles::{call, join};
+use crate::site::{Site, hidden};
+
+#[tokio::test]
+async fn operator_begins_and_ends_maintenance() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    assert!(site.get("/operator", &cookie).await.text().contains("Begin maintenance"));
+    assert_eq!(site.submit("/operator/maintenance", &cookie, "on=1").await.status, 303);
+    let page = site.get("/operator", &cookie).await.text();
+    assert!(page.contains("Maintenance mode is on") && page.contains("End maintenance"), "{page}");
+    let account = site.ready("account_api_key");
+    let headers = [("x-account-api-key", account.as_str())];
+    assert_eq!(site.post("/api/v1/account/get", &headers, "{}").await.status, 503);
+    assert_eq!(site.submit("/operator/maintenance", &cookie, "").await.status, 303);
+    assert!(site.get("/operator", &cookie).await.text().contains("Begin maintenance"));
+    call(&site, "x-account-api-key", &account, "account/get", &json!({})).await;
+}
+
+#[tokio::test]
+async fn operator_keys_work_until_they_are_revoked() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    browser.open(&site.path("/operator/keys")).await;
+    browser.fill("form.stack input[name=name]", "provisioning").await;
+    browser.fill("form.stack input[name=scopes]", "everything").await;
+    browser.click("form.stack button").await;
+    browser.until_text("Scopes are full, read, or groups").await;
+    browser.fill("form.stack input[name=name]", "provisioning").await;
+    browser.click("form.stack button").await;
+    browser.until(".secret").await;
+    let key = browser.text(".secret").await;
+    let accounts = call(&site, "x-operator-api-key", &key, "accounts/list", &json!({})).await;
+    assert!(!accounts["items"].as_array().unwrap().is_empty(), "{accounts}");
+    browser.open(&site.path("/operator/keys")).await;
+    browser.click("tbody tr:last-child .danger").await;
+    browser.accept_question().await;
+    browser.until_text("Revoked: the key stops working at once").await;
+    let headers = [("x-operator-api-key", key.as_str()), ("content-type", "application/json")];
+    let refused = site.client.request(
+        postroad_testkit::http::Method::POST,
+        "/api/v1/accounts/list",
+        &headers,
+        "{}".to_owned().into(),
+    );
+    assert_eq!(refused.await.unwrap().json()["status"], "error");
+}
+
+#[tokio::test]
+async fn a_person_is_renamed_signed_out_and_helped() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let (id, session) = join(&site, "bob", "member").await;
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/people")).await;
+    browser.click(&format!("a[href='/account/people/{id}']")).await;
+    browser.until_text("bob@example.com").await;
+    browser.fill("main form.stack input[name=name]", "Robert").await;
+    browser.click("main form.stack > button").await;
+    browser.until_text("Saved").await;
+    assert_eq!(browser.text("h1").await, "Robert");
+    browser.click("#sessions button").await;
+    browser.until_text("Nobody is signed in as").await;
+    assert_eq!(site.get("/servers", &session).await.status, 303, "the session has ended");
+    browser.click("form[action$='/reset_link'] button").await;
+    browser.until_text("Pass this link on").await;
+    let link = browser.text(".secret").await;
+    assert!(link.contains("/reset_password?token="), "{link}");
+    // He becomes an operator, and stops being one.
+    let path = format!("/account/people/{id}");
+    for (operator, is_one) in [("&operator=1", true), ("", false)] {
+        let version = hidden(&site.get(&path, &cookie).await.text(), "version");
+        let form = format!("version={version}&name=Robert&has_operator=1{operator}");
+        assert_eq!(site.submit(&path, &cookie, &form).await.status, 303);
+        let page = site.get(&path, &cookie).await.text();
+        assert_eq!(page.contains("value=\"1\" checked> Operator"), is_one, "{page}");
+    }
+    let refused = site.submit(&format!("{path}/disable_app"), &cookie, "").await;
+    assert_eq!(refused.status, 422, "he has none");
+    // An admin gives nobody the operator's right.
+    let (_, admin) = join(&site, "admin", "admin").await;
+    let form = "name=Rob&has_operator=1&operator=1";
+    assert_eq!(site.submit(&path, &admin, form).await.status, 422);
+    assert_eq!(site.submit(&format!("{path}/reset_link"), &admin, "").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_first_message_is_sent_from_its_page() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = crate::site::server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/first_message"))).await;
+    browser.until_text("Waiting for your first message").await;
+    let own = browser.attribute("input[name=from]", "value").await.unwrap();
+    assert!(own.starts_with("hello@"), "{own}");
+    browser.fill("input[name=from]", "hello@elsewhere.example").await;
+    browser.fill("input[name=to]", "ann@example.net").await;
+    browser.click("main form.stack button").await;
+    browser.until_text("not authorised to send").await;
+    browser.fill("input[name=from]", &own).await;
+    browser.click("main form.stack button").await;
+    browser.until_text("It arrived here").await;
+    browser.until_text("A first message from Postroad").await;
+}
+
+#[tokio::test]
+async fn a_template_is_rolled_back_and_older_versions_are_previewed() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let key = site.ready("api_key");
+    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let new = json!({ "name": "Bill", "alias": "bill", "subject": "x", "html_body": "<p>Text of one</p>", "publish": true });
+    let id = call("templates/create", new).await["id"].clone();
+    let change = json!({ "id": id, "html_body": "<p>Text of two</p>", "publish": true });
+    call("templates/update", change).await;
+    let path = format!("{server}/templates/{id}");
+    let page = site.get(&format!("{path}?version=1"), &cookie).await.text();
+    assert!(page.contains("Preview of version 1") && page.contains("The newest is"), "{page}");
+    let preview = format!("{path}/preview?version=1");
+    assert!(page.contains(&format!("src=\"{preview}\"")), "{page}");
+    assert!(site.get(&preview, &cookie).await.text().contains("Text of one"));
+    let page = site.get(&path, &cookie).await.text();
+    assert!(page.contains("Preview of version 2") && !page.contains("The newest is"), "{page}");
+    assert!(page.contains("Roll back to version 1"), "{page}");
+    for _ in 0..2 {
+        assert_eq!(site.submit(&format!("{path}/rollback"), &cookie, "version=1").await.status, 303);
+        let page = site.get(&path, &cookie).await.text();
+        assert!(page.contains("Version 1 published"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_domain_of_the_account_serves_its_servers() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = crate::site::server_of(&browser).await;
+    browser.open(&site.path("/account/domains")).await;
+    browser.until_text("of a server").await;
+    browser.fill("input[name=name]", "not a name").await;
+    browser.click("form.stack > button").await;
+    browser.until(".problem").await;
+    browser.fill("input[name=name]", "common.example").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("Publish these records").await;
+    site.client.post_json("/dev/dns/common.example", None, &json!({})).await.unwrap();
+    browser.click("form[action$='/verify'] button").await;
+    browser.until(".state .badge.good").await;
+    let key = site.ready("api_key");
+    let message = json!({ "to": ["ann@example.net"], "from": "a@common.example", "plain_body": "hi" });
+    site.send_with(&key, &message).await;
+    browser.open(&site.path(&format!("/servers/{server}/domains/common.example"))).await;
+    browser.click("a[href='/account/domains/common.example']").await;
+    browser.click("form[action$='/delete'] button").await;
+    browser.accept_question().await;
+    browser.until_text("Removed").await;
+    assert!(!browser.page_text().await.contains("common.example"));
+}
