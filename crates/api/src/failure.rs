@@ -421,6 +421,7 @@ impl From<WebhookRefusal> for Failure {
             WebhookRefusal::NotFound => Reason::WebhookNotFound.into(),
             WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
             WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
+            WebhookRefusal::Refused(refusal) => refusal.into(),
             WebhookRefusal::Store(error) => error.into(),
         }
     }
