@@ -422,6 +422,7 @@ impl From<WebhookRefusal> for Failure {
             WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
             WebhookRefusal::OtherVersion(version) => AccountRefusal::OtherVersion(version).into(),
             WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
+            WebhookRefusal::Refused(refusal) => refusal.into(),
             WebhookRefusal::Store(error) => error.into(),
         }
     }

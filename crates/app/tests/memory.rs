@@ -239,7 +239,11 @@ async fn renderings(service: &Service) {
             html_body: text(source),
             ..TemplateFields::default()
         };
-        service.app.create_template(&service.caller, fields, true).await.expect("the template compiles");
+        service
+            .app
+            .create_template(&service.caller, fields, true, None)
+            .await
+            .expect("the template compiles");
         let serde_json::Value::Object(model) =
             serde_json::json!({"text": "x".repeat(100_000), "list": numbers})
         else {

@@ -4,16 +4,17 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use postroad_app::access::Actor;
-use postroad_app::accounts::{AccountRefusal, Requester};
+use postroad_app::accounts::{AccountRefusal, CreationKey, Requester};
 use postroad_app::users::{
     InvitationRequest, NewPersonRequest, NewSession, PersonChangeRequest, SignIn, SignInRequest, SignedIn,
     UserRefusal, Visitor,
 };
-use postroad_app::{App, Settings as AppSettings};
+use postroad_app::{App, Refusal, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
 use postroad_store::{AuditFilter, Database, QueueFilter, Role, Settings, Store, User, UserFilter};
 use postroad_testkit::MovedClock;
@@ -136,6 +137,8 @@ both_engines! {
     codes_of_an_app_work_once_and_so_do_recovery_codes,
     a_link_by_mail_sets_a_new_password_once,
     an_invitation_makes_a_person_of_its_role,
+    invitations_by_mail_are_limited_but_not_the_operators,
+    an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition,
     nobody_gives_more_than_they_have,
     the_first_person_comes_by_the_set_up_link,
 }
@@ -428,14 +431,6 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     fixture.person(ANNA, UserRole::Owner).await;
     let owner = fixture.signed_in(ANNA).await;
     let by = owner.requester("192.0.2.1".parse().unwrap());
-    let invite = |email: &str, role| InvitationRequest {
-        account: None,
-        email: email.to_owned(),
-        role,
-        operator: false,
-        mail: true,
-        key: None,
-    };
     let first = app.invite_user(&by, invite("Bob@example.com", UserRole::ReadOnly)).await.unwrap();
     assert!(first.value.link.is_none(), "only the address itself gets the link");
     let first = token_in(&fixture.mail_to("bob@example.com").await);
@@ -476,6 +471,62 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let late = app.invite_user(&operator, carl).await.unwrap().value.link.unwrap();
     fixture.clock.advance(Duration::from_hours(7 * 24));
     assert!(matches!(app.find_invitation(&token_in(&late)).await, Err(UserRefusal::LinkInvalid)));
+}
+
+fn invite(email: &str, role: UserRole) -> InvitationRequest {
+    InvitationRequest { account: None, email: email.to_owned(), role, operator: false, mail: true, key: None }
+}
+
+async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person(ANNA, UserRole::Owner).await;
+    let by = fixture.signed_in(ANNA).await.requester("192.0.2.1".parse().unwrap());
+    let bob = invite("bob@example.com", UserRole::Member);
+    for _ in 0..5 {
+        app.invite_user(&by, bob.clone()).await.unwrap();
+    }
+    let Err(AccountRefusal::Refused(Refusal::Validation(problems))) = app.invite_user(&by, bob.clone()).await
+    else {
+        panic!("the sixth mail is refused")
+    };
+    assert_eq!(problems[0].pointer, "/email");
+    assert!(problems[0].message.contains("try again in 15 minutes"), "{problems:?}");
+    let operator = Requester::command_line();
+    let by_operator = InvitationRequest { account: Some(fixture.account), ..bob.clone() };
+    app.invite_user(&operator, by_operator).await.unwrap();
+    // Others can be invited, up to the limit of the account.
+    let person = |number: usize| invite(&format!("p{number}@example.com"), UserRole::Member);
+    for number in 0..94 {
+        app.invite_user(&by, person(number)).await.unwrap();
+    }
+    let refused = app.invite_user(&by, person(94)).await;
+    assert!(matches!(refused, Err(AccountRefusal::Refused(Refusal::Validation(_)))), "{refused:?}");
+    let mails = fixture.store.list_queue(QueueFilter::default(), None, 200).await.unwrap().len();
+    assert_eq!(mails, 100, "5 to bob, one by the operator, 94 to others");
+    fixture.clock.advance(Duration::from_mins(16));
+    app.invite_user(&by, bob).await.unwrap();
+}
+
+async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fixture: Fixture) {
+    let app = &fixture.app;
+    fixture.person(ANNA, UserRole::Owner).await;
+    let by = fixture.signed_in(ANNA).await.requester("192.0.2.1".parse().unwrap());
+    let key = CreationKey { key: "once".to_owned(), fingerprint: [1; 32] };
+    let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
+    // The process ends when the invitation is stored, and before the mail is.
+    let mut first = app.invite_user(&by, bob.clone());
+    while fixture.store.list_invitations(fixture.account, None, 1).await.unwrap().is_empty() {
+        let state = std::future::poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx))).await;
+        assert!(state.is_pending(), "{state:?}");
+    }
+    drop(first);
+    let second = app.invite_user(&by, bob.clone()).await.unwrap();
+    assert!(!second.is_replay);
+    let token = token_in(&fixture.mail_to("bob@example.com").await);
+    assert_eq!(app.find_invitation(&token).await.unwrap().id, second.value.invitation.id);
+    assert!(app.invite_user(&by, bob).await.unwrap().is_replay);
+    let mails = fixture.store.list_queue(QueueFilter::default(), None, 10).await.unwrap().len();
+    assert_eq!(mails, 1);
 }
 
 async fn nobody_gives_more_than_they_have(fixture: Fixture) {

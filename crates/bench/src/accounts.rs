@@ -24,11 +24,16 @@ const OPERATOR: &str = "X-Operator-API-Key";
 const SERVER: &str = "X-Server-API-Key";
 
 /// Calls of an account that read, and what the most frequent calls of a server cost beside them.
-const CALLS: [&str; 15] = [
+const CALLS: [&str; 20] = [
     "servers/list",
+    "servers/list by name",
+    "servers/list of suspended ones",
+    "servers/list of deleted ones",
     "servers/get",
     "credentials/list",
     "credentials/list of a server",
+    "credentials/list of revoked ones",
+    "credentials/list of unrevoked ones",
     "credentials/get",
     "account/get",
     "account/usage",
@@ -141,6 +146,12 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
             let (credential, key) = &server.credentials[random.random_range(0..server.credentials.len())];
             let by_server = (SERVER, key.as_str());
             let (by, body) = match name {
+                "servers/list by name" => (by_account, json!({ "name": "s7" })),
+                // There are none, so that a scan would read all.
+                "servers/list of suspended ones" => (by_account, json!({ "suspended": true })),
+                "servers/list of deleted ones" => (by_account, json!({ "deleted": true })),
+                "credentials/list of revoked ones" => (by_account, json!({ "revoked": true })),
+                "credentials/list of unrevoked ones" => (by_account, json!({ "revoked": false })),
                 "servers/get" => (by_account, json!({ "id": server.id })),
                 "credentials/get" => (by_account, json!({ "id": credential })),
                 "credentials/list of a server" => (by_account, json!({ "server": server.id })),

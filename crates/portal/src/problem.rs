@@ -246,6 +246,7 @@ impl From<WebhookRefusal> for Problem {
         match refusal {
             WebhookRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
             WebhookRefusal::NotFound => Self::NotFound,
+            WebhookRefusal::Refused(refusal) => refusal.into(),
             WebhookRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
         }

@@ -57,8 +57,9 @@ pub(crate) struct AuditOut {
     /// `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     #[schema(example = "account_key")]
     actor: String,
+    /// Id of the key or person; null at the command line, and to customers also for the operator's keys and people.
     actor_id: Option<i64>,
-    /// Where the call came from; null at the command line.
+    /// Where the call came from; null where `actor_id` is.
     address: Option<String>,
     #[schema(example = "servers/update")]
     operation: String,

@@ -328,7 +328,8 @@ mod tests {
             assert!(read(b"{}", &mut findings).is_ok());
             findings.asked
         }
-        assert_eq!(asked(webhooks::create::read), documented("CreateWebhookIn"));
+        let none = axum::http::HeaderMap::new();
+        assert_eq!(asked(|text, f| webhooks::create::read(&none, text, f)), documented("CreateWebhookIn"));
         assert_eq!(asked(webhooks::get::read), documented("WebhookIdIn"));
         assert_eq!(asked(webhooks::list::read), documented("ListWebhooksIn"));
         assert_eq!(asked(webhooks::update::read), documented("UpdateWebhookIn"));
@@ -382,7 +383,8 @@ mod tests {
             assert!(read(b"{}", &mut findings).is_ok());
             findings.asked
         }
-        assert_eq!(asked(templates::create::read), documented("CreateTemplateIn"));
+        let none = axum::http::HeaderMap::new();
+        assert_eq!(asked(|text, f| templates::create::read(&none, text, f)), documented("CreateTemplateIn"));
         assert_eq!(asked(templates::get::read), documented("TemplateVersionIn"));
         assert_eq!(asked(templates::list::read), documented("ListTemplatesIn"));
         assert_eq!(asked(templates::update::read), documented("UpdateTemplateIn"));

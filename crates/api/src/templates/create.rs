@@ -1,15 +1,18 @@
 //! templates/create: a template and its first version.
 
+use axum::http::HeaderMap;
+use postroad_app::accounts::CreationKey;
 use postroad_app::templates::TemplateFields;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_fields;
 use super::template_out::{TemplateOut, shown};
+use crate::account_params::read_creation_key;
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::json;
+use crate::{idempotency, json};
 
 /// Fields of a new template.
 #[request_shape]
@@ -46,6 +49,8 @@ pub(crate) struct CreateTemplateIn {
     sample_model: Option<serde_json::Value>,
     /// Publish it at once; false if left out.
     publish: Option<bool>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// The texts of one language; missing ones come from the next more general language.
@@ -58,7 +63,8 @@ pub(crate) struct TemplateTextsIn {
 
 /// Create a template
 ///
-/// Its texts become version 1, a draft unless `publish` is true. Errors in them are reported with their lines.
+/// Its texts become version 1, a draft unless `publish` is true. Errors in them are reported with their lines. With an
+/// idempotency key, a repetition within 24 hours returns the template that the first call created.
 #[crate::documented::path(
     post,
     path = "/api/v1/templates/create",
@@ -69,21 +75,30 @@ pub(crate) struct TemplateTextsIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let (fields, publish) = read(&call.text, &mut findings)?;
+    let (fields, publish, key) = read(&call.headers, &call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let created = call.app.create_template(&call.caller, fields, publish).await;
+    let created = call.app.create_template(&call.caller, fields, publish, key).await;
     let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    shown(&call, created, warnings).await
+    let mut answer = shown(&call, created.value, warnings).await?;
+    answer.flags.idempotent_replay = created.is_replay;
+    Ok(answer)
 }
 
 /// Parses the request; `CreateTemplateIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(TemplateFields, bool), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+pub(crate) fn read(
+    headers: &HeaderMap,
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(TemplateFields, bool, Option<CreationKey>), Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "templates/create", false, &object);
+    let mut fields = Fields::of_request(object);
     if fields.is_absent("name") {
         findings.missing("name");
     }
     let given = read_fields(&mut fields, "alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok((given, publish))
+    Ok((given, publish, key))
 }

@@ -1,16 +1,19 @@
 //! webhooks/create: posts events to a URL from now on.
 
+use axum::http::HeaderMap;
+use postroad_app::accounts::CreationKey;
 use postroad_app::{EventFilter, WebhookDraft};
 use postroad_model::CountedThing;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
+use crate::account_params::{created, read_creation_key};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::json;
+use crate::{idempotency, json};
 
 /// Webhook to create.
 #[request_shape]
@@ -25,11 +28,14 @@ pub(crate) struct CreateWebhookIn {
     format: Option<String>,
     /// True if left out.
     enabled: Option<bool>,
+    /// The same as the header Idempotency-Key.
+    idempotency_key: Option<String>,
 }
 
 /// Create a webhook
 ///
-/// Only this answer shows the secret. Events that happen from now on are posted, earlier ones are not.
+/// Only this answer shows the secret. Events that happen from now on are posted, earlier ones are not. With an idempotency
+/// key, a repetition within 24 hours returns the webhook that the first call created, without the secret.
 #[crate::documented::path(
     post,
     path = "/api/v1/webhooks/create",
@@ -40,19 +46,24 @@ pub(crate) struct CreateWebhookIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let draft = read(&call.text, &mut findings)?;
+    let (draft, key) = read(&call.headers, &call.text, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
-    let created = call.app.create_webhook(&call.caller, draft).await.map_err(Failure::from);
-    if created.is_ok() {
-        warnings.extend(call.app.ceiling_warning(call.caller.account_id, CountedThing::Webhooks).await);
-    }
-    let shown = created.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
-    Success::with_warnings(shown, warnings)
+    let made = call.app.create_webhook(&call.caller, draft, key).await;
+    let made = made.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    warnings.extend(call.app.ceiling_warning(call.caller.account_id, CountedThing::Webhooks).await);
+    let show = if made.is_replay { WebhookOut::new } else { WebhookOut::with_secret };
+    Ok(created(made, |webhook| show(webhook, call.webhooks.as_ref()), warnings))
 }
 
 /// Parses the request; `CreateWebhookIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookDraft, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
+pub(crate) fn read(
+    headers: &HeaderMap,
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(WebhookDraft, Option<CreationKey>), Failure> {
+    let object = json::parse_object(text)?;
+    let fingerprint = idempotency::fingerprint(headers, "webhooks/create", false, &object);
+    let mut fields = Fields::of_request(object);
     if fields.is_absent("url") {
         findings.missing("url");
     }
@@ -63,6 +74,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookDraft,
         format: given.format,
         enabled: given.enabled.unwrap_or(true),
     };
+    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(draft)
+    Ok((draft, key))
 }

@@ -1,8 +1,10 @@
 //! Reading the audit log, and checking that nothing in it was changed.
 
+use std::collections::HashMap;
+
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::AccountId;
-use postroad_store::{AuditEntry, AuditFilter, AuditVerdict, INSTALLATION};
+use postroad_model::{AccountId, UserId};
+use postroad_store::{AuditEntry, AuditFilter, AuditVerdict, INSTALLATION, StoreError};
 
 use super::{AccountRefusal, Requester, page};
 use crate::App;
@@ -23,7 +25,9 @@ impl App {
     ) -> Result<(Vec<AuditEntry>, bool), AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
         let found = self.inner.store.list_audit(account_id, filter, before, limit + 1).await?;
-        Ok(page(found, limit))
+        let (mut entries, has_more) = page(found, limit);
+        self.name_actors(by, &mut entries).await?;
+        Ok((entries, has_more))
     }
 
     /// Oldest first, starting after the entry `after`; for exports, one page at a time.
@@ -36,7 +40,54 @@ impl App {
         limit: usize,
     ) -> Result<Vec<AuditEntry>, AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
-        Ok(self.inner.store.export_audit(account_id, filter, after, limit).await?)
+        let mut entries = self.inner.store.export_audit(account_id, filter, after, limit).await?;
+        self.name_actors(by, &mut entries).await?;
+        Ok(entries)
+    }
+
+    /// Fills in the ids of actors who had none yet. Customers learn that the operator made a change, but neither which key or
+    /// person it was nor the address.
+    async fn name_actors(&self, by: &Requester, entries: &mut [AuditEntry]) -> Result<(), StoreError> {
+        let mut own_people: HashMap<i64, bool> = HashMap::new();
+        for entry in entries {
+            // Whoever accepts an invitation is created by it.
+            if (entry.actor.as_str(), entry.actor_id, entry.subject.as_str()) == ("user", Some(0), "user") {
+                entry.actor_id = entry.subject_id;
+            }
+            if by.actor.is_operator() {
+                continue;
+            }
+            let is_operator = match (entry.actor.as_str(), entry.actor_id) {
+                ("operator_key" | "command_line", _) => true,
+                ("user", Some(id)) => match own_people.get(&id) {
+                    Some(is_own) => !is_own,
+                    None => {
+                        let is_own = self.is_person_of(entry.account_id, UserId(id)).await?;
+                        own_people.insert(id, is_own);
+                        !is_own
+                    }
+                },
+                _ => false,
+            };
+            if is_operator {
+                (entry.actor_id, entry.address) = (None, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a person is of the account, or was before the removal.
+    async fn is_person_of(&self, account_id: AccountId, id: UserId) -> Result<bool, StoreError> {
+        if let Some(user) = self.inner.store.find_user(id).await? {
+            return Ok(user.account_id == account_id);
+        }
+        // The log of the account has the removal of its people.
+        let filter = AuditFilter {
+            subject: Some("user".to_owned()),
+            subject_id: Some(id.0),
+            ..AuditFilter::default()
+        };
+        Ok(!self.inner.store.list_audit(account_id, filter, None, 1).await?.is_empty())
     }
 
     async fn audited_account(

@@ -104,6 +104,8 @@ impl<'a> Names<'a> {
         let id = entry.actor_id.unwrap_or_default();
         let name = match entry.actor.as_str() {
             "command_line" => ActorName::CommandLine,
+            // Of a person who is not of the account, `list_audit` shows no id.
+            "user" if entry.actor_id.is_none() => ActorName::Operator,
             "user" => self.person(entry, UserId(id)).await?,
             "operator_key" if !self.shows_operators => ActorName::Operator,
             "operator_key" | "account_key" => {
@@ -127,10 +129,6 @@ impl<'a> Names<'a> {
 
     async fn person(&self, entry: &AuditEntry, id: UserId) -> Result<ActorName, StoreError> {
         match self.store.find_user(id).await? {
-            // Somebody of another account who changes this one is the operator.
-            Some(User { account_id, .. }) if account_id != entry.account_id && !self.shows_operators => {
-                Ok(ActorName::Operator)
-            }
             Some(User { name, email, .. }) => Ok(ActorName::Person { name, email }),
             None => {
                 let filter = AuditFilter {

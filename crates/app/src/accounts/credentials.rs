@@ -12,7 +12,7 @@ use postroad_store::{
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, Requester, Thing, page};
 use crate::App;
-use crate::access::{Operation, Subject, permit, permit_any};
+use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
@@ -66,6 +66,10 @@ impl App {
             let credential = self.credential_of(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
+        }
+        // An address key takes all mail from its networks, so only the operator, who knows whose they are, binds them.
+        if given.scope == Scope::Address && by.actor != Actor::CommandLine {
+            return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
         }
         check_name(&given.name)?;
         self.check_limits(Some(&given.allow), given.expires_at)?;
@@ -140,8 +144,8 @@ impl App {
             Change::Keep | Change::Clear => None,
         };
         self.check_limits(given.allow.as_deref(), expires_at)?;
-        if credential.scope == Scope::Address && given.allow.as_ref().is_some_and(Vec::is_empty) {
-            return Err(AccountRefusal::problem("allow", "is what this credential is known by"));
+        if credential.scope == Scope::Address {
+            check_networks(by, &credential.allow, given.allow.as_deref())?;
         }
         let change = CredentialChange {
             name: given.name.map(|name| name.trim().to_owned()),
@@ -224,13 +228,11 @@ impl App {
     ) -> Result<Credential, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_credential(id).await?;
-        let server = match &found {
-            Some(credential) => self.inner.store.find_server(credential.server_id).await?,
-            None => None,
-        };
-        let subject = server.filter(|server| server.delete_at.is_none()).map_or(Subject::Absent, |server| {
-            Subject::Server { id: server.id, account_id: server.account_id }
-        });
+        // Read also for an unknown id, so that both take the same time.
+        let server_id = found.as_ref().map_or(ServerId(0), |credential| credential.server_id);
+        let server = self.inner.store.find_server(server_id).await?;
+        let server = server.filter(|server| server.delete_at.is_none());
+        let subject = self.server_subject(by, operation, server.as_ref()).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Credential))?;
         found.ok_or(AccountRefusal::NotFound(Thing::Credential))
     }
@@ -248,6 +250,21 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Changed networks of an address key would take mail of whoever sends from them.
+fn check_networks(by: &Requester, now: &[IpNet], given: Option<&[IpNet]>) -> Result<(), AccountRefusal> {
+    let Some(given) = given.filter(|given| *given != now) else { return Ok(()) };
+    if !by.actor.is_operator() {
+        return Err(AccountRefusal::problem(
+            "allow",
+            "of an address key is set by the operator of the service",
+        ));
+    }
+    if given.is_empty() {
+        return Err(AccountRefusal::problem("allow", "is what this credential is known by"));
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), AccountRefusal> {

@@ -8,6 +8,7 @@ use postroad_store::{Account, AccountCeilingsChange, AccountFilter, AuditSubject
 
 use super::ceilings::AccountCeilingsRequest;
 use super::recording::{Created, CreationKey};
+use super::servers::owner_of;
 use super::{AccountRefusal, Requester, Thing, page};
 use crate::access::{Operation, Subject, permit, permit_any};
 use crate::{App, names};
@@ -99,7 +100,7 @@ impl App {
         }
         let name = name.map(|name| name.trim().to_owned());
         let store = self.recording(by, operation, AuditSubject::Account(id));
-        let updated = store.update_account(id, if_version, name, ceilings).await;
+        let updated = store.update_account(owner_of(by), id, if_version, name, ceilings).await;
         self.forget_setup();
         match updated.map_err(AccountRefusal::store(Thing::Account))? {
             Updated::Done(account) => Ok(account),

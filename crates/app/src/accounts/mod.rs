@@ -15,6 +15,7 @@ mod servers;
 use std::net::IpAddr;
 
 use postroad_model::AccountId;
+use postroad_store::{Server, StoreError};
 
 pub use account::AccountUsage;
 pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
@@ -57,11 +58,39 @@ impl App {
         let Some(id) = given.or(by.actor.account_id()) else {
             return Err(AccountRefusal::missing("account"));
         };
-        // Only the operator learns whether an account exists.
-        let is_there = !by.actor.is_operator() || self.inner.store.find_account(id).await?.is_some();
-        let subject = if is_there { Subject::Account(id) } else { Subject::Absent };
+        let subject = self.account_subject(by, operation, id).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
         Ok(id)
+    }
+
+    /// An account as the owner of objects, for `permit`. Only the operator learns whether it exists, and changes nothing in a
+    /// deleted one until it is restored. The keys and people of a deleted account have no access anyway.
+    pub(crate) async fn account_subject(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        id: AccountId,
+    ) -> Result<Subject, StoreError> {
+        if !by.actor.is_operator() {
+            return Ok(Subject::Account(id));
+        }
+        let found = self.inner.store.find_account(id).await?;
+        let is_there = found.is_some_and(|account| operation.is_read() || account.delete_at.is_none());
+        Ok(if is_there { Subject::Account(id) } else { Subject::Absent })
+    }
+
+    /// The same for a server.
+    pub(crate) async fn server_subject(
+        &self,
+        by: &Requester,
+        operation: Operation,
+        server: Option<&Server>,
+    ) -> Result<Subject, StoreError> {
+        let Some(&Server { id, account_id, .. }) = server else { return Ok(Subject::Absent) };
+        if !operation.is_read() && self.account_subject(by, operation, account_id).await? == Subject::Absent {
+            return Ok(Subject::Absent);
+        }
+        Ok(Subject::Server { id, account_id })
     }
 
     /// The account whose objects are listed; `None` for those of all accounts, which only the operator may list.

@@ -1,7 +1,7 @@
 //! The audit entry and the idempotency key that are stored with a change.
 
-use postroad_model::AccountId;
-use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store};
+use postroad_model::{AccountId, ServerId};
+use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store, StoreError};
 
 use super::{AccountRefusal, Requester};
 use crate::access::Operation;
@@ -12,6 +12,14 @@ use crate::{App, Refusal};
 pub struct CreationKey {
     pub key: String,
     pub fingerprint: [u8; 32],
+}
+
+impl CreationKey {
+    /// The key as one of a server, so that servers of an account may use the same keys. Those of callers have no line breaks.
+    #[must_use]
+    pub(crate) fn of_server(self, id: ServerId) -> Self {
+        Self { key: format!("server {id}\n{}", self.key), ..self }
+    }
 }
 
 /// Something that was created by this call or, with the same idempotency key, by an earlier one.
@@ -43,6 +51,21 @@ impl App {
         self.inner.store.audited(Audit { actor, address, operation: operation.name(), subject, creation })
     }
 
+    /// Keeps the key of a call whose effect outside the store is done. A concurrent call with the same key may have kept it
+    /// before.
+    pub(crate) async fn keep_creation(
+        &self,
+        account_id: AccountId,
+        key: &CreationKey,
+        subject_id: i64,
+    ) -> Result<(), AccountRefusal> {
+        let new = NewCreation { account_id, key: key.key.clone(), fingerprint: key.fingerprint };
+        match self.inner.store.keep_creation(new, subject_id).await {
+            Err(StoreError::Conflict) => Ok(()),
+            kept => Ok(kept?),
+        }
+    }
+
     /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.
     pub(crate) async fn find_created(
         &self,
@@ -51,12 +74,24 @@ impl App {
     ) -> Result<Option<i64>, AccountRefusal> {
         let Some(key) = key else { return Ok(None) };
         let account_id = account_id.unwrap_or(INSTALLATION);
-        match self.inner.store.find_creation(account_id, key.key.clone()).await? {
-            None => Ok(None),
-            Some(Creation { fingerprint, subject_id }) if fingerprint == key.fingerprint => {
-                Ok(Some(subject_id))
-            }
-            Some(_) => Err(AccountRefusal::Refused(Refusal::IdempotencyConflict)),
-        }
+        Ok(made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)?)
+    }
+
+    /// The same for an object of a server.
+    pub(crate) async fn find_created_on_server(
+        &self,
+        account_id: AccountId,
+        key: Option<&CreationKey>,
+    ) -> Result<Option<i64>, Refusal> {
+        let Some(key) = key else { return Ok(None) };
+        made_with(self.inner.store.find_creation(account_id, key.key.clone()).await?, key)
+    }
+}
+
+fn made_with(found: Option<Creation>, key: &CreationKey) -> Result<Option<i64>, Refusal> {
+    match found {
+        None => Ok(None),
+        Some(Creation { fingerprint, subject_id }) if fingerprint == key.fingerprint => Ok(Some(subject_id)),
+        Some(_) => Err(Refusal::IdempotencyConflict),
     }
 }

@@ -11,7 +11,7 @@ use postroad_store::{
 
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, Requester, Thing, page};
-use crate::access::{Operation, Subject, permit, permit_any};
+use crate::access::{Operation, permit, permit_any};
 use crate::server_settings::{check, exceeded};
 use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
 
@@ -51,6 +51,8 @@ impl App {
     ) -> Result<Created<Server>, AccountRefusal> {
         let operation = Operation::ServersCreate;
         let account_id = self.account_of(by, operation, given.account).await?;
+        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        let servers = self.inner.store.count_things(account_id, CountedThing::Servers).await?;
         if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
@@ -58,7 +60,6 @@ impl App {
         if let Some(problem) = names::find_problem(&given.name) {
             return Err(AccountRefusal::problem("name", problem));
         }
-        let servers = self.inner.store.count_things(account_id, CountedThing::Servers).await?;
         if servers >= SERVERS_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of servers"));
         }
@@ -71,8 +72,8 @@ impl App {
             self.recording_creation(by, operation, subject, given.key.as_ref().map(|key| (account_id, key)));
         let new = NewServer { account_id, name, mode: given.mode, pool_id: given.pool };
         let created = store.create_server_by(owner_of(by), new).await;
-        // A concurrent call with the same idempotency key may have created it.
-        if matches!(created, Err(StoreError::Conflict))
+        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
         {
             let value = self.server_of(by, operation, ServerId(id)).await?;
@@ -250,9 +251,7 @@ impl App {
     ) -> Result<Server, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_server(id).await?;
-        let subject = found
-            .as_ref()
-            .map_or(Subject::Absent, |server| Subject::Server { id, account_id: server.account_id });
+        let subject = self.server_subject(by, operation, found.as_ref()).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Server))?;
         found.ok_or(AccountRefusal::NotFound(Thing::Server))
     }

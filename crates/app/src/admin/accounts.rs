@@ -82,17 +82,20 @@ impl App {
     pub(super) async fn find_account(&self, given: &str) -> Result<Account, AdminError> {
         let accounts = self.inner.store.list_accounts().await?;
         let is_meant = |account: &Account| account.name == given || account.id.to_string() == given;
-        let mut meant = accounts.into_iter().filter(is_meant);
-        match (meant.next(), meant.next()) {
-            (Some(account), None) => Ok(account),
-            (Some(one), Some(other)) => Err(AdminError::refused(format!(
-                "`{given}` is the name of one account and the id of another: say {} or {}",
-                one.id, other.id
-            ))),
-            (None, _) => Err(AdminError::refused(format!(
-                "there is no account `{given}`; `postroad admin account list` shows them"
-            ))),
+        let mut meant: Vec<Account> = accounts.into_iter().filter(is_meant).collect();
+        if meant.len() > 1 {
+            // Accounts name themselves, and may take the name of another.
+            let ids: Vec<String> = meant.iter().map(|account| account.id.to_string()).collect();
+            let ids = ids.join(", ");
+            return Err(AdminError::refused(format!(
+                "`{given}` means several accounts: give the id, one of {ids}"
+            )));
         }
+        meant.pop().ok_or_else(|| {
+            AdminError::refused(format!(
+                "there is no account `{given}`; `postroad admin account list` shows them"
+            ))
+        })
     }
 }
 

@@ -143,14 +143,7 @@ impl App {
     }
 
     pub(super) async fn find_account_id(&self, given: &str) -> Result<AccountId, AdminError> {
-        let accounts = self.inner.store.list_accounts().await?;
-        let is_meant =
-            |account: &&postroad_store::Account| account.name == given || account.id.to_string() == given;
-        accounts.iter().find(is_meant).map(|account| account.id).ok_or_else(|| {
-            AdminError::refused(format!(
-                "there is no account `{given}`; `postroad admin account list` shows them"
-            ))
-        })
+        Ok(self.find_account(given).await?.id)
     }
 }
 

@@ -46,8 +46,12 @@ impl App {
         let operation = Operation::DomainsCreate;
         let key = creation.as_ref().map(|key| (owned.account_id, key));
         let created = self.recording_creation(by, operation, subject, key).create_domain(new).await;
-        // A concurrent call with the same idempotency key may have created it.
-        if matches!(created, Err(StoreError::Conflict))
+        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        let is_refused = matches!(
+            created,
+            Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
+        );
+        if is_refused
             && let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await?
         {
             return Ok(made);

@@ -9,7 +9,7 @@ use postroad_store::{
 };
 
 use super::view::{PoolView, shows_counts};
-use crate::access::{Operation, Subject, permit, permit_any};
+use crate::access::{Operation, permit, permit_any};
 use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
 use crate::{App, FieldProblem, Refusal};
 
@@ -184,10 +184,7 @@ impl App {
         let source = store.list_sources().await?.into_iter().find(|source| source.address == address);
         let pool_id = source.as_ref().map(|source| source.pool_id);
         let pool = store.list_pools().await?.into_iter().find(|pool| Some(pool.id) == pool_id);
-        let subject = match &pool {
-            Some(pool) => self.pool_subject(by, operation, pool).await?,
-            None => Subject::Absent,
-        };
+        let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpAddress))?;
         source.zip(pool).ok_or(AccountRefusal::NotFound(Thing::IpAddress))
     }

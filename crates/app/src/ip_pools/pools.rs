@@ -109,10 +109,7 @@ impl App {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let store = &self.inner.store;
         let pool = store.list_pools().await?.into_iter().find(|pool| pool.id == id);
-        let subject = match &pool {
-            Some(pool) => self.pool_subject(by, operation, pool).await?,
-            None => Subject::Absent,
-        };
+        let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpPool))?;
         let pool = pool.ok_or(AccountRefusal::NotFound(Thing::IpPool))?;
         let sources = store.list_sources().await?;
@@ -132,21 +129,22 @@ impl App {
         Ok(found)
     }
 
-    /// The owner of a pool. An account may read the pools that its servers use, but not change them.
+    /// The owner of a pool. An account may read the pools that its servers use, but not change them. Reads the same for
+    /// every pool, and for none, so that the time does not tell which exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,
         operation: Operation,
-        pool: &Pool,
+        pool: Option<&Pool>,
     ) -> Result<Subject, StoreError> {
-        if let Some(account) = pool.account_id {
-            return Ok(Subject::Account(account));
-        }
-        let Some(account) = by.actor.account_id().filter(|_| operation.is_read()) else {
-            return Ok(Subject::Installation);
-        };
-        let used = self.pools_used_by(Some(account)).await?;
-        Ok(if is_visible(pool, account, &used) { Subject::Account(account) } else { Subject::Installation })
+        let reader = by.actor.account_id().filter(|_| operation.is_read());
+        let used = self.pools_used_by(reader).await?;
+        let Some(pool) = pool else { return Ok(Subject::Absent) };
+        Ok(match (pool.account_id, reader) {
+            (Some(owner), _) => Subject::Account(owner),
+            (None, Some(reader)) if is_visible(pool, reader, &used) => Subject::Account(reader),
+            (None, _) => Subject::Installation,
+        })
     }
 
     async fn pools_used_by(&self, account: Option<AccountId>) -> Result<HashSet<PoolId>, StoreError> {

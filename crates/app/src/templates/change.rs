@@ -10,6 +10,7 @@ use super::limits::{ALIAS_BYTES_MAX, TEMPLATES_PER_SERVER, VERSIONS_KEPT};
 use super::refusal::TemplateRefusal;
 use super::render::aside;
 use crate::access::Operation;
+use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 use postroad_store::{StoreError, Updated};
 
@@ -28,7 +29,12 @@ impl App {
         caller: &Caller,
         fields: TemplateFields,
         publish: bool,
-    ) -> Result<FoundTemplate, TemplateRefusal> {
+        key: Option<CreationKey>,
+    ) -> Result<Created<FoundTemplate>, TemplateRefusal> {
+        let key = key.map(|key| key.of_server(caller.server_id));
+        if let Some(made) = self.template_made_before(caller, publish, key.as_ref()).await? {
+            return Ok(made);
+        }
         let mut problems = Vec::new();
         let kind = checked_kind(fields.kind.as_deref(), &mut problems);
         let alias = fields.alias.clone().flatten();
@@ -39,9 +45,17 @@ impl App {
         let content = self.built(caller, kind, fields, before, problems).await?;
         let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
         let subject = AuditSubject::NewTemplate(caller.server_id, new.name.clone());
-        let store = self.recording(&caller.requester(), Operation::TemplatesCreate, subject);
+        let owned = key.as_ref().map(|key| (caller.account_id, key));
+        let store = self.recording_creation(&caller.requester(), Operation::TemplatesCreate, subject, owned);
         let alias = new.alias.clone();
-        let created = match store.create_template(new, TEMPLATES_PER_SERVER).await {
+        let created = store.create_template(new, TEMPLATES_PER_SERVER).await;
+        // A concurrent call with the same idempotency key may have created it, and reached the limit with it.
+        if matches!(created, Err(StoreError::Conflict | StoreError::InUse))
+            && let Some(made) = self.template_made_before(caller, publish, key.as_ref()).await?
+        {
+            return Ok(made);
+        }
+        let created = match created {
             Ok(created) => created,
             Err(StoreError::InUse) => return Err(TemplateRefusal::TooMany),
             Err(StoreError::NotFound) => return Err(no_layout()),
@@ -49,12 +63,28 @@ impl App {
             Err(other) => return Err(other.into()),
         };
         self.inner.templates.forget();
-        if publish {
-            return self
-                .publish_version(caller, created.id, created.latest, Operation::TemplatesPublish)
-                .await;
+        let value = if publish {
+            self.publish_version(caller, created.id, created.latest, Operation::TemplatesPublish).await?
+        } else {
+            self.with_version(created, None).await?
+        };
+        Ok(Created { value, is_replay: false })
+    }
+
+    async fn template_made_before(
+        &self,
+        caller: &Caller,
+        publish: bool,
+        key: Option<&CreationKey>,
+    ) -> Result<Option<Created<FoundTemplate>>, TemplateRefusal> {
+        let Some(id) = self.find_created_on_server(caller.account_id, key).await? else { return Ok(None) };
+        let mut value = self.find_template(caller, TemplateRef::Id(TemplateId(id)), None).await?;
+        // The first call may have ended before it published.
+        if publish && value.template.published.is_none() {
+            let (id, latest) = (value.template.id, value.template.latest);
+            value = self.publish_version(caller, id, latest, Operation::TemplatesPublish).await?;
         }
-        self.with_version(created, None).await
+        Ok(Some(Created { value, is_replay: true }))
     }
 
     /// Changes the given fields, if `if_latest` is the newest version or left out. New texts become a new version, which is

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use postroad_model::{Timestamp, UserId, client_network};
+use postroad_model::{AccountId, Timestamp, UserId, client_network};
 use postroad_store::KeyHash;
 
 use super::UserRefusal;
 use crate::App;
+use crate::accounts::AccountRefusal;
 
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
 /// Attempts for one person from one address.
@@ -22,6 +23,10 @@ const OF_PERSON_MAX: u32 = 50;
 const RESETS_MAX: u32 = 5;
 /// Such mails requested from one address.
 const RESETS_OF_ADDRESS_MAX: u32 = 50;
+/// Mails that an account has sent to one address that it invites.
+const INVITATIONS_MAX: u32 = 5;
+/// Mails that an account has sent to all whom it invites.
+const INVITATIONS_OF_ACCOUNT_MAX: u32 = 100;
 
 /// One counted attempt.
 #[derive(Debug, Clone)]
@@ -75,6 +80,33 @@ impl App {
         let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
         let most = [RESETS_MAX, RESETS_OF_ADDRESS_MAX];
         Ok(counts.iter().zip(most).all(|((count, _), most)| *count <= most))
+    }
+
+    /// Counts a mailed invitation; refused if there were too many. Counted for each account, so that none learns whom
+    /// others invite, or keeps them from it.
+    pub(super) async fn count_invitation(
+        &self,
+        account_id: AccountId,
+        email: &str,
+    ) -> Result<(), AccountRefusal> {
+        let account = account_id.to_string();
+        let keys = vec![key(&["invite", &account, email]), key(&["invite account", &account])];
+        let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
+        let limits = [
+            (INVITATIONS_MAX, "was invited too often"),
+            (INVITATIONS_OF_ACCOUNT_MAX, "cannot be invited now: the account has invited too many people"),
+        ];
+        for ((count, since), (most, text)) in counts.into_iter().zip(limits) {
+            if count > most {
+                let wait = since.plus(WINDOW).since(self.inner.clock.now());
+                let minutes = wait.as_secs().div_ceil(60).max(1);
+                return Err(AccountRefusal::problem(
+                    "email",
+                    &format!("{text}; try again in {minutes} minutes"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn window_start(&self) -> Timestamp {

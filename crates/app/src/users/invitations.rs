@@ -57,6 +57,8 @@ impl App {
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, given.account).await?;
+        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        let people = self.inner.store.count_things(account_id, CountedThing::Users).await?;
         if let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await? {
             return Ok(made);
         }
@@ -66,8 +68,11 @@ impl App {
         if !given.mail && !shows_link {
             return Err(AccountRefusal::problem("mail", "should be true: only the operator passes links on"));
         }
-        if self.inner.store.count_things(account_id, CountedThing::Users).await? >= PEOPLE_MAX {
+        if people >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people"));
+        }
+        if given.mail && !by.actor.is_operator() {
+            self.count_invitation(account_id, email.as_str()).await?;
         }
         let token = new_key();
         let new = NewInvitation {
@@ -80,9 +85,13 @@ impl App {
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
         let key = given.key.as_ref().map(|key| (account_id, key));
-        let created = self.recording_creation(by, operation, subject, key).create_invitation(new).await;
-        // The first call with the same key may have been at it at the same moment.
-        if matches!(created, Err(StoreError::Conflict))
+        // The key of a call that mails is kept when the mail is stored. If the process ends before, a repetition makes
+        // another link and mails that one.
+        let kept_at_once = key.filter(|_| !given.mail);
+        let store = self.recording_creation(by, operation, subject, kept_at_once);
+        let created = store.create_invitation(new).await;
+        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
             && let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await?
         {
             return Ok(made);
@@ -90,7 +99,10 @@ impl App {
         let invitation = created.map_err(AccountRefusal::store(Thing::User))?;
         let link = self.invitation_link(&token);
         if given.mail {
-            self.mail_invitation(email, &invitation, &link, key).await?;
+            self.mail_invitation(email, &invitation, &link).await?;
+            if let Some((account_id, key)) = key {
+                self.keep_creation(account_id, key, invitation.id.0).await?;
+            }
         }
         let value = Invited { invitation, link: shows_link.then_some(link) };
         Ok(Created { value, is_replay: false })
@@ -107,25 +119,17 @@ impl App {
         Ok(Some(Created { value: Invited { invitation, link: None }, is_replay: true }))
     }
 
-    /// A mail that could not be sent does not use the key up: the call can be repeated, and makes another link.
     async fn mail_invitation(
         &self,
         email: EmailAddress,
         invitation: &Invitation,
         link: &str,
-        key: Option<(AccountId, &CreationKey)>,
     ) -> Result<(), AccountRefusal> {
         let text = format!(
             "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
             invitation.account_name, invitation.role
         );
-        let sent = self.send_notice(email, "Invitation", &text).await;
-        if sent.is_err()
-            && let Some((account_id, key)) = key
-        {
-            self.inner.store.forget_creation(account_id, key.key.clone()).await?;
-        }
-        Ok(sent?)
+        Ok(self.send_notice(email, "Invitation", &text).await?)
     }
 
     /// Open invitations in the order they were made, and whether there are more.

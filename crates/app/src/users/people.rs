@@ -115,7 +115,8 @@ impl App {
     /// For the operator. A person without a password sets one with the link from `reset_link_of`.
     pub async fn create_user(&self, by: &Requester, given: NewPersonRequest) -> Result<User, UserRefusal> {
         let operation = Operation::UsersCreate;
-        permit(&by.actor, operation, Subject::Account(given.account))?;
+        let subject = self.account_subject(by, operation, given.account).await?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
         let email = read_email(&given.email)?.as_str().to_owned();
         if self.inner.store.count_things(given.account, CountedThing::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
@@ -161,7 +162,10 @@ impl App {
     ) -> Result<User, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_user(id).await?;
-        let subject = found.as_ref().map_or(Subject::Absent, |user| Subject::Account(user.account_id));
+        let subject = match &found {
+            Some(user) => self.account_subject(by, operation, user.account_id).await?,
+            None => Subject::Absent,
+        };
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::User))?;
         found.ok_or(AccountRefusal::NotFound(Thing::User))
     }

@@ -1,13 +1,14 @@
 //! Creates a webhook.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{WebhookFormat, WebhookUrl};
-use postroad_store::{AuditSubject, NewWebhook, Webhook};
+use postroad_model::{WebhookFormat, WebhookId, WebhookUrl};
+use postroad_store::{AuditSubject, NewWebhook, StoreError, Webhook};
 
 use super::WebhookRefusal;
 use super::events::{EventFilter, resolve};
 use super::new_secret;
 use crate::access::Operation;
+use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 
 /// Requested webhook, not checked yet.
@@ -26,7 +27,15 @@ impl App {
         &self,
         caller: &Caller,
         draft: WebhookDraft,
-    ) -> Result<Webhook, WebhookRefusal> {
+        key: Option<CreationKey>,
+    ) -> Result<Created<Webhook>, WebhookRefusal> {
+        let key = key.map(|key| key.of_server(caller.server_id));
+        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        let most = self.inner.webhooks_per_server;
+        let webhooks = self.inner.store.list_webhooks(caller.server_id, None, most).await?.len();
+        if let Some(made) = self.webhook_made_before(caller, key.as_ref()).await? {
+            return Ok(made);
+        }
         let mut problems = Vec::new();
         let url = checked_url(&draft.url, &mut problems);
         let format = draft
@@ -37,9 +46,7 @@ impl App {
         let (Some(url), Some(format), true) = (url, format, problems.is_empty()) else {
             return Err(WebhookRefusal::Validation(problems));
         };
-        let store = &self.inner.store;
-        let most = self.inner.webhooks_per_server;
-        if store.list_webhooks(caller.server_id, None, most).await?.len() >= most {
+        if webhooks >= most {
             return Err(WebhookRefusal::TooMany);
         }
         let new = NewWebhook {
@@ -51,8 +58,26 @@ impl App {
             secret: new_secret(),
         };
         let subject = AuditSubject::NewWebhook(caller.server_id, new.secret.clone());
-        let store = self.recording(&caller.requester(), Operation::WebhooksCreate, subject);
-        Ok(store.create_webhook(new).await?)
+        let owned = key.as_ref().map(|key| (caller.account_id, key));
+        let store = self.recording_creation(&caller.requester(), Operation::WebhooksCreate, subject, owned);
+        let created = store.create_webhook(new).await;
+        // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
+        if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
+            && let Some(made) = self.webhook_made_before(caller, key.as_ref()).await?
+        {
+            return Ok(made);
+        }
+        Ok(Created { value: created?, is_replay: false })
+    }
+
+    async fn webhook_made_before(
+        &self,
+        caller: &Caller,
+        key: Option<&CreationKey>,
+    ) -> Result<Option<Created<Webhook>>, WebhookRefusal> {
+        let Some(id) = self.find_created_on_server(caller.account_id, key).await? else { return Ok(None) };
+        let value = self.find_webhook(caller, WebhookId(id)).await?;
+        Ok(Some(Created { value, is_replay: true }))
     }
 }
 

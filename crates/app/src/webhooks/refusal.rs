@@ -2,7 +2,7 @@
 
 use postroad_store::StoreError;
 
-use crate::FieldProblem;
+use crate::{FieldProblem, Refusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookRefusal {
@@ -18,8 +18,17 @@ pub enum WebhookRefusal {
     OtherVersion(i64),
     #[error("the server has as many webhooks as a server may have")]
     TooMany,
+    /// The idempotency key was used for another request.
+    #[error("{}", .0.message())]
+    Refused(Refusal),
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl From<Refusal> for WebhookRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 /// Store operations on one webhook return `NotFound` if it does not exist.

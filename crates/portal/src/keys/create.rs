@@ -53,10 +53,12 @@ pub(super) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String
 
 fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {
     let (allow, expires_at) = (read_networks(fields)?, read_last_day(fields)?);
+    let scope = Scope::parse(fields.text("scope"));
+    let scope = scope.ok_or("Choose what the key may do: everything, send only or read only.")?;
     Ok(NewCredentialRequest {
         server: ServerId(server),
         name: fields.text("name").to_owned(),
-        scope: Scope::parse(fields.text("scope")).unwrap_or(Scope::Full),
+        scope,
         test: fields.is_ticked("test"),
         hold: fields.is_ticked("hold"),
         allow,

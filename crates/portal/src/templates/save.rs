@@ -25,12 +25,15 @@ pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
         Ok(given) => {
             let kind = Some(if draft.is_layout { "layout" } else { "standard" }.to_owned());
             let given = TemplateFields { kind, ..given };
-            visit.app().create_template(&caller, given, fields.is_ticked("publish")).await
+            visit.app().create_template(&caller, given, fields.is_ticked("publish"), None).await
         }
         Err(text) => return again(&visit, server, draft, None, Some(text), Vec::new()).await,
     };
     match saved {
-        Ok(found) => Ok(see_other(&format!("/servers/{server}/templates/{}?done=saved", found.template.id))),
+        Ok(created) => {
+            let id = created.value.template.id;
+            Ok(see_other(&format!("/servers/{server}/templates/{id}?done=saved")))
+        }
         Err(refusal) => refused(&visit, server, draft, None, refusal).await,
     }
 }

@@ -30,8 +30,9 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         format: fields.filled("format").map(ToOwned::to_owned),
         enabled: true,
     };
-    match visit.app().create_webhook(&caller, draft).await {
-        Ok(webhook) => {
+    match visit.app().create_webhook(&caller, draft, None).await {
+        Ok(created) => {
+            let webhook = created.value;
             let secret = Some(webhook.secret.0.clone());
             one::page_of(&visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
         }

@@ -87,8 +87,10 @@ fn choose_profile(args: &ApiArgs) -> anyhow::Result<Profile> {
     let mut profiles = vec![Profile { url: args.url.clone(), ..Profile::default() }];
     profiles.extend(args.profile.as_deref().map(Profile::read).transpose()?);
     profiles.push(Profile::of_environment());
+    let known = Profile::first_of(&profiles);
     // Not even read if it is not needed.
     if args.profile.is_none()
+        && (known.url.is_none() || !known.has_key())
         && let Some(path) = variable("POSTROAD_PROFILE")
     {
         profiles.push(Profile::read(Path::new(&path))?);

@@ -47,7 +47,8 @@ both_engines!(
     messages_beyond_the_ceiling_of_an_account_are_held_and_told_of,
     no_key_passes_a_ceiling_of_its_account,
     the_servers_of_an_account_share_its_send_rate,
-    an_account_gets_no_more_things_than_its_ceilings_allow
+    an_account_gets_no_more_things_than_its_ceilings_allow,
+    the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key
 );
 
 async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: World) {
@@ -253,6 +254,30 @@ async fn no_key_passes_a_ceiling_of_its_account(world: World) {
     let all = json!({"id": one.id, "ceilings": {"hourly_limit": "none", "send_rate": "none", "retention": {"messages_days": "none"}}});
     let free = done(&world, operator, "accounts/update", &all).await;
     assert!(free["ceilings"]["hourly_limit"].is_null() && free["ceilings"]["send_rate"].is_null());
+}
+
+async fn the_last_one_that_a_ceiling_allows_is_made_once_by_calls_with_one_key(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let one = customer(&world, "one").await;
+    let (account, _) = keys(&one);
+    for number in 0..5 {
+        let wanted = json!({"id": one.id, "ceilings": {"servers": 3 + number, "domains": 1 + number, "users": 1 + number}});
+        done(&world, operator, "accounts/update", &wanted).await;
+        for (name, body) in [
+            ("servers/create", json!({"name": format!("s{number}")})),
+            ("domains/create", json!({"name": format!("d{number}.example")})),
+            ("users/invite", json!({"email": format!("p{number}@one.example")})),
+        ] {
+            let mut body = body;
+            body["idempotency_key"] = json!(format!("{name} {number}"));
+            let calls = (0..3).map(|_| call(&world, account, name, &body));
+            let answers = futures_util::future::join_all(calls).await;
+            for answer in &answers {
+                assert_eq!(answer["status"], "success", "{name}: {answer}");
+                assert_eq!(answer["data"]["id"], answers[0]["data"]["id"], "{name}");
+            }
+        }
+    }
 }
 
 async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {

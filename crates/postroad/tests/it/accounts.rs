@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use postroad_model::{Clock as _, SystemClock, Timestamp};
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use crate::world::{World, both_engines, envelope, good_but, program};
+use crate::delivery::outside::{Outside, to};
+use crate::world::{Engine, World, both_engines, envelope, good_but, program};
 
 /// Whoever calls: the header of the key, and the key.
 pub(crate) type Key<'a> = (&'a str, &'a str);
@@ -115,6 +117,12 @@ both_engines!(
     creating_again_with_the_same_key_makes_nothing,
     a_server_key_changes_only_the_version_it_has_seen,
     changes_of_mail_leave_one_entry_each,
+    a_single_retry_leaves_one_entry,
+    an_account_takes_any_name_and_learns_none_of_others,
+    customers_do_not_learn_who_the_operator_is,
+    a_suspension_by_the_operator_for_the_same_reason_is_recorded,
+    only_the_operator_sets_the_networks_of_an_address_key,
+    nothing_is_changed_in_a_deleted_account,
     account_keys_are_listed_by_name_and_state,
     the_command_line_renames_and_changes_keys,
     the_environments_key_is_used_unless_a_profile_is_named,
@@ -384,6 +392,40 @@ async fn creating_again_with_the_same_key_makes_nothing(world: World) {
     assert!(first["api_key"].is_string() && again["data"]["api_key"].is_null(), "shown once");
     let other = json!({"name": "other", "idempotency_key": "k3"});
     assert_eq!(code(&world, by, "account_keys/create", &other).await, "IdempotencyConflict");
+    // A server's own things; a sister server may use the same keys.
+    let (own, sister) = ((SERVER, one.server_keys[0].as_str()), (SERVER, one.server_keys[1].as_str()));
+    let webhook = json!({"url": "https://hooks.example/in", "idempotency_key": "k1"});
+    let template =
+        json!({"name": "Hi", "subject": "hi", "plain_body": "hi", "publish": true, "idempotency_key": "k2"});
+    for (name, body) in [("webhooks/create", &webhook), ("templates/create", &template)] {
+        let first = call(&world, own, name, body).await;
+        let again = call(&world, own, name, body).await;
+        assert!(
+            first["data"]["id"].is_i64() && first["data"]["id"] == again["data"]["id"],
+            "{name}: {first} {again}"
+        );
+        assert_eq!(
+            (&first["flags"]["idempotent_replay"], &again["flags"]["idempotent_replay"]),
+            (&Value::Null, &json!(true))
+        );
+        assert_eq!(name == "webhooks/create", first["data"]["secret"].is_string(), "{first}");
+        assert!(again["data"]["secret"].is_null(), "shown once: {again}");
+        let of_sister = call(&world, sister, name, body).await;
+        assert!(
+            of_sister["flags"]["idempotent_replay"].is_null() && of_sister["status"] == "success",
+            "{of_sister}"
+        );
+        let mut other = body.clone();
+        let field = if name == "webhooks/create" { "url" } else { "name" };
+        other[field] = json!("https://hooks.example/other");
+        assert_eq!(code(&world, own, name, &other).await, "IdempotencyConflict", "{name}");
+        let list = name.replace("create", "list");
+        assert_eq!(
+            done(&world, own, &list, &json!({})).await["items"].as_array().unwrap().len(),
+            1,
+            "{list}"
+        );
+    }
     // An end can be set, and taken away.
     let ends = json!({"id": one.credentials[0], "expires_at": "2099-01-01T00:00:00Z"});
     assert!(done(&world, by, "credentials/update", &ends).await["expires_at"].is_string());
@@ -506,6 +548,154 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     assert!(world.audit_output(&["verify"]).0);
 }
 
+async fn a_single_retry_leaves_one_entry(engine: Engine) {
+    let outside = Outside::new();
+    let full = Answer::reply("452 4.2.2 The mailbox is full");
+    let _peer = outside.site("shop.example", Script::new().first(1, Stage::RcptTo, full));
+    let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+    let by = (ACCOUNT, ready(&world, "account_api_key"));
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    world.until_status(id, "SoftFail").await;
+    let before = entries_after(&world, by, 0).await.len();
+    let own = (SERVER, world.key.as_str());
+    let retried = done(&world, own, "messages/retry", &json!({ "id": id })).await;
+    assert_eq!(retried["results"][0]["status"], "done", "{retried}");
+    world.until_status(id, "Sent").await;
+    let entries = entries_after(&world, by, before).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!(
+        (&entries[0]["operation"], &entries[0]["after"]["message"]),
+        (&json!("messages/retry"), &json!(id))
+    );
+}
+
+async fn an_account_takes_any_name_and_learns_none_of_others(world: World) {
+    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    assert_eq!(done(&world, by, "account/update", &json!({"name": "other"})).await["name"], "other");
+    // Names that the operator gives are unique.
+    for (name, body) in [
+        ("accounts/create", json!({"name": "other"})),
+        ("accounts/update", json!({"id": one.id, "name": "dev"})),
+        ("account/update", json!({"account": one.id, "name": "dev"})),
+    ] {
+        assert_eq!(code(&world, operator, name, &body).await, "AccountExists", "{name}");
+    }
+    done(&world, operator, "accounts/update", &json!({"id": one.id, "name": "other"})).await;
+    let listed = done(&world, operator, "accounts/list", &json!({"name": "other"})).await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+    // At the command line, an id says which is meant.
+    let (success, _, text) = world.admin_output(&["account", "rename", "other", "third"]);
+    let ids = format!("{}, {}", one.id, other.id);
+    assert!(!success && text.contains(&ids), "{text}");
+    let made = world.admin_output(&["domain", "create", "x.example", "--account", "other"]);
+    assert!(!made.0 && made.2.contains(&ids), "{}", made.2);
+    assert_eq!(world.admin(&["account", "rename", &one.id.to_string(), "third"])["name"], "third");
+    assert!(world.admin_output(&["domain", "create", "x.example", "--account", "other"]).0);
+}
+
+async fn customers_do_not_learn_who_the_operator_is(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "abuse"})).await;
+    done(&world, by, "servers/suspend", &json!({"id": one.servers[1], "reason": "holidays"})).await;
+    let filter = json!({"operation": "servers/suspend"});
+    let shown = done(&world, by, "account/audit", &filter).await["items"].clone();
+    assert_eq!((&shown[1]["actor"], &shown[1]["subject_id"]), (&json!("operator_key"), &one.servers[0]));
+    assert_eq!((&shown[1]["actor_id"], &shown[1]["address"]), (&Value::Null, &Value::Null), "{shown}");
+    assert_eq!((&shown[0]["actor_id"], &shown[0]["address"]), (&one.account_key_id, &json!("127.0.0.1")));
+    let filter = json!({"operation": "servers/suspend", "account": one.id});
+    let shown = done(&world, operator, "account/audit", &filter).await["items"].clone();
+    assert!(shown[1]["actor_id"].is_i64() && shown[1]["address"] == "127.0.0.1", "{shown}");
+    assert!(world.audit_output(&["verify"]).0);
+}
+
+async fn a_suspension_by_the_operator_for_the_same_reason_is_recorded(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let suspended = json!({"id": one.servers[0], "reason": "abuse"});
+    done(&world, by, "servers/suspend", &suspended).await;
+    done(&world, operator, "servers/suspend", &suspended).await;
+    let log = done(&world, by, "account/audit", &json!({"operation": "servers/suspend"})).await;
+    let fields: Vec<(&Value, &Value)> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (&entry["before"]["suspended_by"], &entry["after"]["suspended_by"]))
+        .collect();
+    let (account, operators) = (json!("account"), json!("operator"));
+    assert_eq!(fields, [(&account, &operators), (&Value::Null, &account)], "{log}");
+    // A server that is not suspended is resumed without an entry.
+    for _ in 0..2 {
+        done(&world, operator, "servers/resume", &json!({"id": one.servers[0]})).await;
+    }
+    let log = done(&world, by, "account/audit", &json!({"operation": "servers/resume"})).await;
+    assert_eq!(log["items"].as_array().unwrap().len(), 1, "{log}");
+}
+
+async fn only_the_operator_sets_the_networks_of_an_address_key(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let wanted =
+        json!({"server": one.servers[0], "name": "x", "scope": "address", "allow": ["192.0.2.1/32"]});
+    for key in [by, operator] {
+        assert_eq!(code(&world, key, "credentials/create", &wanted).await, "ValidationError");
+    }
+    let server = one.servers[0].to_string();
+    let id = world.admin(&[
+        "key",
+        "create",
+        "--server",
+        &server,
+        "--name",
+        "printer",
+        "--address",
+        "192.0.2.0/24",
+    ])["id"]
+        .clone();
+    let narrower = json!({"id": id, "allow": ["192.0.2.1/32"]});
+    assert_eq!(code(&world, by, "credentials/update", &narrower).await, "ValidationError");
+    let same = json!({"id": id, "name": "scanner", "allow": ["192.0.2.0/24"]});
+    assert_eq!(done(&world, by, "credentials/update", &same).await["name"], "scanner");
+    done(&world, operator, "credentials/update", &narrower).await;
+    assert_eq!(world.admin(&["key", "get", &id.to_string()])["allow"], json!(["192.0.2.1/32"]));
+}
+
+async fn nothing_is_changed_in_a_deleted_account(world: World) {
+    let one = customer(&world, "one").await;
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let person = world.admin(&["user", "create", "ann@one.example", "--account", "one"])["id"].clone();
+    done(&world, operator, "accounts/delete", &json!({"id": one.id})).await;
+    let (account, server, credential) = (&one.id, &one.servers[0], &one.credentials[0]);
+    let changes = [
+        ("servers/create", json!({"account": account, "name": "third"}), "AccountNotFound"),
+        ("account_keys/create", json!({"account": account, "name": "x"}), "AccountNotFound"),
+        ("users/invite", json!({"account": account, "email": "bob@one.example"}), "AccountNotFound"),
+        ("account/update", json!({"account": account, "name": "uno"}), "AccountNotFound"),
+        ("domains/create", json!({"account": account, "name": "one.example"}), "AccountNotFound"),
+        ("servers/update", json!({"id": server, "name": "x"}), "ServerNotFound"),
+        ("servers/suspend", json!({"id": server, "reason": "x"}), "ServerNotFound"),
+        ("servers/delete", json!({"id": one.servers[1]}), "ServerNotFound"),
+        ("credentials/create", json!({"server": server, "name": "x"}), "ServerNotFound"),
+        ("credentials/revoke", json!({"id": credential}), "CredentialNotFound"),
+        ("users/update", json!({"id": person, "name": "x"}), "UserNotFound"),
+    ];
+    for (name, body, expected) in &changes {
+        assert_eq!(&code(&world, operator, name, body).await, expected, "{name}");
+    }
+    for (name, body) in [
+        ("servers/get", json!({"id": server})),
+        ("credentials/get", json!({"id": credential})),
+        ("account/audit", json!({"account": account})),
+    ] {
+        done(&world, operator, name, &body).await;
+    }
+    done(&world, operator, "accounts/restore", &json!({"id": one.id})).await;
+    for (name, body, _) in &changes {
+        done(&world, operator, name, body).await;
+    }
+}
+
 /// So many seconds from now.
 fn world_time(seconds: i64) -> String {
     let now = SystemClock.now().as_micros();
@@ -610,6 +800,30 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     assert_eq!(named, asked(None, false, true), "the environment's key is not sent");
     assert_eq!(named, asked(None, true, false));
     assert_eq!(asked(Some("wrong"), true, false).2, "InvalidAccountAPIKey", "no other key is tried");
+    // A key of the environment with more rights is not sent beside that of the profile.
+    let narrow = world.folder.path().join("narrow.json");
+    let url = ready(&world, "url");
+    std::fs::write(&narrow, json!({"url": url, "account_api_key": key}).to_string()).expect("a file");
+    let listed = |envs: &[(&str, &str)], args: &[&str]| {
+        let mut command = std::process::Command::new(program());
+        command.env_remove("POSTROAD_PROFILE").args(["api", "accounts/list"]).args(args);
+        for name in ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY"] {
+            command.env_remove(name);
+        }
+        let operator_key = ready(&world, "operator_api_key");
+        let output =
+            command.env("POSTROAD_OPERATOR_API_KEY", operator_key).envs(envs.iter().copied()).output();
+        let output = output.expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
+        answer["data"]["code"].as_str().unwrap_or("success").to_owned()
+    };
+    assert_eq!(listed(&[], &["--profile", narrow.to_str().expect("text")]), "AccessDenied");
+    assert_eq!(listed(&[], &["--url", url]), "success");
+    // A profile that is not needed is not read.
+    let (gone, at) = (("POSTROAD_PROFILE", "/nonexistent.json"), ("POSTROAD_URL", url));
+    assert_eq!(listed(&[gone, at], &[]), "success");
+    assert_eq!(listed(&[gone], &["--url", url]), "success");
     let (success, help, _) = world.command_output("api", &["--help"]);
     assert!(
         success && help.contains("POSTROAD_PROFILE") && help.contains("POSTROAD_ACCOUNT_API_KEY"),

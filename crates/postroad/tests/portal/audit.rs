@@ -63,6 +63,21 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     browser.click(&format!("a[href='{staging}/domains/store.example']")).await;
     browser.until_text("_domainkey.store.example").await;
 
+    // Anna accepted her invitation before she had an id.
+    assert!(!page.contains("removed since"), "{page}");
+    assert_eq!(page.matches("person/accept_invitation").count(), 1, "{page}");
+
+    // Customers learn that the operator did something, but not from where.
+    let (_, bert) = join(&site, "bert", "admin").await;
+    let suspended = json!({ "id": staging_id, "reason": "abuse" });
+    let operator_key = site.ready("operator_api_key");
+    call(&site, "x-operator-api-key", &operator_key, "servers/suspend", &suspended).await;
+    let page = site.get("/account/audit?operation=servers/suspend", &bert).await.text();
+    assert!(page.contains("class=\"break\">operator</td>"), "{page}");
+    assert!(!page.contains("from 127.0.0.1"), "{page}");
+    let page = site.get("/account/audit?operation=servers/suspend", &operator).await.text();
+    assert!(page.contains("from 127.0.0.1"), "{page}");
+
     send(&operator, &format!("/account/people/{anna_id}/remove"), "").await;
     let page = site.get("/account/audit", &operator).await.text();
     assert!(page.contains("anna@example.com, removed since"), "{page}");

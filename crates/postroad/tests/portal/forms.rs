@@ -1,5 +1,6 @@
 //! Forms that are not sent from our pages, and headers that keep others from framing and scripting them.
 
+use crate::roles::join;
 use crate::site::{Site, form_token, server_of};
 
 #[tokio::test]
@@ -135,4 +136,22 @@ async fn a_key_form_sent_twice_makes_one_key() {
     assert!(String::from_utf8_lossy(&second.body).contains("shown once already"));
     let page = site.get(&format!("{server}/keys"), &cookie).await;
     assert_eq!(String::from_utf8_lossy(&page.body).matches(">twice").count(), 1);
+}
+
+#[tokio::test]
+async fn a_key_form_makes_no_key_for_addresses_and_none_of_an_unknown_scope() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.get("/", &cookie).await.headers["location"].to_str().unwrap().to_owned();
+    let (_, admin) = join(&site, "admin", "admin").await;
+    for cookie in [&admin, &cookie] {
+        let page = site.get(&format!("{server}/keys"), cookie).await;
+        let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+        for scope in ["address", "everything", ""] {
+            let form = format!("csrf={}&name=bound&scope={scope}&allow=192.0.2.1%2F32", form_token(&page));
+            let reply = site.post(&format!("{server}/keys"), &headers, &form).await;
+            assert_eq!(reply.status, 422, "{scope}: {}", reply.text());
+        }
+        assert!(!site.get(&format!("{server}/keys"), cookie).await.text().contains(">bound"));
+    }
 }

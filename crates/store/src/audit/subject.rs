@@ -19,6 +19,7 @@ use crate::webhooks::WebhookSecret;
 #[derive(Debug, Clone)]
 pub enum AuditSubject {
     Account(AccountId),
+    /// By its name; the newest if several have the name.
     NewAccount(String),
     Server(ServerId),
     NewServer(AccountId, String),
@@ -83,6 +84,7 @@ const SERVER_FIELDS: &[&str] = &[
     "name",
     "mode",
     "suspended_reason",
+    "suspended_by",
     "pool",
     "send_rate",
     "hourly_limit",
@@ -183,12 +185,13 @@ impl AuditSubject {
             Self::NewAccount(name) => (
                 "SELECT id, id, name, suspended_reason, delete_at, hourly_limit, daily_limit, monthly_limit, send_rate,
                         servers_max, domains_max, webhooks_max, users_max, retention_bodies, retention_messages
-                 FROM accounts WHERE name = $1",
+                 FROM accounts WHERE name = $1 ORDER BY id DESC LIMIT 1",
                 vec![name.as_str().into()],
                 ACCOUNT_FIELDS,
             ),
             Self::Server(id) => (
-                "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
+                "SELECT account_id, id, account_id, name, mode, suspended_reason,
+                        CASE WHEN suspended_reason IS NOT NULL THEN coalesce(suspended_by, 'operator') END, pool_id, send_rate, hourly_limit, track_opens,
                         track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
                         send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
                         account_mode_ceiling, account_send_rate_ceiling, account_hourly_limit_ceiling,
@@ -197,7 +200,8 @@ impl AuditSubject {
                 SERVER_FIELDS,
             ),
             Self::NewServer(account_id, name) => (
-                "SELECT account_id, id, account_id, name, mode, suspended_reason, pool_id, send_rate, hourly_limit, track_opens,
+                "SELECT account_id, id, account_id, name, mode, suspended_reason,
+                        CASE WHEN suspended_reason IS NOT NULL THEN coalesce(suspended_by, 'operator') END, pool_id, send_rate, hourly_limit, track_opens,
                         track_clicks, track_excluded_hosts, retention_bodies, retention_messages, mode_ceiling,
                         send_rate_ceiling, hourly_limit_ceiling, retention_bodies_ceiling, retention_messages_ceiling,
                         account_mode_ceiling, account_send_rate_ceiling, account_hourly_limit_ceiling,

@@ -5,8 +5,9 @@ use postroad_model::{AccountId, Timestamp};
 use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, AccountCeilingsChange, columns};
+use super::set_by::SetBy;
 use crate::error::StoreError;
-use crate::sql::{Row, Sql};
+use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
 #[derive(Debug, Clone, Serialize)]
@@ -52,8 +53,39 @@ macro_rules! accounts {
     };
 }
 
+/// A page of accounts, by the columns that find them by index.
+macro_rules! listed {
+    ($by:literal) => {
+        concat!(
+            accounts!($by),
+            " id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
+              AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
+              AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL)
+              ORDER BY id LIMIT $5"
+        )
+    };
+}
+
+/// Text and parameters of a page; one text for each index.
+pub(super) fn page_query(
+    filter: AccountFilter,
+    after: Option<AccountId>,
+    limit: i64,
+) -> (&'static str, Vec<Value>) {
+    let text = match filter {
+        AccountFilter { name: Some(_), .. } => listed!("WHERE name = $2 AND"),
+        AccountFilter { deleted: true, .. } => listed!("WHERE delete_at IS NOT NULL AND"),
+        AccountFilter { suspended: Some(true), .. } => listed!("WHERE suspended_reason IS NOT NULL AND"),
+        _ => listed!("WHERE"),
+    };
+    let AccountFilter { name, suspended, deleted } = filter;
+    let after = after.map_or(0, |id| id.0);
+    (text, vec![after.into(), name.into(), suspended.into(), deleted.into(), limit.into()])
+}
+
 #[boxed_futures]
 impl Store {
+    /// `Conflict` if another account has the name.
     pub async fn create_account(&self, name: String) -> Result<Account> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(create(sql, name, now))).await
@@ -74,33 +106,23 @@ impl Store {
         after: Option<AccountId>,
         limit: usize,
     ) -> Result<Vec<Account>> {
-        let text = accounts!(
-            "WHERE id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
-               AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
-               AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL)
-             ORDER BY id LIMIT $5"
-        );
-        let params = vec![
-            after.map_or(0, |id| id.0).into(),
-            filter.name.into(),
-            filter.suspended.into(),
-            filter.deleted.into(),
-            (limit as i64).into(),
-        ];
+        let (text, params) = page_query(filter, after, limit as i64);
         self.fetch_all(text, params, read).await
     }
 
     /// Applies all changes or none. `OtherVersion` unless the account has the version `if_version`; `Conflict` if
-    /// another account has the name.
+    /// another account has the name, and the operator gives it. An account that names itself does not learn the names of
+    /// others.
     pub async fn update_account(
         &self,
+        by: SetBy,
         id: AccountId,
         if_version: Option<i64>,
         name: Option<String>,
         ceilings: AccountCeilingsChange,
     ) -> Result<Updated<Account>> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(update(sql, id, if_version, name, ceilings, now))).await
+        self.change(move |sql| Box::pin(update(sql, by, id, if_version, name, ceilings, now))).await
     }
 
     /// Marks the account as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
@@ -123,6 +145,7 @@ impl Store {
 }
 
 pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Result<Account, StoreError> {
+    check_name(sql, &name, AccountId(0)).await?;
     let row = sql
         .query_opt(
             "INSERT INTO accounts (name, created_at, updated_at) VALUES ($1, $2, $2) RETURNING id",
@@ -132,6 +155,20 @@ pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Resul
     find(sql, AccountId(row.ok_or(StoreError::Conflict)?.int(0)?)).await
 }
 
+/// `Conflict` if an account other than `id` has the name.
+async fn check_name(sql: &Sql<'_>, name: &str, id: AccountId) -> Result<(), StoreError> {
+    if !sql.is_sqlite() {
+        // Concurrent calls with the same name take turns.
+        let text = "SELECT CAST(pg_advisory_xact_lock(1, hashtext($1)) AS TEXT)";
+        sql.query(text, &[name.into()]).await?;
+    }
+    let text = "SELECT id FROM accounts WHERE name = $1 AND id <> $2 LIMIT 1";
+    match sql.query_opt(text, &[name.into(), id.0.into()]).await? {
+        Some(_) => Err(StoreError::Conflict),
+        None => Ok(()),
+    }
+}
+
 async fn find(sql: &Sql<'_>, id: AccountId) -> Result<Account, StoreError> {
     let row = sql.query_opt(accounts!("WHERE id = $1"), &[id.0.into()]).await?;
     read(&row.ok_or(StoreError::NotFound)?)
@@ -139,6 +176,7 @@ async fn find(sql: &Sql<'_>, id: AccountId) -> Result<Account, StoreError> {
 
 async fn update(
     sql: &Sql<'_>,
+    by: SetBy,
     id: AccountId,
     if_version: Option<i64>,
     name: Option<String>,
@@ -150,6 +188,10 @@ async fn update(
     let account = find(sql, id).await?;
     if if_version.is_some_and(|version| version != account.version) {
         return Ok(Updated::OtherVersion(account.version));
+    }
+    // Only a new name is checked: the account may have given itself the one that it has.
+    if let Some(name) = name.as_deref().filter(|name| by == SetBy::Operator && *name != account.name) {
+        check_name(sql, name, id).await?;
     }
     let mut params = vec![id.0.into(), name.into(), now.into()];
     params.extend(ceilings.after(&account.ceilings).values());

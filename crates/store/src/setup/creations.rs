@@ -34,11 +34,11 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
     }
 
-    /// Lets a key be used again: what its call promised was not done.
-    pub async fn forget_creation(&self, account_id: AccountId, key: String) -> Result<()> {
-        let text = "DELETE FROM creations WHERE account_id = $1 AND key = $2";
-        self.execute(text, vec![account_id.0.into(), key.into()]).await?;
-        Ok(())
+    /// Keeps a key after the call that used it, for calls that are done only outside the store. `Conflict` if the key is
+    /// already in use.
+    pub async fn keep_creation(&self, new: NewCreation, subject_id: i64) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(async move { insert(sql, &new, subject_id, now).await })).await
     }
 
     /// Removes keys that are over; returns their number.

@@ -7,7 +7,7 @@ use postroad_model::{AccountId, Change, CredentialId, ServerId, Timestamp};
 use super::Updated;
 use super::credentials::{self, Credential};
 use crate::error::StoreError;
-use crate::sql::{Sql, to_json};
+use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
 /// Credentials to list; `None` takes all.
@@ -25,6 +25,56 @@ pub struct CredentialChange {
     pub allow: Option<Vec<IpNet>>,
     pub hold: Option<bool>,
     pub expires_at: Change<Timestamp>,
+}
+
+/// A page of credentials, by the columns that find them by index.
+macro_rules! listed {
+    ($by:literal) => {
+        concat!(
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
+             FROM credentials WHERE ",
+            $by,
+            " AND id > $3 AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+              ORDER BY id LIMIT $5"
+        )
+    };
+}
+
+/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those that are revoked,
+/// that are not, or both.
+pub(super) fn page_query(
+    filter: CredentialFilter,
+    after: Option<CredentialId>,
+    limit: i64,
+) -> (&'static str, Vec<Value>) {
+    let text = match (filter.server_id, filter.account_id, filter.revoked) {
+        (Some(_), _, None) => listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0"),
+        (Some(_), _, Some(true)) => {
+            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NOT NULL")
+        }
+        (Some(_), _, Some(false)) => {
+            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NULL")
+        }
+        (None, Some(_), None) => listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2"),
+        (None, Some(_), Some(true)) => {
+            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NOT NULL")
+        }
+        (None, Some(_), Some(false)) => {
+            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND revoked_at IS NULL")
+        }
+        (None, None, None) => listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0"),
+        (None, None, Some(true)) => {
+            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NOT NULL")
+        }
+        (None, None, Some(false)) => {
+            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NULL")
+        }
+    };
+    let CredentialFilter { server_id, account_id, revoked } = filter;
+    let (server_id, account_id) = (server_id.map_or(0, |id| id.0), account_id.map_or(0, |id| id.0));
+    let after = after.map_or(0, |id| id.0);
+    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into()])
 }
 
 #[boxed_futures]
@@ -57,40 +107,7 @@ async fn list(
     after: Option<CredentialId>,
     limit: i64,
 ) -> Result<Vec<Credential>, StoreError> {
-    // One text for each look-up: by the index of servers, by that of accounts, or by id.
-    let text = match (filter.server_id, filter.account_id) {
-        (Some(_), _) => {
-            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
-             FROM credentials
-             WHERE server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND id > $3
-               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
-             ORDER BY id LIMIT $5"
-        }
-        (None, Some(_)) => {
-            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
-             FROM credentials
-             WHERE CAST($1 AS BIGINT) = 0 AND account_id = $2 AND id > $3
-               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
-             ORDER BY id LIMIT $5"
-        }
-        (None, None) => {
-            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at, replaced_by, version, updated_at
-             FROM credentials
-             WHERE CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND id > $3
-               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
-             ORDER BY id LIMIT $5"
-        }
-    };
-    let params = [
-        filter.server_id.map_or(0, |id| id.0).into(),
-        filter.account_id.map_or(0, |id| id.0).into(),
-        after.map_or(0, |id| id.0).into(),
-        filter.revoked.into(),
-        limit.into(),
-    ];
+    let (text, params) = page_query(filter, after, limit);
     sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
 }
 

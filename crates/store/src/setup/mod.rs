@@ -2,13 +2,15 @@
 
 pub(crate) mod account_ceilings;
 mod account_keys;
-mod accounts;
+pub(crate) mod accounts;
 pub(crate) mod ceiling_values;
 pub(crate) mod ceilings;
 pub(crate) mod creations;
 mod credential_list;
 mod credentials;
 mod deleted;
+#[cfg(test)]
+mod list_plans;
 pub(crate) mod notices;
 mod own_server;
 mod purge;

@@ -144,10 +144,12 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
             };
         }
     }
-    count_removed(sql, id, CountedThing::Servers, 1).await?;
-    // Nothing refers to it any more: its name is free.
-    sql.execute("DELETE FROM servers WHERE id = $1", &[id.0.into()]).await?;
-    Ok(())
+    // Nothing refers to it any more: its name is free. Counted only here, because another node may be removing it too.
+    let text = "DELETE FROM servers WHERE id = $1 RETURNING account_id";
+    match sql.query_opt(text, &[id.0.into()]).await? {
+        Some(row) => room::count_change(sql, AccountId(row.int(0)?), CountedThing::Servers, -1).await,
+        None => Ok(()),
+    }
 }
 
 async fn count_removed(
@@ -156,7 +158,11 @@ async fn count_removed(
     what: CountedThing,
     removed: u64,
 ) -> Result<(), StoreError> {
-    room::count_change_of_server(sql, id, what, -(removed as i64)).await
+    match room::count_change_of_server(sql, id, what, -(removed as i64)).await {
+        // Another node removed the server meanwhile.
+        Err(StoreError::NotFound) => Ok(()),
+        counted => counted,
+    }
 }
 
 async fn purge_account(sql: &Sql<'_>, id: AccountId) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use super::room;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
-use crate::sql::{Row, Sql, to_json};
+use crate::sql::{Row, Sql, Value, to_json};
 use crate::{Result, Store};
 
 #[derive(Debug, Clone)]
@@ -144,6 +144,33 @@ macro_rules! listed {
     };
 }
 
+/// Text and parameters of a page; one text for each index. The name of an account's server is unique.
+pub(super) fn page_query(
+    filter: ServerFilter,
+    after: Option<ServerId>,
+    limit: i64,
+) -> (&'static str, Vec<Value>) {
+    let ServerFilter { account_id, name, suspended, deleted } = filter;
+    let text = match (account_id, &name, deleted, suspended) {
+        (Some(_), Some(_), ..) => listed!("WHERE s.account_id = $1 AND s.name = $3 AND"),
+        (Some(_), None, true, _) => listed!("WHERE s.account_id = $1 AND s.delete_at IS NOT NULL AND"),
+        (Some(_), None, false, Some(true)) => {
+            listed!("WHERE s.account_id = $1 AND s.suspended_reason IS NOT NULL AND")
+        }
+        (Some(_), None, false, _) => listed!("WHERE s.account_id = $1 AND"),
+        (None, Some(_), ..) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.name = $3 AND"),
+        (None, None, true, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.delete_at IS NOT NULL AND"),
+        (None, None, false, Some(true)) => {
+            listed!("WHERE CAST($1 AS BIGINT) IS NULL AND s.suspended_reason IS NOT NULL AND")
+        }
+        (None, None, false, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
+    };
+    let (account_id, after) = (account_id.map(|id| id.0), after.map_or(0, |id| id.0));
+    let params =
+        vec![account_id.into(), after.into(), name.into(), suspended.into(), deleted.into(), limit.into()];
+    (text, params)
+}
+
 #[boxed_futures]
 impl Store {
     /// Created by the operator: a development server stays one until the operator makes it live.
@@ -275,20 +302,7 @@ async fn list_page(
     after: Option<ServerId>,
     limit: i64,
 ) -> Result<Vec<Server>, StoreError> {
-    // One text for each index. The name of an account's server is unique.
-    let text = match (&filter.account_id, &filter.name) {
-        (Some(_), Some(_)) => listed!("WHERE s.account_id = $1 AND s.name = $3 AND"),
-        (Some(_), None) => listed!("WHERE s.account_id = $1 AND"),
-        (None, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
-    };
-    let params = [
-        filter.account_id.map(|id| id.0).into(),
-        after.map_or(0, |id| id.0).into(),
-        filter.name.into(),
-        filter.suspended.into(),
-        filter.deleted.into(),
-        limit.into(),
-    ];
+    let (text, params) = page_query(filter, after, limit);
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 

@@ -6,7 +6,7 @@ use postroad_model::{Timestamp, UserId};
 use super::user::{self, NewUser, User};
 use super::user_changes;
 use crate::error::StoreError;
-use crate::setup::KeyHash;
+use crate::setup::{KeyHash, accounts};
 use crate::sql::Sql;
 use crate::{Described, Result, Store};
 
@@ -157,15 +157,13 @@ async fn create_first(
     if sql.query_opt("SELECT id FROM users ORDER BY id LIMIT 1", &[]).await?.is_some() {
         return Err(StoreError::NotFound);
     }
-    sql.execute(
-        "INSERT INTO accounts (name, created_at, updated_at) VALUES ($1, $2, $2) ON CONFLICT (name) DO NOTHING",
-        &[first.account_name.as_str().into(), now.into()],
-    )
-    .await?;
-    let text = "SELECT id FROM accounts WHERE name = $1";
-    let account = sql.query_opt(text, &[first.account_name.into()]).await?.ok_or(StoreError::NotFound)?;
+    let text = "SELECT id FROM accounts WHERE name = $1 ORDER BY id LIMIT 1";
+    let account_id = match sql.query_opt(text, &[first.account_name.as_str().into()]).await? {
+        Some(row) => postroad_model::AccountId(row.int(0)?),
+        None => accounts::create(sql, first.account_name, now).await?.id,
+    };
     let new = NewUser {
-        account_id: postroad_model::AccountId(account.int(0)?),
+        account_id,
         email: first.email,
         name: first.name,
         role: postroad_model::UserRole::Owner,

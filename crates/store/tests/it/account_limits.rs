@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::{AccountId, Change, CountedThing, EventKind, LimitPeriod, MessageId, ServerId, Status};
 use postroad_store::{
     Accepted, AccountCeilingsChange, AccountLimits, InitialState, LimitOwner, NewSend, NewServer, Retried,
-    StoreError,
+    SetBy, StoreError,
 };
 use serde_json::{Value, json};
 
@@ -50,7 +50,11 @@ async fn counted(fixture: &Fixture, account_id: AccountId) -> [Option<i64>; 3] {
 }
 
 async fn set(fixture: &Fixture, account_id: AccountId, ceilings: AccountCeilingsChange) {
-    fixture.store.update_account(account_id, None, None, ceilings).await.expect("the store works");
+    fixture
+        .store
+        .update_account(SetBy::Operator, account_id, None, None, ceilings)
+        .await
+        .expect("the store works");
 }
 
 async fn messages_beyond_a_limit_of_the_account_are_held_and_do_not_count(fixture: Fixture) {

@@ -42,7 +42,12 @@ pub(crate) const BEFORE_DELIVERY_POLICY: &str =
 
 /// Undoes the migrations of accounts and of people.
 pub(crate) const ACCOUNTS_BEFORE: &str =
-    "ALTER TABLE webhooks DROP COLUMN version; DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
+    "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended; DROP INDEX servers_by_name;
+    DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account; DROP INDEX servers_suspended;
+    DROP INDEX servers_suspended_by_account; DROP INDEX credentials_revoked; DROP INDEX credentials_revoked_by_account;
+    DROP INDEX credentials_revoked_by_server; DROP INDEX credentials_unrevoked;
+    DROP INDEX credentials_unrevoked_by_account; DROP INDEX credentials_unrevoked_by_server;
+    ALTER TABLE webhooks DROP COLUMN version; DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
     DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
     ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
     ALTER TABLE gates DROP COLUMN set_by; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
@@ -88,7 +93,7 @@ const COUNTERS_BEFORE: &str = "DROP INDEX counter_dimensions_by_value;
     CREATE UNIQUE INDEX counter_dimensions_by_value ON counter_dimensions (server_id, shape, domain)";
 
 pub(crate) const DOMAINS_BEFORE_POSTGRES: &str =
-    "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
+    "ALTER TABLE accounts ADD CONSTRAINT accounts_name_key UNIQUE (name); DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         server_id BIGINT NOT NULL REFERENCES servers (id),
         name TEXT NOT NULL, verified_at BIGINT, dkim_selector TEXT NOT NULL, dkim_private_key BYTEA NOT NULL,

@@ -11,7 +11,7 @@ use postroad_store::{
     NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
 };
 
-use crate::fixture::{Fixture, create_server, new_key, on_both_engines};
+use crate::fixture::{Fixture, Place, connect, create_server, new_key, on_both_engines, open};
 
 on_both_engines!(
     a_deleted_server_goes_with_all_it_has_and_nobody_elses,
@@ -185,4 +185,37 @@ async fn a_deleted_account_goes_and_its_name_is_free(fixture: Fixture) {
     let restored = store.set_account_deleted(account, None).await;
     assert!(matches!(restored, Err(StoreError::NotFound)), "{restored:?}");
     store.create_account("Gone".into()).await.expect("the name is free");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
+    let fixture = Fixture::postgres().await;
+    let Place::Postgres(database) = &fixture.place else { panic!("this is PostgreSQL") };
+    let other = open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens");
+    let doomed = create_server(&fixture.store, fixture.account, "Doomed").await;
+    fixture.store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");
+    fixture.clock.advance(Duration::from_mins(2));
+
+    // Both have found the server before either has removed it.
+    let mut blocker = connect(database.url()).await;
+    let held = blocker.transaction().await.expect("it begins");
+    held.execute("SELECT id FROM servers WHERE id = $1 FOR UPDATE", &[&doomed.0])
+        .await
+        .expect("it is locked");
+    let (one, two) = (fixture.store.clone(), other.clone());
+    let purges = [
+        tokio::spawn(async move { one.purge_deleted().await }),
+        tokio::spawn(async move { two.purge_deleted().await }),
+    ];
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while fixture.query_int(waiting).await < 2 {
+        tokio::task::yield_now().await;
+    }
+    held.rollback().await.expect("it ends");
+    for purge in purges {
+        assert!(purge.await.expect("it ends").expect("the store works"));
+    }
+    assert!(fixture.store.find_server(doomed).await.expect("it works").is_none());
+    counts_are_kept(&fixture).await;
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use postroad_model::{AccountId, CredentialId, DomainId, Scope, ServerId, ServerMode};
-use postroad_store::{KeyHash, NewCredential, NewServer, StoreError};
+use postroad_store::{AccountFilter, KeyHash, NewCredential, NewServer, SetBy, StoreError, Updated};
 
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     accounts_are_created_listed_and_suspended,
+    names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not_be,
     servers_are_created_listed_suspended_and_change_mode,
     credential_is_read_back_whole,
     suspension_of_server_or_account_reaches_its_keys,
@@ -58,6 +59,27 @@ async fn accounts_are_created_listed_and_suspended(fixture: Fixture) {
 
     store.set_account_suspended(second.id, None).await.expect("the store works");
     assert_eq!(store.list_accounts().await.expect("the store works")[1].suspended_reason, None);
+}
+
+async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not_be(fixture: Fixture) {
+    let store = &fixture.store;
+    let made = futures_util::future::join_all((0..8).map(|_| store.create_account("Shop".into()))).await;
+    let ids: Vec<AccountId> = made.iter().flatten().map(|account| account.id).collect();
+    assert_eq!(ids.len(), 1, "{made:?}");
+    assert!(made.iter().all(|made| matches!(made, Ok(_) | Err(StoreError::Conflict))), "{made:?}");
+    let rename = async |by, name: &str| {
+        store.update_account(by, fixture.account, None, Some(name.to_owned()), Default::default()).await
+    };
+    let taken = rename(SetBy::Operator, "Shop").await;
+    assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
+    let own = rename(SetBy::Account, "Shop").await;
+    assert!(matches!(&own, Ok(Updated::Done(account)) if account.name == "Shop"), "{own:?}");
+    let filter = AccountFilter { name: Some("Shop".into()), ..AccountFilter::default() };
+    let found = store.list_accounts_page(filter, None, 10).await.expect("the store works");
+    assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [fixture.account, ids[0]]);
+    // What it has already, the operator may keep.
+    assert!(rename(SetBy::Operator, "Shop").await.is_ok());
+    assert!(matches!(store.create_account("Shop".into()).await, Err(StoreError::Conflict)));
 }
 
 async fn servers_are_created_listed_suspended_and_change_mode(fixture: Fixture) {

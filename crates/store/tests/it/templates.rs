@@ -161,8 +161,14 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
     for alias in ["a", "b", "c"] {
         ids.push(create(&fixture, alias).await.id);
     }
-    // Undoes migrations 36 and 37.
+    // Undoes migrations 36 to 38.
     for text in [
+        "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended",
+        "DROP INDEX servers_by_name; DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account",
+        "DROP INDEX servers_suspended; DROP INDEX servers_suspended_by_account",
+        "DROP INDEX credentials_revoked; DROP INDEX credentials_revoked_by_account",
+        "DROP INDEX credentials_revoked_by_server; DROP INDEX credentials_unrevoked",
+        "DROP INDEX credentials_unrevoked_by_account; DROP INDEX credentials_unrevoked_by_server",
         "DROP INDEX templates_by_name; DROP INDEX queue_scheduled_by_server_due",
         "ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled",
         "DROP INDEX IF EXISTS queue_free_by_server; ALTER TABLE webhooks DROP COLUMN version",
