@@ -181,6 +181,9 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
     ] {
         fixture.execute(text).await;
     }
+    if !fixture.is_sqlite() {
+        fixture.execute("ALTER TABLE accounts ADD CONSTRAINT accounts_name_key UNIQUE (name)").await;
+    }
     let [first, second, third] = ids[..] else { panic!("three") };
     // The name that the second one gets is the third one's.
     for (id, name) in
