@@ -55,9 +55,11 @@ TABLE accounts
     users_max bigint
     retention_bodies bigint
     retention_messages bigint
-    UNIQUE (name)
     PRIMARY KEY (id)
     CREATE INDEX accounts_by_delete_at ON public.accounts USING btree (delete_at) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX accounts_by_name ON public.accounts USING btree (name, id)
+    CREATE INDEX accounts_deleted ON public.accounts USING btree (id) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX accounts_suspended ON public.accounts USING btree (id) WHERE (suspended_reason IS NOT NULL)
 
 TABLE audit
     account_id bigint NOT NULL
@@ -161,6 +163,12 @@ TABLE credentials
     CREATE INDEX credentials_by_address ON public.credentials USING btree (id) WHERE (scope = 'address'::text)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
     CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)
+    CREATE INDEX credentials_revoked ON public.credentials USING btree (id) WHERE (revoked_at IS NOT NULL)
+    CREATE INDEX credentials_revoked_by_account ON public.credentials USING btree (account_id, id) WHERE (revoked_at IS NOT NULL)
+    CREATE INDEX credentials_revoked_by_server ON public.credentials USING btree (server_id, id) WHERE (revoked_at IS NOT NULL)
+    CREATE INDEX credentials_unrevoked ON public.credentials USING btree (id) WHERE (revoked_at IS NULL)
+    CREATE INDEX credentials_unrevoked_by_account ON public.credentials USING btree (account_id, id) WHERE (revoked_at IS NULL)
+    CREATE INDEX credentials_unrevoked_by_server ON public.credentials USING btree (server_id, id) WHERE (revoked_at IS NULL)
 
 TABLE deliveries
     server_id bigint NOT NULL
@@ -550,7 +558,12 @@ TABLE servers
     CREATE INDEX servers_by_account ON public.servers USING btree (account_id, id)
     CREATE INDEX servers_by_account_pool ON public.servers USING btree (account_id, pool_id) WHERE (pool_id IS NOT NULL)
     CREATE INDEX servers_by_delete_at ON public.servers USING btree (delete_at) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX servers_by_name ON public.servers USING btree (name, id)
     CREATE INDEX servers_by_pool ON public.servers USING btree (pool_id) WHERE (pool_id IS NOT NULL)
+    CREATE INDEX servers_deleted ON public.servers USING btree (id) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX servers_deleted_by_account ON public.servers USING btree (account_id, id) WHERE (delete_at IS NOT NULL)
+    CREATE INDEX servers_suspended ON public.servers USING btree (id) WHERE (suspended_reason IS NOT NULL)
+    CREATE INDEX servers_suspended_by_account ON public.servers USING btree (account_id, id) WHERE (suspended_reason IS NOT NULL)
 
 TABLE settings
     key text NOT NULL

@@ -40,13 +40,31 @@ CREATE TABLE account_periods (
 
 CREATE TABLE accounts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
-, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, hourly_limit INTEGER, daily_limit INTEGER, monthly_limit INTEGER, send_rate TEXT, servers_max INTEGER, domains_max INTEGER, webhooks_max INTEGER, users_max INTEGER, retention_bodies INTEGER, retention_messages INTEGER);
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,
+    delete_at INTEGER,
+    hourly_limit INTEGER,
+    daily_limit INTEGER,
+    monthly_limit INTEGER,
+    send_rate TEXT,
+    servers_max INTEGER,
+    domains_max INTEGER,
+    webhooks_max INTEGER,
+    users_max INTEGER,
+    retention_bodies INTEGER,
+    retention_messages INTEGER
+);
 
 CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
+
+CREATE INDEX accounts_by_name ON accounts (name, id);
+
+CREATE INDEX accounts_deleted ON accounts (id) WHERE delete_at IS NOT NULL;
+
+CREATE INDEX accounts_suspended ON accounts (id) WHERE suspended_reason IS NOT NULL;
 
 CREATE TABLE audit (
     account_id INTEGER NOT NULL,
@@ -156,6 +174,14 @@ CREATE INDEX credentials_by_address ON credentials (id) WHERE scope = 'address';
 CREATE INDEX credentials_by_server ON credentials (server_id);
 
 CREATE INDEX credentials_by_successor ON credentials (replaced_by) WHERE replaced_by IS NOT NULL;
+
+CREATE INDEX credentials_revoked ON credentials (id) WHERE revoked_at IS NOT NULL;
+
+CREATE INDEX credentials_revoked_by_account ON credentials (account_id, id) WHERE revoked_at IS NOT NULL;
+
+CREATE INDEX credentials_unrevoked ON credentials (id) WHERE revoked_at IS NULL;
+
+CREATE INDEX credentials_unrevoked_by_account ON credentials (account_id, id) WHERE revoked_at IS NULL;
 
 CREATE TABLE deliveries (
     server_id INTEGER NOT NULL,
@@ -518,7 +544,17 @@ CREATE INDEX servers_by_account_pool ON servers (account_id, pool_id) WHERE pool
 
 CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
 
+CREATE INDEX servers_by_name ON servers (name, id);
+
 CREATE INDEX servers_by_pool ON servers (pool_id) WHERE pool_id IS NOT NULL;
+
+CREATE INDEX servers_deleted ON servers (id) WHERE delete_at IS NOT NULL;
+
+CREATE INDEX servers_deleted_by_account ON servers (account_id, id) WHERE delete_at IS NOT NULL;
+
+CREATE INDEX servers_suspended ON servers (id) WHERE suspended_reason IS NOT NULL;
+
+CREATE INDEX servers_suspended_by_account ON servers (account_id, id) WHERE suspended_reason IS NOT NULL;
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,
