@@ -179,13 +179,9 @@ CREATE INDEX credentials_revoked ON credentials (id) WHERE revoked_at IS NOT NUL
 
 CREATE INDEX credentials_revoked_by_account ON credentials (account_id, id) WHERE revoked_at IS NOT NULL;
 
-CREATE INDEX credentials_revoked_by_server ON credentials (server_id, id) WHERE revoked_at IS NOT NULL;
-
 CREATE INDEX credentials_unrevoked ON credentials (id) WHERE revoked_at IS NULL;
 
 CREATE INDEX credentials_unrevoked_by_account ON credentials (account_id, id) WHERE revoked_at IS NULL;
-
-CREATE INDEX credentials_unrevoked_by_server ON credentials (server_id, id) WHERE revoked_at IS NULL;
 
 CREATE TABLE deliveries (
     server_id INTEGER NOT NULL,
@@ -758,6 +754,6 @@ CREATE TABLE webhooks (
     last_success_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-, version INTEGER NOT NULL DEFAULT 1);
+);
 
 CREATE INDEX webhooks_by_server ON webhooks (server_id);

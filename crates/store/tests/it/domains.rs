@@ -45,8 +45,8 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
     "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended; DROP INDEX servers_by_name;
     DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account; DROP INDEX servers_suspended;
     DROP INDEX servers_suspended_by_account; DROP INDEX credentials_revoked; DROP INDEX credentials_revoked_by_account;
-    DROP INDEX credentials_revoked_by_server; DROP INDEX credentials_unrevoked;
-    DROP INDEX credentials_unrevoked_by_account; DROP INDEX credentials_unrevoked_by_server;
+    DROP INDEX IF EXISTS credentials_revoked_by_server; DROP INDEX credentials_unrevoked;
+    DROP INDEX credentials_unrevoked_by_account; DROP INDEX IF EXISTS credentials_unrevoked_by_server;
     ALTER TABLE webhooks DROP COLUMN version; DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
     DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
     ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
