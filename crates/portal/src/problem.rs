@@ -188,6 +188,10 @@ impl From<DomainRefusal> for Problem {
         match refusal {
             DomainRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
             DomainRefusal::NotFound => Self::NotFound,
+            DomainRefusal::Account(refusal) => refusal.into(),
+            DomainRefusal::TooMany { most } => Self::Invalid(format!(
+                "There are {most} domains already, as many as there may be: delete one first."
+            )),
             DomainRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
         }

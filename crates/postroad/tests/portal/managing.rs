@@ -151,7 +151,8 @@ async fn a_domain_of_the_account_serves_its_servers() {
     browser.click("form[action$='/verify'] button").await;
     browser.until(".state .badge.good").await;
     let key = site.ready("api_key");
-    let message = json!({ "to": ["ann@example.net"], "from": "a@common.example", "plain_body": "hi" });
+    let message =
+        json!({ "to": ["ann@example.net"], "from": "a@common.example", "subject": "hi", "plain_body": "hi" });
     site.send_with(&key, &message).await;
     browser.open(&site.path(&format!("/servers/{server}/domains/common.example"))).await;
     browser.click("a[href='/account/domains/common.example']").await;
