@@ -59,14 +59,15 @@ impl App {
             }
             let is_operator = match (entry.actor.as_str(), entry.actor_id) {
                 ("operator_key" | "command_line", _) => true,
-                ("user", Some(id)) => match own_people.get(&id) {
-                    Some(is_own) => !is_own,
-                    None => {
-                        let is_own = self.is_person_of(entry.account_id, UserId(id)).await?;
-                        own_people.insert(id, is_own);
-                        !is_own
-                    }
-                },
+                ("user", Some(id)) => {
+                    let is_own = if let Some(is_own) = own_people.get(&id) {
+                        *is_own
+                    } else {
+                        self.is_person_of(entry.account_id, UserId(id)).await?
+                    };
+                    own_people.insert(id, is_own);
+                    !is_own
+                }
                 _ => false,
             };
             if is_operator {

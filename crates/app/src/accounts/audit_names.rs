@@ -128,20 +128,17 @@ impl<'a> Names<'a> {
     }
 
     async fn person(&self, entry: &AuditEntry, id: UserId) -> Result<ActorName, StoreError> {
-        match self.store.find_user(id).await? {
-            Some(User { name, email, .. }) => Ok(ActorName::Person { name, email }),
-            None => {
-                let filter = AuditFilter {
-                    subject: Some("user".to_owned()),
-                    subject_id: Some(id.0),
-                    ..AuditFilter::default()
-                };
-                // The newest entry about the person is the removal.
-                let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.pop();
-                let email = last.and_then(|entry| text(entry.before.as_ref(), "email"));
-                Ok(ActorName::FormerPerson { email })
-            }
+        if let Some(User { name, email, .. }) = self.store.find_user(id).await? {
+            return Ok(ActorName::Person { name, email });
         }
+        let filter = AuditFilter {
+            subject: Some("user".to_owned()),
+            subject_id: Some(id.0),
+            ..AuditFilter::default()
+        };
+        // The newest entry about the person is the removal.
+        let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.pop();
+        Ok(ActorName::FormerPerson { email: last.and_then(|entry| text(entry.before.as_ref(), "email")) })
     }
 
     async fn subject(&mut self, entry: &AuditEntry) -> Result<SubjectName, StoreError> {

@@ -48,7 +48,7 @@ impl IndexTask {
                     Ok(()) if !progress.to_merge.is_empty() => continue,
                     Ok(()) => {}
                     Err(error) => {
-                        tracing::warn!(%error, "indexing messages for search failed; retrying in 10 s")
+                        tracing::warn!(%error, "indexing messages for search failed; retrying in 10 s");
                     }
                 }
                 tokio::time::sleep(PAUSE).await;

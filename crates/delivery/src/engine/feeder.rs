@@ -9,6 +9,7 @@ use postroad_store::{
     ClaimSkips, Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause,
 };
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::resolve::HORIZON;
 use super::{EngineShared, recover};
@@ -16,6 +17,8 @@ use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
+/// Scheduled messages that become due one after the other are claimed together, this late at most.
+const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
 /// More of one lane are not claimed while so many wait.
 const LANE_ENTRIES_MAX: usize = 50_000;
@@ -47,10 +50,17 @@ impl Feeder {
     /// Runs as long as the engine does.
     pub(crate) async fn run(mut self) {
         let mut turn: u32 = 0;
-        let mut next_turn = tokio::time::Instant::now();
+        let mut next_turn = Instant::now();
         loop {
+            let scheduled = self.next_scheduled().await;
             tokio::select! {
                 () = tokio::time::sleep_until(next_turn) => {}
+                () = tokio::time::sleep_until(scheduled.unwrap_or(next_turn)), if scheduled.is_some_and(|at| at < next_turn) => {
+                    if let Err(error) = self.read_queue().await {
+                        tracing::warn!(%error, "reading the queue failed; retrying");
+                    }
+                    continue;
+                }
                 Ok(()) = self.changes.changed() => {
                     self.shared.preparer.forget_domains();
                     turn = turn.next_multiple_of(SETUP_EVERY);
@@ -67,8 +77,15 @@ impl Feeder {
                 tracing::warn!(%error, "reading the queue failed; retrying");
             }
             turn = turn.wrapping_add(1);
-            next_turn = tokio::time::Instant::now() + CLAIM_EVERY;
+            next_turn = Instant::now() + CLAIM_EVERY;
         }
+    }
+
+    /// When the next scheduled message becomes due. Those that are due already wait for the next turn.
+    async fn next_scheduled(&self) -> Option<Instant> {
+        let due_at = self.shared.store.next_scheduled().await.ok()??;
+        let now = self.shared.clock.now();
+        (due_at > now).then(|| Instant::now() + due_at.since(now).max(SCHEDULED_TOGETHER))
     }
 
     async fn turn(&mut self, turn: u32) -> Result<(), StoreError> {

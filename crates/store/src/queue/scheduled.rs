@@ -27,6 +27,12 @@ const PROMOTING_MAX: Duration = Duration::from_millis(250);
 
 #[boxed_futures]
 impl Store {
+    /// When the first scheduled message is due.
+    pub async fn next_scheduled(&self) -> Result<Option<Timestamp>> {
+        let text = "SELECT due_at FROM queue WHERE scheduled > 0 ORDER BY due_at, message_id LIMIT 1";
+        self.fetch_opt(text, Vec::new(), |row| row.time(0)).await
+    }
+
     /// Makes about `limit` scheduled messages pending; whether there may be more. A failure is logged; it must not stop the
     /// claims, and the next turn tries again.
     pub(super) async fn promote_due(&self, limit: usize) -> bool {

@@ -754,6 +754,6 @@ CREATE TABLE webhooks (
     last_success_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-);
+, version INTEGER NOT NULL DEFAULT 1);
 
 CREATE INDEX webhooks_by_server ON webhooks (server_id);

@@ -16,7 +16,7 @@ both_engines!(a_backlog_beyond_the_memory_waits_in_the_store);
 async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     const BACKLOG: usize = 1_000;
     let outside = Outside::new();
-    let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(20));
+    let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(60));
     let peer = outside.site("slow.example", Script::new().on(Stage::Message, slow));
     let quick = outside.site("quick.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
