@@ -2,6 +2,7 @@
 
 use axum::extract::Path;
 use axum::http::StatusCode;
+use axum::response::Response;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
 use postroad_model::DomainId;
@@ -22,8 +23,8 @@ fn owner(visit: &Visit) -> NamedOwner {
     NamedOwner { server: None, account: Some(visit.person.user.account_id) }
 }
 
-fn to_page(view: &DomainView, done: &str) -> Answer {
-    Ok(see_other(&format!("{LIST}/{}?done={done}", view.domain.name)))
+fn to_page(view: &DomainView, done: &str) -> Response {
+    see_other(&format!("{LIST}/{}?done={done}", view.domain.name))
 }
 
 pub(super) async fn list(visit: Visit) -> Answer {
@@ -51,10 +52,10 @@ pub(super) async fn create(form: Form) -> Answer {
     let name = fields.text("name");
     let (app, owner) = (visit.app(), owner(&visit));
     match app.create_domain_by(&visit.by, owner, name, read_key(&fields), None).await {
-        Ok(created) => to_page(&created.value, "created"),
+        Ok(created) => Ok(to_page(&created.value, "created")),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {
-            to_page(&app.find_domain_by(&visit.by, owner, name, Operation::DomainsGet).await?, "")
+            Ok(to_page(&app.find_domain_by(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
         }
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -78,12 +79,12 @@ pub(super) async fn zone(Path(name): Path<String>, visit: Visit) -> Answer {
 
 pub(super) async fn verify(Path(name): Path<String>, form: Form) -> Answer {
     let visit = &form.visit;
-    to_page(&visit.app().verify_domain_by(&visit.by, owner(visit), &name).await?, "checked")
+    Ok(to_page(&visit.app().verify_domain_by(&visit.by, owner(visit), &name).await?, "checked"))
 }
 
 pub(super) async fn rotate_dkim(Path(name): Path<String>, form: Form) -> Answer {
     let (visit, key) = (&form.visit, read_key(&form.fields));
-    to_page(&visit.app().rotate_dkim_by(&visit.by, owner(visit), &name, key).await?, "created")
+    Ok(to_page(&visit.app().rotate_dkim_by(&visit.by, owner(visit), &name, key).await?, "created"))
 }
 
 pub(super) async fn delete(Path(name): Path<String>, form: Form) -> Answer {
