@@ -86,6 +86,11 @@ impl Lane {
         matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }
 
+    /// Whether a wake-up at this time is for it, and no earlier one has replaced it.
+    pub(super) fn is_woken_at(&self, at: Timestamp) -> bool {
+        self.wake_at == Some(at) || matches!(self.route, LaneRoute::Failed { until, .. } if until == at)
+    }
+
     /// Nothing is known of it that is worth keeping.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         match self.route {

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 
 use postroad_model::{ServerId, Timestamp};
 
-use super::lane::LaneRoute;
 use super::{NEXT_TURN_AFTER, Schedule};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,11 +27,7 @@ impl Schedule {
                 }
             }
             Wake::Lane(lane) => {
-                let is_wanted = |lane: &super::Lane| {
-                    lane.wake_at == Some(at)
-                        || matches!(lane.route, LaneRoute::Failed { until, .. } if until == at)
-                };
-                if self.lanes.get(lane).is_some_and(is_wanted) {
+                if self.lanes.get(lane).is_some_and(|lane| lane.is_woken_at(at)) {
                     self.wake_lane(lane, now);
                 }
             }
