@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use postroad_model::{AccountId, CredentialId, DomainId, Scope, ServerId, ServerMode};
-use postroad_store::{AccountFilter, KeyHash, NewCredential, NewServer, SetBy, StoreError, Updated};
+use postroad_store::{
+    AccountCeilingsChange, AccountFilter, KeyHash, NewCredential, NewServer, SetBy, StoreError, Updated,
+};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -68,7 +70,15 @@ async fn names_that_the_operator_gives_are_unique_and_those_of_accounts_need_not
     assert_eq!(ids.len(), 1, "{made:?}");
     assert!(made.iter().all(|made| matches!(made, Ok(_) | Err(StoreError::Conflict))), "{made:?}");
     let rename = async |by, name: &str| {
-        store.update_account(by, fixture.account, None, Some(name.to_owned()), Default::default()).await
+        store
+            .update_account(
+                by,
+                fixture.account,
+                None,
+                Some(name.to_owned()),
+                AccountCeilingsChange::default(),
+            )
+            .await
     };
     let taken = rename(SetBy::Operator, "Shop").await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
