@@ -20,6 +20,8 @@ const CLAIM_EVERY: Duration = Duration::from_secs(1);
 /// Scheduled messages that become due one after the other are claimed together, this late at most.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
+/// One claim takes at most this part of the room that is left in memory.
+const CLAIMS_TO_FILL: usize = 4;
 /// More of one lane are not claimed while so many wait.
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// In turns of `CLAIM_EVERY`.
@@ -149,7 +151,9 @@ impl Feeder {
             if room == 0 || shared.is_stopping() {
                 return Ok(());
             }
-            let (due_by, limit) = (shared.clock.now().plus(HORIZON), room.min(CLAIM_AT_ONCE));
+            // A part of the room at once: after each, servers that have enough are left out, and no one fills it all.
+            let limit = room.div_ceil(CLAIMS_TO_FILL).min(CLAIM_AT_ONCE);
+            let due_by = shared.clock.now().plus(HORIZON);
             let skip = ClaimSkips { domains, servers: servers.clone() };
             let claimed = shared.store.claim(due_by, limit, skip).await?;
             let count = claimed.len();

@@ -7,7 +7,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
 
 use super::fairness::second_sender;
-use super::limits::{send_many, until_received};
+use super::limits::until_received;
 use super::outside::Outside;
 use crate::world::{Engine, SEND, both_engines, good_but};
 
@@ -15,16 +15,20 @@ both_engines!(a_backlog_beyond_the_memory_waits_in_the_store);
 
 async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     const BACKLOG: usize = 1_000;
+    const AT_ONCE: usize = 50;
     let outside = Outside::new();
     let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(60));
     let peer = outside.site("slow.example", Script::new().on(Stage::Message, slow));
     let quick = outside.site("quick.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
     let key = second_sender(&world);
-    // On a busy machine it could leave as fast as it comes.
-    world.queue(&["suspend", "domain:slow.example", "--reason", "until all of it is here"]);
-    send_many(&world, &world.key, "slow.example", BACKLOG).await;
-    world.queue(&["resume", "domain:slow.example"]);
+    // One after the other: whether there is room is asked before a send is stored.
+    for first in (0..BACKLOG).step_by(AT_ONCE) {
+        let to: Vec<String> =
+            (first..first + AT_ONCE).map(|number| format!("user-{number}@slow.example")).collect();
+        let answer = world.call(SEND, &good_but(json!({ "to": to }))).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+    }
     for number in 0..5 {
         let address = format!("reset-{number}@quick.example");
         let body = good_but(json!({"from": "security@second.test", "to": [address]}));
