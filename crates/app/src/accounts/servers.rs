@@ -51,7 +51,7 @@ impl App {
     ) -> Result<Created<Server>, AccountRefusal> {
         let operation = Operation::ServersCreate;
         let account_id = self.account_of(by, operation, given.account).await?;
-        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let servers = self.inner.store.count_things(account_id, CountedThing::Servers).await?;
         if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;

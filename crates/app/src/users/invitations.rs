@@ -57,7 +57,7 @@ impl App {
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, given.account).await?;
-        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let people = self.inner.store.count_things(account_id, CountedThing::Users).await?;
         if let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await? {
             return Ok(made);

@@ -30,7 +30,7 @@ impl App {
         key: Option<CreationKey>,
     ) -> Result<Created<Webhook>, WebhookRefusal> {
         let key = key.map(|key| key.of_server(caller.server_id));
-        // Before the key is looked for: a concurrent call with the same key is among those counted, or found.
+        // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let most = self.inner.webhooks_per_server;
         let webhooks = self.inner.store.list_webhooks(caller.server_id, None, most).await?.len();
         if let Some(made) = self.webhook_made_before(caller, key.as_ref()).await? {

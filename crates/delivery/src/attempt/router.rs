@@ -16,7 +16,7 @@ use crate::settings::{SmartHost, SmartHostTls};
 
 /// Validity of routes that do not come from the DNS.
 const FIXED_FOR: Duration = Duration::from_hours(1);
-/// A route is used for so long if it is not known whether the domain has an MTA-STS policy.
+/// Validity of a route whose domain may have an MTA-STS policy that could not be looked up.
 const STS_UNKNOWN_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]

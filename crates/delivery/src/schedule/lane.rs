@@ -29,7 +29,7 @@ pub(super) struct Lane {
     /// The domain refuses our mail by its own policy.
     pub(super) trouble: DomainTrouble,
     pub(super) last_block: Option<SeenBlock>,
-    /// When a lane that is parked is looked at again.
+    /// Time of the next wake-up while the lane is parked.
     pub(super) wake_at: Option<Timestamp>,
 }
 

@@ -90,7 +90,7 @@ impl Room {
         self.of_servers.get(&server).is_none_or(|own| own * 4 <= self.share() * 3)
     }
 
-    /// Judged anew: others may have left since, while nothing moved for this server.
+    /// Servers that are still full. Messages of others may have left since the last one of this server did.
     fn full_servers(&mut self) -> Vec<ServerId> {
         let full = std::mem::take(&mut self.full);
         self.full = full.into_iter().filter(|server| !self.has_room_again(*server)).collect();
