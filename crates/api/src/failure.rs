@@ -6,7 +6,7 @@ use crate::documented::ToSchema;
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
 use postroad_app::access::{Denial, Level};
-use postroad_app::accounts::{AccountRefusal, Thing};
+use postroad_app::accounts::{AccountRefusal, ObjectKind};
 use postroad_app::domains::DomainRefusal;
 use postroad_app::templates::{TemplateProblem, TemplateRefusal};
 use postroad_app::{ActionFailure, FieldProblem, KeyKind, Refusal, WebhookRefusal};
@@ -300,30 +300,32 @@ fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>
     match refusal {
         AccountRefusal::NotFound(thing) => {
             let code = match thing {
-                Thing::Account => "AccountNotFound",
-                Thing::AccountKey => "AccountKeyNotFound",
-                Thing::Server => "ServerNotFound",
-                Thing::Credential => "CredentialNotFound",
-                Thing::User => "UserNotFound",
-                Thing::Invitation => "InvitationNotFound",
-                Thing::Session => "SessionNotFound",
-                Thing::IpPool => "IpPoolNotFound",
-                Thing::IpAddress => "IpAddressNotFound",
+                ObjectKind::Account => "AccountNotFound",
+                ObjectKind::AccountKey => "AccountKeyNotFound",
+                ObjectKind::Server => "ServerNotFound",
+                ObjectKind::Credential => "CredentialNotFound",
+                ObjectKind::User => "UserNotFound",
+                ObjectKind::Invitation => "InvitationNotFound",
+                ObjectKind::Session => "SessionNotFound",
+                ObjectKind::IpPool => "IpPoolNotFound",
+                ObjectKind::IpAddress => "IpAddressNotFound",
             };
-            let by = if *thing == Thing::IpAddress { "address" } else { "ID" };
+            let by = if *thing == ObjectKind::IpAddress { "address" } else { "ID" };
             (code, format!("No {} found matching provided {by}", thing.name()).into())
         }
-        AccountRefusal::Exists(Thing::Account) => ("AccountExists", "Another account has this name".into()),
-        AccountRefusal::Exists(Thing::User) => {
+        AccountRefusal::Exists(ObjectKind::Account) => {
+            ("AccountExists", "Another account has this name".into())
+        }
+        AccountRefusal::Exists(ObjectKind::User) => {
             ("UserExists", "A person with this address is in the account already".into())
         }
         AccountRefusal::LastOwner => {
             ("LastOwner", "An account needs an owner: make somebody else one first".into())
         }
-        AccountRefusal::Exists(Thing::IpPool) => {
+        AccountRefusal::Exists(ObjectKind::IpPool) => {
             ("IpPoolExists", "Another pool has this name, or is the shared one".into())
         }
-        AccountRefusal::Exists(Thing::IpAddress) => {
+        AccountRefusal::Exists(ObjectKind::IpAddress) => {
             ("IpAddressExists", "The address is in a pool already".into())
         }
         AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
@@ -616,16 +618,16 @@ mod tests {
             Reason::KeyMissing(KeyKind::Operator),
             Reason::ServerSuspended,
             Reason::AccountSuspended,
-            Reason::Account(AccountRefusal::Exists(Thing::Account)),
-            Reason::Account(AccountRefusal::Exists(Thing::Server)),
-            Reason::Account(AccountRefusal::Exists(Thing::User)),
+            Reason::Account(AccountRefusal::Exists(ObjectKind::Account)),
+            Reason::Account(AccountRefusal::Exists(ObjectKind::Server)),
+            Reason::Account(AccountRefusal::Exists(ObjectKind::User)),
             Reason::Account(AccountRefusal::LastOwner),
             Reason::Account(AccountRefusal::OtherVersion(2)),
             Reason::Account(AccountRefusal::CredentialEnded),
             Reason::Account(AccountRefusal::SetByOperator),
             Reason::Account(AccountRefusal::PoolInUse),
-            Reason::Account(AccountRefusal::Exists(Thing::IpPool)),
-            Reason::Account(AccountRefusal::Exists(Thing::IpAddress)),
+            Reason::Account(AccountRefusal::Exists(ObjectKind::IpPool)),
+            Reason::Account(AccountRefusal::Exists(ObjectKind::IpAddress)),
             Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
@@ -669,7 +671,7 @@ mod tests {
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);
-        reasons.extend(Thing::ALL.map(|thing| Reason::Account(AccountRefusal::NotFound(thing))));
+        reasons.extend(ObjectKind::ALL.map(|thing| Reason::Account(AccountRefusal::NotFound(thing))));
         reasons
     }
 

@@ -6,6 +6,7 @@
 mod account;
 mod account_keys;
 mod account_params;
+mod accounts;
 mod analytics;
 mod answers;
 mod auth;
@@ -14,7 +15,6 @@ mod body;
 mod boundary;
 mod connection;
 mod credentials;
-mod customers;
 mod dev;
 mod documented;
 mod domains;

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::openapi::OPENAPI_JSON;
 use crate::state::ApiState;
 use crate::{
-    account, account_keys, analytics, credentials, customers, domains, events, health, ip_pools, jobs,
+    account, account_keys, accounts, analytics, credentials, domains, events, health, ip_pools, jobs,
     messages, mta_sts, send, server_settings, servers, suppressions, templates, users, webhooks,
 };
 
@@ -118,14 +118,14 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::UsersUninvite, users::uninvite::handle)
         .endpoint(Operation::UsersSessions, users::sessions::handle)
         .endpoint(Operation::UsersRevokeSession, users::revoke_session::handle)
-        .endpoint(Operation::AccountsCreate, customers::create::handle)
-        .endpoint(Operation::AccountsList, customers::list::handle)
-        .endpoint(Operation::AccountsGet, customers::get::handle)
-        .endpoint(Operation::AccountsUpdate, customers::update::handle)
-        .endpoint(Operation::AccountsSuspend, customers::suspend::handle)
-        .endpoint(Operation::AccountsResume, customers::resume::handle)
-        .endpoint(Operation::AccountsDelete, customers::delete::handle)
-        .endpoint(Operation::AccountsRestore, customers::restore::handle)
+        .endpoint(Operation::AccountsCreate, accounts::create::handle)
+        .endpoint(Operation::AccountsList, accounts::list::handle)
+        .endpoint(Operation::AccountsGet, accounts::get::handle)
+        .endpoint(Operation::AccountsUpdate, accounts::update::handle)
+        .endpoint(Operation::AccountsSuspend, accounts::suspend::handle)
+        .endpoint(Operation::AccountsResume, accounts::resume::handle)
+        .endpoint(Operation::AccountsDelete, accounts::delete::handle)
+        .endpoint(Operation::AccountsRestore, accounts::restore::handle)
         .route(
             "/api/v1/openapi.json",
             get(async move || json(StatusCode::OK, openapi.clone())).fallback(endpoint::not_get),

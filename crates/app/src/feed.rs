@@ -60,7 +60,7 @@ impl Default for Waiting {
 
 impl Waiting {
     /// Takes a permit to wait; `None` if too many calls wait.
-    fn place(&self, server_id: ServerId) -> Option<Place<'_>> {
+    fn place(&self, server_id: ServerId) -> Option<FeedPermit<'_>> {
         let mut of_servers = self.lock();
         let is_full = of_servers.values().sum::<usize>() >= WAITING_MAX;
         let own = of_servers.get(&server_id).copied().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Waiting {
             return None;
         }
         of_servers.insert(server_id, own + 1);
-        Some(Place { waiting: self, server_id })
+        Some(FeedPermit { waiting: self, server_id })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, usize>> {
@@ -77,12 +77,12 @@ impl Waiting {
 }
 
 /// Permit; dropping it frees it.
-struct Place<'a> {
+struct FeedPermit<'a> {
     waiting: &'a Waiting,
     server_id: ServerId,
 }
 
-impl Drop for Place<'_> {
+impl Drop for FeedPermit<'_> {
     fn drop(&mut self) {
         let mut of_servers = self.waiting.lock();
         if let Some(own) = of_servers.get_mut(&self.server_id) {

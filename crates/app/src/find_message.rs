@@ -10,7 +10,7 @@ use crate::{App, Caller};
 
 /// Requested parts of a message; each step costs more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wanted {
+pub enum MessageDetail {
     /// Id and token.
     Summary,
     /// Rows with status and details. The stored bytes are read separately, once memory for them is reserved.
@@ -38,10 +38,10 @@ impl App {
         &self,
         caller: &Caller,
         id: MessageId,
-        wanted: Wanted,
+        wanted: MessageDetail,
     ) -> Result<FoundMessage, LookupError> {
         let store = &self.inner.store;
-        if wanted == Wanted::Summary {
+        if wanted == MessageDetail::Summary {
             let summary =
                 store.find_message_summary(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
             return Ok(FoundMessage { summary, record: None });
@@ -61,7 +61,7 @@ impl App {
         record: &Message,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let send = &record.send;
-        if self.is_own_server(caller.server_id).await? {
+        if self.is_service_server(caller.server_id).await? {
             return Ok(None);
         }
         let found = self.inner.store.find_body(caller.server_id, send.id, send.size).await?;
@@ -100,7 +100,7 @@ impl App {
         let deliveries = self.inner.store.list_deliveries(caller.server_id, id).await?;
         if deliveries.is_empty() {
             // Distinguishes a message without attempts from an unknown one.
-            self.find_message(caller, id, Wanted::Summary).await?;
+            self.find_message(caller, id, MessageDetail::Summary).await?;
         }
         Ok(deliveries)
     }

@@ -131,7 +131,7 @@ impl App {
         let until = Instant::now() + duration;
         while Instant::now() < until {
             for _ in 0..NOTICE_STEPS_MAX {
-                match self.inner.store.tell_account_notices().await {
+                match self.inner.store.write_account_notices().await {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {

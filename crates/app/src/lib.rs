@@ -53,7 +53,7 @@ pub use authenticate::{AuthFailure, Caller, KeyKind, Peer};
 pub use authenticate_actor::PresentedKeys;
 pub use dev_setup::{DevKeyIds, DevSetup, DevSetupRequest};
 pub use feed::{FeedRequest, FeedStart};
-pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
+pub use find_message::{FoundMessage, LookupError, MessageDetail, view_message};
 pub use housekeeping::Housekeeping;
 pub use installation::Installation;
 pub use installation_status::InstallationStatus;
@@ -190,7 +190,7 @@ struct Inner {
     /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,
     /// Cache of the server of the service's own mail.
-    own_server: ttl_cache::TtlCache<(), Option<ServerId>>,
+    service_server: ttl_cache::TtlCache<(), Option<ServerId>>,
     /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
     /// Addresses that sent invalid keys.
@@ -272,7 +272,7 @@ impl App {
                 tracking_base: OnceLock::new(),
                 message_id_key: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
-                own_server: ttl_cache::TtlCache::default(),
+                service_server: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
@@ -319,7 +319,7 @@ impl App {
         self.inner.account_keys.clear();
         self.inner.verified.clear();
         self.inner.maintenance.clear();
-        self.inner.own_server.clear();
+        self.inner.service_server.clear();
         self.inner.pools.clear();
         self.inner.bound_networks.clear();
         self.inner.templates.forget();

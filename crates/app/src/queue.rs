@@ -69,11 +69,11 @@ impl App {
         &self,
         by: &Requester,
         id: ServerId,
-        given: GateRequest,
+        request: GateRequest,
     ) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueSuspend;
         self.server_of(by, operation, id).await?;
-        self.set_gate(by, operation, GateScope::Server(id), given).await
+        self.set_gate(by, operation, GateScope::Server(id), request).await
     }
 
     /// Lifts the gate of a server. An account cannot lift a gate of the operator.
@@ -101,7 +101,7 @@ impl App {
         &self,
         by: &Requester,
         scope: &str,
-        given: GateRequest,
+        request: GateRequest,
     ) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationSuspend;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
@@ -114,7 +114,7 @@ impl App {
                 return Err(AccountRefusal::problem("scope", "names a pool that does not exist"));
             }
         }
-        self.set_gate(by, operation, scope, given).await
+        self.set_gate(by, operation, scope, request).await
     }
 
     /// Lifts a gate that a person or Postroad itself closed.
@@ -131,20 +131,20 @@ impl App {
         by: &Requester,
         operation: Operation,
         scope: GateScope,
-        given: GateRequest,
+        request: GateRequest,
     ) -> Result<(), AccountRefusal> {
-        let reason = given.reason.trim().to_owned();
+        let reason = request.reason.trim().to_owned();
         if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
             return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
         }
-        if given.action == (GateAction::Slow { per_minute: 0 }) {
+        if request.action == (GateAction::Slow { per_minute: 0 }) {
             return Err(AccountRefusal::problem("per_minute", "should be at least 1"));
         }
-        if given.time.is_some_and(|time| time > GATE_TIME_MAX || time.is_zero()) {
+        if request.time.is_some_and(|time| time > GATE_TIME_MAX || time.is_zero()) {
             return Err(AccountRefusal::problem("time", "should be at most 30 days"));
         }
-        let ends_at = given.time.map(|time| self.inner.clock.now().plus(time));
-        let new = NewGate { scope: scope.clone(), action: given.action, reason, automatic: false, ends_at };
+        let ends_at = request.time.map(|time| self.inner.clock.now().plus(time));
+        let new = NewGate { scope: scope.clone(), action: request.action, reason, automatic: false, ends_at };
         let is_set = self.gate_store(by, operation, scope).set_gate_by(owner_of(by), new).await?;
         if is_set { Ok(()) } else { Err(AccountRefusal::SetByOperator) }
     }

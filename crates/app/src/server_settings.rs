@@ -31,7 +31,7 @@ pub struct ServerChangeRequest {
 
 #[boxed_futures]
 impl App {
-    pub async fn find_own_server(&self, id: ServerId) -> Result<Server, Refusal> {
+    pub async fn find_server_of_key(&self, id: ServerId) -> Result<Server, Refusal> {
         let found = self.inner.store.find_server(id).await?;
         let found = found.ok_or_else(|| Refusal::Internal(format!("there is no server {id}")))?;
         Ok(self.within_installation(found))
@@ -51,7 +51,7 @@ impl App {
 
     /// Applies all changes, or none if any is invalid or above a ceiling. Takes effect at once here, and within
     /// seconds on other nodes.
-    pub async fn update_own_server(
+    pub async fn update_server_of_key(
         &self,
         caller: &Caller,
         if_version: Option<i64>,

@@ -17,7 +17,7 @@ use postroad_app::users::{
 use postroad_app::{App, Refusal, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
 use postroad_store::{AuditFilter, Database, QueueFilter, Role, Settings, Store, User, UserFilter};
-use postroad_testkit::MovedClock;
+use postroad_testkit::ManualClock;
 use tempfile::TempDir;
 
 const PASSWORD: &str = "correct horse battery";
@@ -26,7 +26,7 @@ const ANNA: &str = "anna@example.com";
 struct Fixture {
     app: App,
     store: Store,
-    clock: MovedClock,
+    clock: ManualClock,
     account: AccountId,
     _folder: TempDir,
     _database: Option<postroad_testkit::Database>,
@@ -47,7 +47,7 @@ impl Fixture {
             postgres_connections: 4,
             postgres_ca_file: None,
         };
-        let clock = MovedClock::default();
+        let clock = ManualClock::default();
         let role = Role::Node { identity: "the node of the test".to_owned() };
         let store = Store::open(settings, role, Arc::new(clock.clone())).await.unwrap();
         let account = store.create_account("Acme".into()).await.unwrap().id;

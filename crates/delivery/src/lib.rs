@@ -47,7 +47,7 @@ use attempt::connection::Patience;
 use attempt::host_order::HostOrder;
 use attempt::{Connector, Router};
 use engine::{BeginBatcher, EngineShared, Feeder, Intake, Parts, ProviderNotes, Settler};
-pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
+pub use inbox::{CaughtMessage, Inbox, InboxServer, MessageMatcher};
 use journal::Journal;
 use prepare::{OwnDomains, Preparer};
 use providers::Providers;

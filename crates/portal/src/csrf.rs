@@ -16,8 +16,8 @@ pub(crate) fn token(session: &str) -> String {
     URL_SAFE_NO_PAD.encode(context.finish())
 }
 
-pub(crate) fn is_valid(session: &str, given: &str) -> bool {
-    token(session).as_bytes().ct_eq(given.as_bytes()).into()
+pub(crate) fn is_valid(session: &str, text: &str) -> bool {
+    token(session).as_bytes().ct_eq(text.as_bytes()).into()
 }
 
 #[cfg(test)]

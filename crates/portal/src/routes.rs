@@ -32,7 +32,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .merge(settings::routes())
         .merge(people::routes())
         .merge(inbox::routes())
-        .merge(own::routes())
+        .merge(profile::routes())
         .merge(pools::routes())
         .merge(operator::routes())
         .merge(account::routes())

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use postroad_model::CountedThing;
+use postroad_model::LimitedObject;
 
 /// Why an operation failed. Nothing was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum StoreError {
     LimitReached,
     /// The account has reached its ceiling.
     #[error("the account may have at most {most} {}", what.as_str())]
-    CeilingReached { what: CountedThing, most: u32 },
+    CeilingReached { what: LimitedObject, most: u32 },
     /// Another node has been using the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,

@@ -8,9 +8,9 @@ use postroad_model::{Clock, Timestamp};
 
 /// Clones share the time, so a test keeps one and gives the other to the service.
 #[derive(Debug, Clone)]
-pub struct MovedClock(Arc<AtomicI64>);
+pub struct ManualClock(Arc<AtomicI64>);
 
-impl MovedClock {
+impl ManualClock {
     pub fn at(moment: Timestamp) -> Self {
         Self(Arc::new(AtomicI64::new(moment.as_micros())))
     }
@@ -24,14 +24,14 @@ impl MovedClock {
     }
 }
 
-impl Default for MovedClock {
+impl Default for ManualClock {
     /// Starts at 2026-11-15T00:00:00Z: after the id generator's epoch, the same in every run.
     fn default() -> Self {
         Self::at(Timestamp::from_micros(1_794_700_800_000_000))
     }
 }
 
-impl Clock for MovedClock {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
     }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn clones_move_together() {
-        let clock = MovedClock::default();
+        let clock = ManualClock::default();
         let seen_by_service: Arc<dyn Clock> = Arc::new(clock.clone());
         assert_eq!(seen_by_service.now().to_rfc3339(), "2026-11-15T00:00:00Z");
         clock.advance(Duration::from_millis(1_500));

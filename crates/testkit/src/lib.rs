@@ -23,7 +23,7 @@ pub mod webhook_catcher;
 
 pub use browser::Browser;
 pub use certificate::TestCertificate;
-pub use clock::MovedClock;
+pub use clock::ManualClock;
 pub use daemon::Daemon;
 pub use dns_server::DnsServer;
 pub use eventually::eventually;

@@ -4,7 +4,7 @@ use postroad_model::AccountId;
 use postroad_openapi_macros::request_shape;
 
 use crate::account_params::read_account;
-use crate::customers::account_out::AccountOut;
+use crate::accounts::account_out::AccountOut;
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;

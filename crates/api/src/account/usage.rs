@@ -5,7 +5,7 @@ use postroad_app::accounts::AccountUsage;
 use serde::Serialize;
 
 use super::get::read;
-use crate::customers::ceilings::AccountCeilingsOut;
+use crate::accounts::ceilings::AccountCeilingsOut;
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use postroad_delivery::Wanted;
+use postroad_delivery::MessageMatcher;
 use postroad_model::{EmailAddress, Timestamp};
 
 use super::problem::Problem;
@@ -67,14 +67,14 @@ impl Extract {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitQuery {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: MessageMatcher,
     pub(super) extract: Extract,
     pub(super) time_max: Duration,
 }
 
 impl WaitQuery {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
-        let mut wanted = Wanted::default();
+        let mut wanted = MessageMatcher::default();
         let mut extract = Extract::default();
         let mut time_max = WAIT_DEFAULT;
         for (name, value) in pairs(query) {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(wanted.since, Timestamp::parse_rfc3339("2026-11-16T11:00:00Z"));
         assert_eq!(extract, Extract { links: true, codes: true });
         let query = WaitQuery::parse(Some("since=&extract=")).unwrap();
-        assert_eq!((query.wanted, query.extract), (Wanted::default(), Extract::default()));
+        assert_eq!((query.wanted, query.extract), (MessageMatcher::default(), Extract::default()));
         assert_eq!(Extract::parse(Some("extract=links")).unwrap(), Extract { links: true, codes: false });
         assert!(Extract::parse(Some("limit=1")).is_err());
     }

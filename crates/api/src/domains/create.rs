@@ -2,7 +2,7 @@
 
 use postroad_app::accounts::CreationKey;
 use postroad_app::domains::{ImportedDkimKey, NamedOwner};
-use postroad_model::CountedThing;
+use postroad_model::LimitedObject;
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
@@ -52,14 +52,14 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let mut findings = Findings::default();
     let given = read(&call, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
-    let Given { owner, name, key, creation } = given;
+    let CreateParams { owner, name, key, creation } = given;
     let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
     let account_id = made.value.domain.account_id;
-    warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Domains).await);
+    warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Domains).await);
     Ok(created(made, DomainOut::from, warnings))
 }
 
-struct Given {
+struct CreateParams {
     owner: NamedOwner,
     name: String,
     key: ImportedDkimKey,
@@ -67,7 +67,7 @@ struct Given {
 }
 
 /// Parses the request; `CreateDomainIn` documents its fields.
-fn read(call: &AccountCall, findings: &mut Findings) -> Result<Given, Failure> {
+fn read(call: &AccountCall, findings: &mut Findings) -> Result<CreateParams, Failure> {
     let object = json::parse_object(&call.text)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", false, &object);
     let mut fields = Fields::of_request(object);
@@ -76,5 +76,5 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<Given, Failure> {
     let owner = read_owner(&mut fields, findings);
     let creation = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(Given { owner, name, key, creation })
+    Ok(CreateParams { owner, name, key, creation })
 }

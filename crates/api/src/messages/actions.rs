@@ -74,7 +74,7 @@ pub(crate) struct StartedJobOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ActionRequest {
     One(EchoedId),
     Many(Vec<MessageId>),
     Query { query: String, dry_run: bool },
@@ -93,11 +93,11 @@ pub(super) async fn change(
 pub(super) async fn change_wanted(
     call: Call,
     action: MessageAction,
-    wanted: Wanted,
+    wanted: ActionRequest,
     warnings: Vec<String>,
 ) -> Result<Success<ChangedMessagesOut>, Failure> {
     match wanted {
-        Wanted::One(id) => {
+        ActionRequest::One(id) => {
             let changed = match id.possible() {
                 Ok(id) => call.app.change_message(&call.caller, action, id).await.map(|()| id),
                 Err(_) => Err(ActionFailure::NotFound),
@@ -105,13 +105,13 @@ pub(super) async fn change_wanted(
             let one = changed.map(|id| ChangedMessagesOut::results(vec![(id, Ok(()))]));
             Success::with_warnings(one.map_err(|failure| failed(id, failure)), warnings)
         }
-        Wanted::Many(ids) => {
+        ActionRequest::Many(ids) => {
             let memory = call.reserve_answer(ids.len() * RESULT_BYTES).await?.into();
             let data =
                 ChangedMessagesOut::results(call.app.change_messages(&call.caller, action, ids).await?);
             Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
         }
-        Wanted::Query { query, dry_run } => {
+        ActionRequest::Query { query, dry_run } => {
             let started = call.app.start_job(&call.caller, action, &query, dry_run).await;
             Success::with_warnings(job(started), warnings)
         }
@@ -130,24 +130,24 @@ impl ChangedMessagesOut {
 }
 
 /// Parses the request; `ChangeMessagesIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ActionRequest, Failure> {
     Ok(read_fields(Fields::of_request(json::parse_object(text)?), findings))
 }
 
-pub(super) fn read_fields(mut fields: Fields<'_>, findings: &mut Findings) -> Wanted {
+pub(super) fn read_fields(mut fields: Fields<'_>, findings: &mut Findings) -> ActionRequest {
     let given = ["id", "ids", "query"].into_iter().filter(|name| fields.has(name)).count();
     let many = read_ids(&mut fields, findings);
     let query = fields.text("query", findings).map(std::borrow::Cow::into_owned);
     let dry_run = fields.flag("dry_run", findings);
     let wanted = match (many, query) {
-        (Some(ids), _) => Wanted::Many(ids),
-        (None, Some(query)) => Wanted::Query { query, dry_run: dry_run.unwrap_or(false) },
-        (None, None) => Wanted::One(EchoedId::read(&mut fields, findings)),
+        (Some(ids), _) => ActionRequest::Many(ids),
+        (None, Some(query)) => ActionRequest::Query { query, dry_run: dry_run.unwrap_or(false) },
+        (None, None) => ActionRequest::One(EchoedId::read(&mut fields, findings)),
     };
     if given > 1 {
         findings.problem("", "Give one of `id`, `ids` and `query`");
     }
-    if dry_run.is_some() && !matches!(wanted, Wanted::Query { .. }) {
+    if dry_run.is_some() && !matches!(wanted, ActionRequest::Query { .. }) {
         findings.problem("/dry_run", "`dry_run` goes with `query` only");
     }
     fields.finish(findings);

@@ -6,7 +6,7 @@ use postroad_app::MessageAction;
 use postroad_model::EmailAddress;
 use postroad_openapi_macros::request_shape;
 
-use super::actions::{self, ChangedMessagesOut, Wanted};
+use super::actions::{self, ChangedMessagesOut, MessageDetail};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -46,11 +46,11 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Fa
     let wanted = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     match wanted {
-        WantedErasure::Address { address, dry_run } => {
+        EraseRequest::Address { address, dry_run } => {
             let started = call.app.start_erasure(&call.caller, &address, dry_run).await;
             Success::with_warnings(actions::job(started), warnings)
         }
-        WantedErasure::Messages(wanted) => {
+        EraseRequest::Messages(wanted) => {
             actions::change_wanted(call, MessageAction::Erase, wanted, warnings).await
         }
     }
@@ -58,16 +58,16 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Fa
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) enum WantedErasure {
+pub(crate) enum EraseRequest {
     Address { address: EmailAddress, dry_run: bool },
-    Messages(Wanted),
+    Messages(MessageDetail),
 }
 
 /// Parses the request; `EraseMessagesIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WantedErasure, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EraseRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let Some(address) = fields.text("address", findings).map(Cow::into_owned) else {
-        return Ok(WantedErasure::Messages(actions::read_fields(fields, findings)));
+        return Ok(EraseRequest::Messages(actions::read_fields(fields, findings)));
     };
     let dry_run = fields.flag("dry_run", findings).unwrap_or(false);
     if ["id", "ids", "query"].into_iter().any(|name| fields.has(name)) {
@@ -75,10 +75,10 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WantedErasure
     }
     fields.finish(findings);
     match EmailAddress::parse(&address) {
-        Ok(address) => Ok(WantedErasure::Address { address, dry_run }),
+        Ok(address) => Ok(EraseRequest::Address { address, dry_run }),
         Err(error) => {
             findings.problem("/address", format!("`address` is not an email address: {error}"));
-            Ok(WantedErasure::Messages(Wanted::Many(Vec::new())))
+            Ok(EraseRequest::Messages(MessageDetail::Many(Vec::new())))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Parameter `_expansions`: the requested parts of a message.
 
-use postroad_app::Wanted;
+use postroad_app::MessageDetail;
 
 use crate::fields::Findings;
 use crate::json::Json;
@@ -90,8 +90,8 @@ impl Expansions {
     }
 
     /// Rows to fetch.
-    pub(super) fn wanted(&self) -> Wanted {
-        if self.0.is_empty() { Wanted::Summary } else { Wanted::Record }
+    pub(super) fn wanted(&self) -> MessageDetail {
+        if self.0.is_empty() { MessageDetail::Summary } else { MessageDetail::Record }
     }
 
     /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn no_more_is_fetched_than_needed() {
-        assert_eq!(read("[]").0.wanted(), Wanted::Summary);
-        assert_eq!(read(r#"["details", "activity_entries"]"#).0.wanted(), Wanted::Record);
+        assert_eq!(read("[]").0.wanted(), MessageDetail::Summary);
+        assert_eq!(read(r#"["details", "activity_entries"]"#).0.wanted(), MessageDetail::Record);
         assert!(!read(r#"["details", "activity_entries"]"#).0.needs_bytes());
         assert!(read(r#"["status", "headers"]"#).0.needs_bytes());
         let raw = read(r#"["raw_message", "status"]"#).0;

@@ -7,8 +7,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
 use crate::{
-    account, account_keys, analytics, credentials, customers, domains, events, ip_pools, jobs, messages,
-    send, server_settings, servers, suppressions, templates, users, webhooks,
+    account, account_keys, accounts, analytics, credentials, domains, events, ip_pools, jobs, messages, send,
+    server_settings, servers, suppressions, templates, users, webhooks,
 };
 
 #[derive(OpenApi)]
@@ -115,14 +115,14 @@ use crate::{
         users::uninvite::handle,
         users::sessions::handle,
         users::revoke_session::handle,
-        customers::create::handle,
-        customers::list::handle,
-        customers::get::handle,
-        customers::update::handle,
-        customers::suspend::handle,
-        customers::resume::handle,
-        customers::delete::handle,
-        customers::restore::handle,
+        accounts::create::handle,
+        accounts::list::handle,
+        accounts::get::handle,
+        accounts::update::handle,
+        accounts::suspend::handle,
+        accounts::resume::handle,
+        accounts::delete::handle,
+        accounts::restore::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
@@ -450,10 +450,10 @@ mod tests {
         assert_eq!(asked(users::uninvite::read), documented("UninviteUserIn"));
         assert_eq!(asked(users::sessions::read), documented("UserSessionsIn"));
         assert_eq!(asked(users::revoke_session::read), documented("RevokeUserSessionIn"));
-        assert_eq!(asked(customers::get::read), documented("AccountIdIn"));
-        assert_eq!(asked(customers::list::read), documented("ListAccountsIn"));
-        assert_eq!(asked(customers::suspend::read), documented("SuspendAccountIn"));
-        assert_eq!(asked(customers::update::read), documented("UpdateAccountIn"));
+        assert_eq!(asked(accounts::get::read), documented("AccountIdIn"));
+        assert_eq!(asked(accounts::list::read), documented("ListAccountsIn"));
+        assert_eq!(asked(accounts::suspend::read), documented("SuspendAccountIn"));
+        assert_eq!(asked(accounts::update::read), documented("UpdateAccountIn"));
     }
 
     #[test]

@@ -20,6 +20,6 @@ use crate::json;
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
     Fields::of_request(json::parse_object(&call.text)?).finish(&mut findings);
-    let found = call.app.find_own_server(call.caller.server_id).await;
+    let found = call.app.find_server_of_key(call.caller.server_id).await;
     Success::with_warnings(found.map(ServerOut::from).map_err(Failure::from), findings.into_warnings()?)
 }

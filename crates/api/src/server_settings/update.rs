@@ -77,7 +77,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
     let (if_version, change) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let changed = call.app.update_own_server(&call.caller, if_version, change).await;
+    let changed = call.app.update_server_of_key(&call.caller, if_version, change).await;
     Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
 }
 

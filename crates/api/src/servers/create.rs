@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use postroad_app::accounts::NewServerRequest;
-use postroad_model::{CountedThing, PoolId, ServerMode};
+use postroad_model::{LimitedObject, PoolId, ServerMode};
 use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
@@ -45,7 +45,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let given = read(&call.headers, &call.text, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
     let made = call.app.create_server_of(&call.caller, given).await?;
-    warnings.extend(call.app.ceiling_warning(made.value.account_id, CountedThing::Servers).await);
+    warnings.extend(call.app.ceiling_warning(made.value.account_id, LimitedObject::Servers).await);
     Ok(created(made, AccountServerOut::from, warnings))
 }
 

@@ -8,7 +8,7 @@ use postroad_app::suppressions::SuppressionRequest;
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::shared_params::{self, Given};
+use super::shared_params::{self, OneOrMany};
 use super::suppression_out::{FailedItemOut, SuppressionOut};
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -102,18 +102,18 @@ pub(crate) struct AddedItemOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.text, &mut findings)?;
+    let request = read(&call.text, &mut findings)?;
     call.release_text();
     let warnings = findings.into_warnings()?;
-    let done = match given {
-        Given::One(one) => add_one(&call, one).await.map(AddedOut::One),
-        Given::Many(items) => add_many(&call, items).await.map(AddedOut::Many),
+    let done = match request {
+        OneOrMany::One(one) => add_one(&call, one).await.map(AddedOut::One),
+        OneOrMany::Many(items) => add_many(&call, items).await.map(AddedOut::Many),
     };
     Success::with_warnings(done, warnings)
 }
 
 /// Parses the request; `AddSuppressionIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<SuppressionRequest>, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<OneOrMany<SuppressionRequest>, Failure> {
     shared_params::read(text, findings, |fields, findings| SuppressionRequest {
         address: shared_params::read_address(fields, findings),
         reason: fields.text("reason", findings).map(Cow::into_owned),
@@ -135,8 +135,9 @@ fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> 
     }
 }
 
-async fn add_one(call: &Call, given: SuppressionRequest) -> Result<AddedOneOut, Failure> {
-    let added = call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &[given]).await?;
+async fn add_one(call: &Call, request: SuppressionRequest) -> Result<AddedOneOut, Failure> {
+    let added =
+        call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &[request]).await?;
     let added = added.into_iter().next().expect("there is a result for each").map_err(Failure::validation)?;
     Ok(AddedOneOut { status: status(added.is_new), suppression: added.stored.into() })
 }
@@ -147,7 +148,7 @@ async fn add_many(
 ) -> Result<AddedManyOut, Failure> {
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =
-        items.into_iter().map(|item| item.map(|given| readable.push(given))).collect();
+        items.into_iter().map(|item| item.map(|request| readable.push(request))).collect();
     let added = call.app.add_suppressions(&call.caller.requester(), call.caller.server_id, &readable).await?;
     drop(readable);
     let mut added = added.into_iter();

@@ -37,7 +37,7 @@ pub(crate) struct SuppressionListOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ListRequest {
     filter: SuppressionFilter,
     limit: usize,
     after: Option<SuppressionCursor>,
@@ -56,7 +56,7 @@ pub(crate) struct Wanted {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Failure> {
     let mut findings = Findings::default();
-    let Wanted { filter, limit, after } = read(&call.text, &mut findings)?;
+    let ListRequest { filter, limit, after } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * SUPPRESSION_BYTES).await?.into();
     let (found, has_more) = call.app.list_suppressions(call.caller.server_id, filter, after, limit).await?;
@@ -67,7 +67,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Fa
 }
 
 /// Parses the request; `ListSuppressionsIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ListRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = SuppressionFilter {
         reason: read_reason(&mut fields, findings),
@@ -77,7 +77,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failu
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| parse_cursor(&text));
     fields.finish(findings);
-    Ok(Wanted { filter, limit, after })
+    Ok(ListRequest { filter, limit, after })
 }
 
 fn read_reason(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<SuppressionReason> {

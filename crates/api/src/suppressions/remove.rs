@@ -5,7 +5,7 @@ use postroad_app::FieldProblem;
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::shared_params::{self, Given};
+use super::shared_params::{self, OneOrMany};
 use super::suppression_out::FailedItemOut;
 use crate::endpoint::Call;
 use crate::envelope::Success;
@@ -86,14 +86,14 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failur
     call.release_text();
     let warnings = findings.into_warnings()?;
     let done = match given {
-        Given::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
-        Given::Many(items) => remove_many(&call, items).await.map(RemovedOut::Many),
+        OneOrMany::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
+        OneOrMany::Many(items) => remove_many(&call, items).await.map(RemovedOut::Many),
     };
     Success::with_warnings(done, warnings)
 }
 
 /// Parses the request; `RemoveSuppressionIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<OneOrMany<String>, Failure> {
     shared_params::read(text, findings, shared_params::read_address)
 }
 

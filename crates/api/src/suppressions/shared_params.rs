@@ -14,7 +14,7 @@ const NAME: &str = "items";
 
 /// Requested items.
 #[derive(Debug)]
-pub(crate) enum Given<T> {
+pub(crate) enum OneOrMany<T> {
     One(T),
     /// An item with wrong types carries its problems.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
@@ -26,19 +26,19 @@ pub(crate) fn read<T>(
     text: &[u8],
     findings: &mut Findings,
     read: impl Fn(&mut Fields<'_>, &mut Findings) -> T,
-) -> Result<Given<T>, Failure> {
+) -> Result<OneOrMany<T>, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let is_many = fields.has(NAME);
     let items = fields.array(NAME, ITEMS_MAX, findings);
     if !is_many {
         let one = read(&mut fields, findings);
         fields.finish(findings);
-        return Ok(Given::One(one));
+        return Ok(OneOrMany::One(one));
     }
     let items = items.unwrap_or_default();
     if findings.problems.is_empty() && !(1..=ITEMS_MAX).contains(&items.len()) {
         findings.problem("/items", format!("`items` should have from 1 to {ITEMS_MAX} objects"));
-        return Ok(Given::Many(Vec::new()));
+        return Ok(OneOrMany::Many(Vec::new()));
     }
     let mut many = Vec::with_capacity(items.len());
     for (pointer, item) in items {
@@ -54,7 +54,7 @@ pub(crate) fn read<T>(
         many.push(given.filter(|_| problems.is_empty()).ok_or(problems));
     }
     fields.finish(findings);
-    Ok(Given::Many(many))
+    Ok(OneOrMany::Many(many))
 }
 
 /// Takes `address` out of an object; records a problem if it is missing.

@@ -60,7 +60,7 @@ pub(crate) struct TextDiffOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct DiffRequest {
     template: TemplateRef,
     versions: (Option<i64>, Option<i64>),
     model: Option<Model>,
@@ -80,7 +80,7 @@ pub(crate) struct Wanted {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateDiffOut>, Failure> {
     let mut findings = Findings::default();
-    let Wanted { template, versions, model, locale } = read(&call.text, &mut findings)?;
+    let DiffRequest { template, versions, model, locale } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let found = call.app.diff_template(&call.caller, template, versions, model, locale).await;
     let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
@@ -101,7 +101,7 @@ impl From<TextDiff> for TextDiffOut {
 }
 
 /// Parses the request; `DiffTemplateIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<DiffRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
     let from = read_integer(&mut fields, "from", findings);
@@ -109,5 +109,5 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failu
     let model = read_model(&mut fields, "model", findings);
     let locale = fields.text("locale", findings).map(Cow::into_owned);
     fields.finish(findings);
-    Ok(Wanted { template, versions: (from, to), model, locale })
+    Ok(DiffRequest { template, versions: (from, to), model, locale })
 }

@@ -33,7 +33,7 @@ pub(crate) struct TemplateVersionListOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct VersionsRequest {
     template: TemplateRef,
     limit: usize,
     before: Option<i64>,
@@ -52,7 +52,7 @@ pub(crate) struct Wanted {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>, Failure> {
     let mut findings = Findings::default();
-    let Wanted { template, limit, before } = read(&call.text, &mut findings)?;
+    let VersionsRequest { template, limit, before } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let (template, found, has_more) =
         call.app.list_template_versions(&call.caller, template, before, limit).await?;
@@ -63,11 +63,11 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>
 }
 
 /// Parses the request; `TemplateVersionsIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<VersionsRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let before = read_cursor(&mut fields, findings, |text| text.parse().ok());
     fields.finish(findings);
-    Ok(Wanted { template, limit, before })
+    Ok(VersionsRequest { template, limit, before })
 }

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use postroad_app::users::InvitationRequest;
-use postroad_model::{CountedThing, UserRole};
+use postroad_model::{LimitedObject, UserRole};
 use postroad_openapi_macros::request_shape;
 
 use super::user_out::{InvitedOut, read_role};
@@ -49,7 +49,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Fai
     let mut warnings = findings.into_warnings()?;
     let made = call.app.invite_user(&call.caller, given).await?;
     let account_id = made.value.invitation.account_id;
-    warnings.extend(call.app.ceiling_warning(account_id, CountedThing::Users).await);
+    warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Users).await);
     Ok(created(made, InvitedOut::from, warnings))
 }
 

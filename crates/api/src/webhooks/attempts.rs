@@ -32,7 +32,7 @@ pub(crate) struct AttemptListOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct AttemptsRequest {
     id: WebhookId,
     limit: usize,
     before: Option<WebhookAttemptId>,
@@ -54,7 +54,7 @@ const ATTEMPT_BYTES: usize = 5 << 10;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failure> {
     let mut findings = Findings::default();
-    let Wanted { id, limit, before } = read(&call.text, &mut findings)?;
+    let AttemptsRequest { id, limit, before } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * ATTEMPT_BYTES).await?.into();
     let (found, has_more) = call.app.list_webhook_attempts(&call.caller, id, before, limit).await?;
@@ -65,11 +65,11 @@ pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failur
 }
 
 /// Parses the request; `WebhookAttemptsIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<AttemptsRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let before = read_cursor(&mut fields, findings, |text| text.parse().ok().map(WebhookAttemptId));
     fields.finish(findings);
-    Ok(Wanted { id, limit, before })
+    Ok(AttemptsRequest { id, limit, before })
 }

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use postroad_app::accounts::CreationKey;
 use postroad_app::{EventFilter, WebhookDraft};
-use postroad_model::CountedThing;
+use postroad_model::LimitedObject;
 use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_settings;
@@ -50,7 +50,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut warnings = findings.into_warnings()?;
     let made = call.app.create_webhook(&call.caller, draft, key).await;
     let made = made.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
-    warnings.extend(call.app.ceiling_warning(call.caller.account_id, CountedThing::Webhooks).await);
+    warnings.extend(call.app.ceiling_warning(call.caller.account_id, LimitedObject::Webhooks).await);
     let show = if made.is_replay { WebhookOut::new } else { WebhookOut::with_secret };
     Ok(created(made, |webhook| show(webhook, call.webhooks.as_ref()), warnings))
 }

@@ -9,7 +9,7 @@ use postroad_delivery::{Delivery, Identity, RetryPolicy, WarmUpPlan};
 use postroad_mail::Signer;
 use postroad_model::{Clock, DomainName, GateAction, GateScope, Limits};
 use postroad_store::{Database, NewGate, Role, Store};
-use postroad_testkit::{Client, MovedClock, eventually};
+use postroad_testkit::{Client, ManualClock, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::service::{MESSAGE, SEND_MESSAGE, message_to};
 
 struct Service {
-    clock: MovedClock,
+    clock: ManualClock,
     store: Store,
     delivery: Delivery,
     client: Client,
@@ -29,7 +29,7 @@ struct Service {
 
 impl Service {
     async fn start(database: Option<postroad_testkit::Database>) -> Self {
-        let (folder, clock) = (TempDir::new().unwrap(), MovedClock::default());
+        let (folder, clock) = (TempDir::new().unwrap(), ManualClock::default());
         let settings = postroad_store::Settings::small(match &database {
             Some(database) => Database::Postgres(database.url().to_owned()),
             None => Database::Sqlite(folder.path().join("postroad.db")),
@@ -81,7 +81,7 @@ async fn start_delivery(
     hostname: DomainName,
     app: &App,
     store: &Store,
-    clock: &MovedClock,
+    clock: &ManualClock,
 ) -> Delivery {
     let settings = postroad_delivery::Settings {
         hostname: hostname.clone(),

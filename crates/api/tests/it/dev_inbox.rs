@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::Method;
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_delivery::{Inbox, InboxServer};
-use postroad_testkit::{Client, MovedClock, Reply, SmtpClient};
+use postroad_testkit::{Client, ManualClock, Reply, SmtpClient};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
@@ -33,7 +33,7 @@ impl World {
 
     async fn start_with(settings: Settings) -> Self {
         let folder = TempDir::new().unwrap();
-        let inbox = Inbox::new(Arc::new(MovedClock::default()));
+        let inbox = Inbox::new(Arc::new(ManualClock::default()));
         let (smtp, smtp_address) = InboxServer::start(inbox.clone()).await.unwrap();
         let api = Api::new(open_app(&folder, 0).await.0, settings).with_inbox(inbox.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

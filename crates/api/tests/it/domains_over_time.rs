@@ -9,7 +9,7 @@ use postroad_net::dns::{Dns, DnsSettings};
 use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 use postroad_store::Database;
 use postroad_testkit::dns_server::Failure;
-use postroad_testkit::{DnsServer, HttpsAnswer, HttpsServer, MovedClock, TestCertificate, eventually};
+use postroad_testkit::{DnsServer, HttpsAnswer, HttpsServer, ManualClock, TestCertificate, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ use crate::service::{SEND_MESSAGE, Service, message_to};
 struct World {
     service: Service,
     dns: DnsServer,
-    clock: MovedClock,
+    clock: ManualClock,
 }
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
     }
 
     async fn start_with(database: Database, checker: impl FnOnce(Dns) -> DomainChecker) -> Self {
-        let (clock, dns) = (MovedClock::default(), DnsServer::start());
+        let (clock, dns) = (ManualClock::default(), DnsServer::start());
         dns.a("mail.example.test", Ipv4Addr::new(192, 0, 2, 1)).ns("shop.example", "ns.shop.example");
         let service = Service::start_at(database, clock.clone()).await;
         let settings = DnsSettings { nameservers: vec![dns.address()], ..DnsSettings::default() };

@@ -10,7 +10,7 @@ use postroad_app::App;
 use postroad_app::admin::NewKey;
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_store::{Database, Role, Store};
-use postroad_testkit::{Client, MovedClock, Reply};
+use postroad_testkit::{Client, ManualClock, Reply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -48,7 +48,7 @@ impl Service {
     }
 
     /// By a clock that the test moves.
-    pub(crate) async fn start_at(database: Database, clock: MovedClock) -> Self {
+    pub(crate) async fn start_at(database: Database, clock: ManualClock) -> Self {
         let (app, store) = open_app_at(database, 0, Arc::new(clock)).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }

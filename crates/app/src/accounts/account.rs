@@ -1,7 +1,7 @@
 //! An account, as its own keys see it.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing};
+use postroad_model::{AccountId, LimitedObject};
 use postroad_store::{Account, AccountCeilings, AccountCeilingsChange, PeriodCounts};
 
 use super::{AccountRefusal, Requester};
@@ -59,10 +59,10 @@ impl App {
         let limits = [ceilings.hourly_limit, ceilings.daily_limit, ceilings.monthly_limit];
         let messages = std::array::from_fn(|at| limits[at].map(|_| counted[at].unwrap_or(0)));
         Ok(AccountUsage {
-            servers: store.count_things(id, CountedThing::Servers).await?,
-            domains: store.count_things(id, CountedThing::Domains).await?,
-            webhooks: store.count_things(id, CountedThing::Webhooks).await?,
-            users: store.count_things(id, CountedThing::Users).await?,
+            servers: store.count_things(id, LimitedObject::Servers).await?,
+            domains: store.count_things(id, LimitedObject::Domains).await?,
+            webhooks: store.count_things(id, LimitedObject::Webhooks).await?,
+            users: store.count_things(id, LimitedObject::Users).await?,
             messages,
             ceilings,
         })

@@ -1,7 +1,7 @@
 //! Ceilings of an account: the operator's changes, and warnings for callers who come near one.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, Change, CountedThing, SendRate};
+use postroad_model::{AccountId, Change, LimitedObject, SendRate};
 use postroad_store::{Account, AccountCeilings, AccountCeilingsChange};
 
 use super::AccountRefusal;
@@ -27,7 +27,7 @@ pub struct AccountCeilingsRequest {
 impl App {
     /// A warning for the caller who added something, if nine tenths of the account's ceiling are used. No warning if
     /// the store fails: the addition itself succeeded.
-    pub async fn ceiling_warning(&self, account_id: AccountId, what: CountedThing) -> Option<String> {
+    pub async fn ceiling_warning(&self, account_id: AccountId, what: LimitedObject) -> Option<String> {
         let account: Account = self.inner.store.find_account(account_id).await.ok()??;
         let most = ceiling_of(&account.ceilings, what)?;
         let count = self.inner.store.count_things(account_id, what).await.ok()?;
@@ -40,7 +40,7 @@ impl App {
 
     pub(super) fn check_account_ceilings(
         &self,
-        given: AccountCeilingsRequest,
+        request: AccountCeilingsRequest,
     ) -> Result<AccountCeilingsChange, AccountRefusal> {
         let mut problems = Vec::new();
         let mut problem = |pointer: &str, message: &str| {
@@ -54,16 +54,16 @@ impl App {
             })
         };
         let mut change = AccountCeilingsChange {
-            hourly_limit: number("hourly_limit", given.hourly_limit),
-            daily_limit: number("daily_limit", given.daily_limit),
-            monthly_limit: number("monthly_limit", given.monthly_limit),
-            servers: number("servers", given.servers),
-            domains: number("domains", given.domains),
-            webhooks: number("webhooks", given.webhooks),
-            users: number("users", given.users),
+            hourly_limit: number("hourly_limit", request.hourly_limit),
+            daily_limit: number("daily_limit", request.daily_limit),
+            monthly_limit: number("monthly_limit", request.monthly_limit),
+            servers: number("servers", request.servers),
+            domains: number("domains", request.domains),
+            webhooks: number("webhooks", request.webhooks),
+            users: number("users", request.users),
             ..AccountCeilingsChange::default()
         };
-        change.send_rate = given.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
+        change.send_rate = request.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
             problem(
                 "/send_rate",
                 "`ceilings/send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`",
@@ -71,17 +71,18 @@ impl App {
             Change::Keep
         });
         let kept = &self.inner.retention;
-        change.bodies_days = check_days("bodies_days", given.bodies_days, kept.bodies, &mut problem);
-        change.messages_days = check_days("messages_days", given.messages_days, kept.messages, &mut problem);
+        change.bodies_days = check_days("bodies_days", request.bodies_days, kept.bodies, &mut problem);
+        change.messages_days =
+            check_days("messages_days", request.messages_days, kept.messages, &mut problem);
         if problems.is_empty() { Ok(change) } else { Err(Refusal::Validation(problems).into()) }
     }
 }
 
-fn ceiling_of(ceilings: &AccountCeilings, what: CountedThing) -> Option<u32> {
+fn ceiling_of(ceilings: &AccountCeilings, what: LimitedObject) -> Option<u32> {
     match what {
-        CountedThing::Servers => ceilings.servers,
-        CountedThing::Domains => ceilings.domains,
-        CountedThing::Webhooks => ceilings.webhooks,
-        CountedThing::Users => ceilings.users,
+        LimitedObject::Servers => ceilings.servers,
+        LimitedObject::Domains => ceilings.domains,
+        LimitedObject::Webhooks => ceilings.webhooks,
+        LimitedObject::Users => ceilings.users,
     }
 }

@@ -10,7 +10,7 @@ use postroad_store::{
 };
 
 use super::recording::{Created, CreationKey};
-use super::{AccountRefusal, Requester, Thing, page};
+use super::{AccountRefusal, ObjectKind, Requester, page};
 use crate::App;
 use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
@@ -97,7 +97,7 @@ impl App {
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
-        let id = created.map_err(AccountRefusal::store(Thing::Credential))?;
+        let id = created.map_err(AccountRefusal::store(ObjectKind::Credential))?;
         let credential = self.credential_of(by, operation, id).await?;
         let KeyPair { api_key, api_secret } = pair;
         let value = CreatedCredential { credential, api_key: Some(api_key), api_secret: Some(api_secret) };
@@ -172,7 +172,7 @@ impl App {
         let operation = Operation::CredentialsRevoke;
         if self.credential_of(by, operation, id).await?.revoked_at.is_none() {
             let store = self.recording(by, operation, AuditSubject::Credential(id));
-            store.revoke_credential(id).await.map_err(AccountRefusal::store(Thing::Credential))?;
+            store.revoke_credential(id).await.map_err(AccountRefusal::store(ObjectKind::Credential))?;
             self.forget_setup();
         }
         self.credential_of(by, operation, id).await
@@ -233,8 +233,8 @@ impl App {
         let server = self.inner.store.find_server(server_id).await?;
         let server = server.filter(|server| server.delete_at.is_none());
         let subject = self.server_subject(by, operation, server.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Credential))?;
-        found.ok_or(AccountRefusal::NotFound(Thing::Credential))
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Credential))?;
+        found.ok_or(AccountRefusal::NotFound(ObjectKind::Credential))
     }
 
     fn check_limits(

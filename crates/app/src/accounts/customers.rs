@@ -9,7 +9,7 @@ use postroad_store::{Account, AccountCeilingsChange, AccountFilter, AuditSubject
 use super::ceilings::AccountCeilingsRequest;
 use super::recording::{Created, CreationKey};
 use super::servers::owner_of;
-use super::{AccountRefusal, Requester, Thing, page};
+use super::{AccountRefusal, ObjectKind, Requester, page};
 use crate::access::{Operation, Subject, permit, permit_any};
 use crate::{App, names};
 
@@ -53,7 +53,7 @@ impl App {
             let value = self.customer(by, operation, AccountId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        Ok(Created { value: created.map_err(AccountRefusal::store(Thing::Account))?, is_replay: false })
+        Ok(Created { value: created.map_err(AccountRefusal::store(ObjectKind::Account))?, is_replay: false })
     }
 
     /// In the order of their ids, and whether there are more.
@@ -77,13 +77,13 @@ impl App {
         &self,
         by: &Requester,
         id: AccountId,
-        given: CustomerUpdateRequest,
+        request: CustomerUpdateRequest,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsUpdate;
         self.customer(by, operation, id).await?;
-        let ceilings = self.check_account_ceilings(given.ceilings)?;
-        let name = given.name.as_deref();
-        self.change_customer(by, operation, id, given.if_version, name, ceilings).await
+        let ceilings = self.check_account_ceilings(request.ceilings)?;
+        let name = request.name.as_deref();
+        self.change_customer(by, operation, id, request.if_version, name, ceilings).await
     }
 
     pub(super) async fn change_customer(
@@ -102,7 +102,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let updated = store.update_account(owner_of(by), id, if_version, name, ceilings).await;
         self.forget_setup();
-        match updated.map_err(AccountRefusal::store(Thing::Account))? {
+        match updated.map_err(AccountRefusal::store(ObjectKind::Account))? {
             Updated::Done(account) => Ok(account),
             Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
@@ -134,7 +134,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let deleted = store.set_account_deleted(id, Some(delete_at)).await;
         self.forget_setup();
-        deleted.map_err(AccountRefusal::store(Thing::Account))
+        deleted.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
     pub async fn restore_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
@@ -143,7 +143,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let restored = store.set_account_deleted(id, None).await;
         self.forget_setup();
-        restored.map_err(AccountRefusal::store(Thing::Account))
+        restored.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
     pub(super) async fn customer(
@@ -155,7 +155,7 @@ impl App {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_account(id).await?.filter(|account| account.delete_at.is_none());
         let subject = found.as_ref().map_or(Subject::Absent, |account| Subject::Account(account.id));
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
-        found.ok_or(AccountRefusal::NotFound(Thing::Account))
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
+        found.ok_or(AccountRefusal::NotFound(ObjectKind::Account))
     }
 }

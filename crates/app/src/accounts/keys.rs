@@ -6,7 +6,7 @@ use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
 use postroad_store::{AccountKey, AccountKeyFilter, AccountKeyOwner, AuditSubject, NewAccountKey};
 
 use super::recording::{Created, CreationKey};
-use super::{AccountRefusal, Requester, Thing, page};
+use super::{AccountRefusal, ObjectKind, Requester, page};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit};
 use crate::secrets::{hash, new_key};
@@ -43,10 +43,10 @@ impl App {
         &self,
         by: &Requester,
         account: Option<AccountId>,
-        given: AccountKeyRequest,
+        request: AccountKeyRequest,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
         let account_id = self.account_of(by, Operation::AccountKeysCreate, account).await?;
-        self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), given, None).await
+        self.create_key_of(by, Operation::AccountKeysCreate, Some(account_id), request, None).await
     }
 
     /// Creates a key with an idempotency key; without the clear text if an earlier call created it.
@@ -54,7 +54,7 @@ impl App {
         &self,
         by: &Requester,
         account: Option<AccountId>,
-        given: AccountKeyRequest,
+        request: AccountKeyRequest,
         creation: Option<&CreationKey>,
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::AccountKeysCreate;
@@ -62,7 +62,7 @@ impl App {
         if let Some(made) = self.account_key_made_before(account_id, creation).await? {
             return Ok(made);
         }
-        match self.create_key_of(by, operation, Some(account_id), given, creation).await {
+        match self.create_key_of(by, operation, Some(account_id), request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created it.
             Err(refusal @ AccountRefusal::Exists(_)) => {
@@ -80,7 +80,7 @@ impl App {
         let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
         let found = self.inner.store.find_account_key_by_id(AccountKeyId(id)).await?;
         let found = found.filter(|key| key.account_id == Some(account_id));
-        let key = found.ok_or(AccountRefusal::NotFound(Thing::AccountKey))?;
+        let key = found.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
 
@@ -88,11 +88,11 @@ impl App {
     pub async fn create_operator_key(
         &self,
         by: &Requester,
-        given: AccountKeyRequest,
+        request: AccountKeyRequest,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
         permit(&by.actor, Operation::OperatorKeysCreate, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
-        self.create_key_of(by, Operation::OperatorKeysCreate, None, given, None).await
+        self.create_key_of(by, Operation::OperatorKeysCreate, None, request, None).await
     }
 
     /// In the order of their ids, and whether there are more.
@@ -144,48 +144,48 @@ impl App {
         by: &Requester,
         operation: Operation,
         account_id: Option<AccountId>,
-        mut given: AccountKeyRequest,
+        mut request: AccountKeyRequest,
         creation: Option<&CreationKey>,
     ) -> Result<CreatedAccountKey, AccountRefusal> {
-        if given.scopes.is_empty() {
-            given.scopes.push(AccountScope::Full);
+        if request.scopes.is_empty() {
+            request.scopes.push(AccountScope::Full);
         }
-        given.scopes.sort_unstable();
-        given.scopes.dedup();
-        self.check_key(by, &given)?;
-        self.bind_to_asking_key(by, &mut given).await?;
+        request.scopes.sort_unstable();
+        request.scopes.dedup();
+        self.check_key(by, &request)?;
+        self.bind_to_asking_key(by, &mut request).await?;
         let api_key = new_key();
         let key_hash = hash(&api_key);
         let new = NewAccountKey {
             account_id,
-            name: given.name.trim().to_owned(),
+            name: request.name.trim().to_owned(),
             key_hash,
-            scopes: given.scopes,
-            allow: given.allow,
-            expires_at: given.expires_at,
+            scopes: request.scopes,
+            allow: request.allow,
+            expires_at: request.expires_at,
         };
         let subject = AuditSubject::NewAccountKey(key_hash);
         let store = self.recording_creation(by, operation, subject, account_id.zip(creation));
         let created = store.create_account_key(new).await;
-        Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(Thing::Account))? })
+        Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(ObjectKind::Account))? })
     }
 
-    fn check_key(&self, by: &Requester, given: &AccountKeyRequest) -> Result<(), AccountRefusal> {
-        let name = given.name.trim();
+    fn check_key(&self, by: &Requester, request: &AccountKeyRequest) -> Result<(), AccountRefusal> {
+        let name = request.name.trim();
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(AccountRefusal::problem("name", "should have 1 to 100 characters"));
         }
-        if given.scopes.len() > SCOPES_MAX || given.allow.len() > NETWORKS_MAX {
+        if request.scopes.len() > SCOPES_MAX || request.allow.len() > NETWORKS_MAX {
             return Err(AccountRefusal::problem("allow", "should have at most 100 networks"));
         }
-        if given.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
+        if request.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AccountRefusal::problem("expires_at", "is in the past"));
         }
         // Nobody can create a key with more rights than his own.
         let (Actor::AccountKey { scopes, .. } | Actor::OperatorKey { scopes, .. }) = &by.actor else {
             return Ok(());
         };
-        if given.scopes.iter().all(|new| scopes.iter().any(|own| own.covers(*new))) {
+        if request.scopes.iter().all(|new| scopes.iter().any(|own| own.covers(*new))) {
             Ok(())
         } else {
             Err(AccountRefusal::problem("scopes", "should be among the scopes of the key that asks"))
@@ -196,20 +196,20 @@ impl App {
     async fn bind_to_asking_key(
         &self,
         by: &Requester,
-        given: &mut AccountKeyRequest,
+        request: &mut AccountKeyRequest,
     ) -> Result<(), AccountRefusal> {
         let (Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. }) = &by.actor else { return Ok(()) };
         let asking = self.inner.store.find_account_key_by_id(*id).await?;
-        let asking = asking.ok_or(AccountRefusal::NotFound(Thing::AccountKey))?;
+        let asking = asking.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
         if let Some(end) = asking.expires_at {
-            given.expires_at = Some(given.expires_at.map_or(end, |at| at.min(end)));
+            request.expires_at = Some(request.expires_at.map_or(end, |at| at.min(end)));
         }
         let is_within = |network: &IpNet| asking.allow.iter().any(|own| own.contains(network));
-        if asking.allow.is_empty() || (!given.allow.is_empty() && given.allow.iter().all(is_within)) {
+        if asking.allow.is_empty() || (!request.allow.is_empty() && request.allow.iter().all(is_within)) {
             return Ok(());
         }
-        if given.allow.is_empty() {
-            given.allow = asking.allow;
+        if request.allow.is_empty() {
+            request.allow = asking.allow;
             return Ok(());
         }
         Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
@@ -236,6 +236,6 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::AccountKey(id));
         let revoked = store.revoke_account_key(owner, id).await;
         self.forget_setup();
-        revoked.map_err(AccountRefusal::store(Thing::AccountKey))
+        revoked.map_err(AccountRefusal::store(ObjectKind::AccountKey))
     }
 }

@@ -24,7 +24,7 @@ pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialR
 pub use customers::CustomerUpdateRequest;
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
 pub use recording::{Created, CreationKey};
-pub use refusal::{AccountRefusal, Thing};
+pub use refusal::{AccountRefusal, ObjectKind};
 pub(crate) use servers::owner_of;
 pub use servers::{NewServerRequest, ServerUpdateRequest};
 
@@ -59,7 +59,7 @@ impl App {
             return Err(AccountRefusal::missing("account"));
         };
         let subject = self.account_subject(by, operation, id).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
         Ok(id)
     }
 

@@ -7,7 +7,7 @@ use crate::{FieldProblem, Refusal};
 
 /// Kind of object that an operation acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thing {
+pub enum ObjectKind {
     Account,
     AccountKey,
     Server,
@@ -19,7 +19,7 @@ pub enum Thing {
     IpAddress,
 }
 
-impl Thing {
+impl ObjectKind {
     pub const ALL: [Self; 9] = [
         Self::Account,
         Self::AccountKey,
@@ -57,9 +57,9 @@ pub enum AccountRefusal {
     Denied(Denial),
     /// Does not exist, or belongs to somebody else.
     #[error("there is no such {}", .0.name())]
-    NotFound(Thing),
+    NotFound(ObjectKind),
     #[error("there is an {} of this name already", .0.name())]
-    Exists(Thing),
+    Exists(ObjectKind),
     /// The object was changed since the caller read it; carries its current version.
     #[error("it has the version {0}")]
     OtherVersion(i64),
@@ -82,14 +82,14 @@ pub enum AccountRefusal {
 
 impl AccountRefusal {
     /// Turns the denial for a foreign or absent object into the answer for an unknown one.
-    pub(crate) fn of(thing: Thing) -> impl FnOnce(Denial) -> Self {
+    pub(crate) fn of(thing: ObjectKind) -> impl FnOnce(Denial) -> Self {
         move |denial| match denial {
             Denial::NotFound => Self::NotFound(thing),
             denial => Self::Denied(denial),
         }
     }
 
-    pub(crate) fn store(thing: Thing) -> impl FnOnce(StoreError) -> Self {
+    pub(crate) fn store(thing: ObjectKind) -> impl FnOnce(StoreError) -> Self {
         move |error| match error {
             StoreError::NotFound => Self::NotFound(thing),
             StoreError::Conflict => Self::Exists(thing),

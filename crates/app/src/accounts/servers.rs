@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, Change, CountedThing, PoolId, ServerId, ServerMode};
+use postroad_model::{AccountId, Change, LimitedObject, PoolId, ServerId, ServerMode};
 use postroad_store::{
     AuditSubject, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter, ServerUpdate, SetBy,
     StoreError,
 };
 
 use super::recording::{Created, CreationKey};
-use super::{AccountRefusal, Requester, Thing, page};
+use super::{AccountRefusal, ObjectKind, Requester, page};
 use crate::access::{Operation, permit, permit_any};
 use crate::server_settings::{check, exceeded};
 use crate::{App, FieldProblem, Refusal, ServerChangeRequest, names};
@@ -52,7 +52,7 @@ impl App {
         let operation = Operation::ServersCreate;
         let account_id = self.account_of(by, operation, given.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
-        let servers = self.inner.store.count_things(account_id, CountedThing::Servers).await?;
+        let servers = self.inner.store.count_things(account_id, LimitedObject::Servers).await?;
         if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
@@ -79,7 +79,7 @@ impl App {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        let value = created.map_err(AccountRefusal::store(Thing::Server))?;
+        let value = created.map_err(AccountRefusal::store(ObjectKind::Server))?;
         Ok(Created { value, is_replay: false })
     }
 
@@ -112,7 +112,7 @@ impl App {
         let server = self.server_of(by, operation, id).await?;
         let mut change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
         change.pool = self.check_pool_move(by, &server, given.pool).await?;
-        let thing = if change.pool.is_some() { Thing::IpPool } else { Thing::Server };
+        let thing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(given.ceilings)?);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
@@ -120,7 +120,7 @@ impl App {
         match updated.map_err(|error| match error {
             // It was deleted at the same moment.
             StoreError::NotFound => AccountRefusal::NotFound(thing),
-            other => AccountRefusal::store(Thing::Server)(other),
+            other => AccountRefusal::store(ObjectKind::Server)(other),
         })? {
             ServerUpdate::Done(server) => Ok(*server),
             ServerUpdate::Exceeds(ceilings) => {
@@ -145,7 +145,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let is_done = store.set_server_suspended_by(owner_of(by), id, reason).await;
         self.forget_setup();
-        if !is_done.map_err(AccountRefusal::store(Thing::Server))? {
+        if !is_done.map_err(AccountRefusal::store(ObjectKind::Server))? {
             return Err(AccountRefusal::SetByOperator);
         }
         self.server_of(by, operation, id).await
@@ -159,7 +159,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let deleted = store.set_server_deleted(id, Some(delete_at)).await;
         self.forget_setup();
-        deleted.map_err(AccountRefusal::store(Thing::Server))
+        deleted.map_err(AccountRefusal::store(ObjectKind::Server))
     }
 
     pub async fn restore_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
@@ -168,7 +168,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let restored = store.set_server_deleted(id, None).await;
         self.forget_setup();
-        restored.map_err(AccountRefusal::store(Thing::Server))
+        restored.map_err(AccountRefusal::store(ObjectKind::Server))
     }
 
     /// An account gives its servers its own pools and the shared one, and does not take them out of a pool of the operator's.
@@ -200,7 +200,7 @@ impl App {
         pool: PoolId,
     ) -> Result<(), AccountRefusal> {
         let is_for_it = self.is_pool_for(by, account_id, pool).await?;
-        if is_for_it { Ok(()) } else { Err(AccountRefusal::NotFound(Thing::IpPool)) }
+        if is_for_it { Ok(()) } else { Err(AccountRefusal::NotFound(ObjectKind::IpPool)) }
     }
 
     /// Whether the requester may give the pool to a server of the account, and take it away.
@@ -240,7 +240,11 @@ impl App {
         id: ServerId,
     ) -> Result<Server, AccountRefusal> {
         let server = self.any_server_of(by, operation, id).await?;
-        if server.delete_at.is_some() { Err(AccountRefusal::NotFound(Thing::Server)) } else { Ok(server) }
+        if server.delete_at.is_some() {
+            Err(AccountRefusal::NotFound(ObjectKind::Server))
+        } else {
+            Ok(server)
+        }
     }
 
     async fn any_server_of(
@@ -252,8 +256,8 @@ impl App {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
         let found = self.inner.store.find_server(id).await?;
         let subject = self.server_subject(by, operation, found.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Server))?;
-        found.ok_or(AccountRefusal::NotFound(Thing::Server))
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Server))?;
+        found.ok_or(AccountRefusal::NotFound(ObjectKind::Server))
     }
 }
 

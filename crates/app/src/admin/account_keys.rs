@@ -20,15 +20,15 @@ impl App {
     pub async fn make_account_key(
         &self,
         account: Option<&str>,
-        given: AccountKeyRequest,
+        request: AccountKeyRequest,
     ) -> Result<Value, AdminError> {
         let by = Requester::command_line();
         let created = match account {
             Some(account) => {
                 let id = self.find_account(account).await?.id;
-                self.create_account_key(&by, Some(id), given).await?
+                self.create_account_key(&by, Some(id), request).await?
             }
-            None => self.create_operator_key(&by, given).await?,
+            None => self.create_operator_key(&by, request).await?,
         };
         let mut answer = json!({ "id": created.key.id, "api_key": created.api_key });
         if let (Some(answer), Value::Object(rest)) = (answer.as_object_mut(), shown(&created.key)) {

@@ -40,15 +40,15 @@ impl App {
         ceilings: AccountCeilingsRequest,
     ) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
-        let given = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
-        Ok(shown(&self.update_customer(&by, id, given).await?))
+        let name_or_id = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
+        Ok(shown(&self.update_customer(&by, id, name_or_id).await?))
     }
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let what = format!("the account `{new_name}`");
-        let given = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
-        let renamed = self.update_customer(&by, id, given).await.map_err(|refusal| match refusal {
+        let name_or_id = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
+        let renamed = self.update_customer(&by, id, name_or_id).await.map_err(|refusal| match refusal {
             AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
             other => other.into(),
         });
@@ -79,9 +79,9 @@ impl App {
         Ok(shown(&account?))
     }
 
-    pub(super) async fn find_account(&self, given: &str) -> Result<Account, AdminError> {
+    pub(super) async fn find_account(&self, name_or_id: &str) -> Result<Account, AdminError> {
         let accounts = self.inner.store.list_accounts().await?;
-        let is_meant = |account: &Account| account.name == given || account.id.to_string() == given;
+        let is_meant = |account: &Account| account.name == name_or_id || account.id.to_string() == name_or_id;
         let mut meant: Vec<Account> = accounts.into_iter().filter(is_meant).collect();
         if meant.len() > 1 {
             // Accounts name themselves, and may take the name of another.

@@ -44,8 +44,8 @@ impl App {
         account: Option<&str>,
     ) -> Result<Value, AdminError> {
         let filter = match (server, account) {
-            (Some(given), _) => DomainFilter::UsableBy(self.find_server(given).await?.id),
-            (None, Some(given)) => DomainFilter::OfAccount(self.find_account_id(given).await?),
+            (Some(name_or_id), _) => DomainFilter::UsableBy(self.find_server(name_or_id).await?.id),
+            (None, Some(name_or_id)) => DomainFilter::OfAccount(self.find_account_id(name_or_id).await?),
             (None, None) => DomainFilter::All,
         };
         let domains = self.inner.store.list_domains(filter, None, LISTED_MAX).await?;
@@ -121,12 +121,12 @@ impl App {
         let name = parse_name(&named.name)?;
         let store = &self.inner.store;
         let mut domains = match (&named.server, &named.account) {
-            (Some(given), _) => {
-                let server_id = self.find_server(given).await?.id;
+            (Some(name_or_id), _) => {
+                let server_id = self.find_server(name_or_id).await?.id;
                 store.find_domain(server_id, name.clone()).await?.into_iter().collect()
             }
-            (None, Some(given)) => {
-                let account_id = self.find_account_id(given).await?;
+            (None, Some(name_or_id)) => {
+                let account_id = self.find_account_id(name_or_id).await?;
                 store.find_account_domain(account_id, name.clone()).await?.into_iter().collect()
             }
             (None, None) => store.find_domains_named(name.clone(), OWNERS_MAX).await?,
@@ -142,8 +142,8 @@ impl App {
         }
     }
 
-    pub(super) async fn find_account_id(&self, given: &str) -> Result<AccountId, AdminError> {
-        Ok(self.find_account(given).await?.id)
+    pub(super) async fn find_account_id(&self, name_or_id: &str) -> Result<AccountId, AdminError> {
+        Ok(self.find_account(name_or_id).await?.id)
     }
 }
 

@@ -81,7 +81,7 @@ impl App {
 
     pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
         let server = match server {
-            Some(given) => Some(self.find_server(given).await?.id),
+            Some(request) => Some(self.find_server(request).await?.id),
             None => None,
         };
         let names: std::collections::HashMap<_, _> = self
@@ -112,11 +112,11 @@ impl App {
     pub async fn change_key(
         &self,
         id: CredentialId,
-        given: CredentialChangeRequest,
+        request: CredentialChangeRequest,
     ) -> Result<Value, AdminError> {
         // One that is not there is named as by the other commands.
         self.find_key(id).await?;
-        let changed = self.update_credential(&Requester::command_line(), id, given).await?;
+        let changed = self.update_credential(&Requester::command_line(), id, request).await?;
         self.shown_key(&changed).await
     }
 

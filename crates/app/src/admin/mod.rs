@@ -46,8 +46,8 @@ impl AdminError {
 #[boxed_futures]
 impl App {
     /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
-    pub async fn find_server_id(&self, given: &str) -> Result<postroad_model::ServerId, AdminError> {
-        Ok(self.find_server(given).await?.id)
+    pub async fn find_server_id(&self, name_or_id: &str) -> Result<postroad_model::ServerId, AdminError> {
+        Ok(self.find_server(name_or_id).await?.id)
     }
 
     /// The server of an installation with exactly one.
@@ -76,12 +76,12 @@ impl App {
     }
 
     /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
-    async fn find_server(&self, given: &str) -> Result<Server, AdminError> {
+    async fn find_server(&self, name_or_id: &str) -> Result<Server, AdminError> {
         let servers = self.inner.store.list_servers().await?;
         let is_meant = |server: &&Server| {
-            server.name == given
-                || format!("{}/{}", server.account_name, server.name) == given
-                || server.id.to_string() == given
+            server.name == name_or_id
+                || format!("{}/{}", server.account_name, server.name) == name_or_id
+                || server.id.to_string() == name_or_id
         };
         let mut meant = servers.iter().filter(is_meant);
         match (meant.next(), meant.next()) {

@@ -31,16 +31,20 @@ impl App {
         Ok(self.inner.store.list_servers().await?.iter().map(shown).collect())
     }
 
-    pub async fn suspend_server(&self, given: &str, reason: Option<String>) -> Result<Value, AdminError> {
-        let server = self.find_server(given).await?;
+    pub async fn suspend_server(
+        &self,
+        name_or_id: &str,
+        reason: Option<String>,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(name_or_id).await?;
         let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
         let store = self.by_operator(operation, AuditSubject::Server(server.id));
         store.set_server_suspended(server.id, reason).await?;
         Ok(shown(&self.server_by_id(server.id).await?))
     }
 
-    pub async fn rename_server(&self, given: &str, name: &str) -> Result<Value, AdminError> {
-        let server = self.find_server(given).await?;
+    pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {
+        let server = self.find_server(name_or_id).await?;
         let name = check_name(name)?;
         let what = format!("the server `{}/{name}`", server.account_name);
         let change = ServerChange { name: Some(name), ..ServerChange::default() };
@@ -50,8 +54,8 @@ impl App {
     }
 
     /// Deletes a server, or takes the deletion back.
-    pub async fn set_server_deleted(&self, given: &str, deleted: bool) -> Result<Value, AdminError> {
-        let (by, id) = (Requester::command_line(), self.find_server(given).await?.id);
+    pub async fn set_server_deleted(&self, name_or_id: &str, deleted: bool) -> Result<Value, AdminError> {
+        let (by, id) = (Requester::command_line(), self.find_server(name_or_id).await?.id);
         let server =
             if deleted { self.delete_server(&by, id).await } else { self.restore_server(&by, id).await };
         Ok(shown(&server?))

@@ -26,8 +26,8 @@ impl App {
     ) -> Result<Value, AdminError> {
         let by = Requester::command_line();
         let account = self.find_account(account).await?.id;
-        let given = NewPersonRequest { account, email, name, role, operator, password: None };
-        let user = self.create_user(&by, given).await?;
+        let request = NewPersonRequest { account, email, name, role, operator, password: None };
+        let user = self.create_user(&by, request).await?;
         let mut answer = shown(&user);
         answer["link"] = self.reset_link_of(&by, user.id).await?.into();
         Ok(answer)
@@ -43,8 +43,8 @@ impl App {
         mail: bool,
     ) -> Result<Value, AdminError> {
         let account = Some(self.find_account(account).await?.id);
-        let given = InvitationRequest { account, email, role, operator, mail, key: None };
-        let Invited { invitation, link } = self.invite_user(&Requester::command_line(), given).await?.value;
+        let request = InvitationRequest { account, email, role, operator, mail, key: None };
+        let Invited { invitation, link } = self.invite_user(&Requester::command_line(), request).await?.value;
         let mut answer = shown_invitation(&invitation);
         answer["link"] = link.into();
         Ok(answer)
@@ -100,9 +100,9 @@ impl App {
         Ok(users.iter().map(shown).collect())
     }
 
-    pub async fn change_user(&self, email: &str, given: PersonChangeRequest) -> Result<Value, AdminError> {
+    pub async fn change_user(&self, email: &str, request: PersonChangeRequest) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
-        Ok(shown(&self.update_user(&Requester::command_line(), id, given).await?))
+        Ok(shown(&self.update_user(&Requester::command_line(), id, request).await?))
     }
 
     pub async fn give_reset_link(&self, email: &str) -> Result<Value, AdminError> {

@@ -19,7 +19,7 @@ const SETS_MAX: usize = 50_000;
 pub(super) type Group = Vec<DimensionValue>;
 
 /// Selection from a server's counters.
-pub(super) struct Wanted<'a> {
+pub(super) struct CounterSelection<'a> {
     pub(super) dimensions: &'a [Dimension],
     pub(super) filters: &'a [Filter],
     pub(super) borders: &'a [i64],
@@ -36,7 +36,7 @@ pub(super) struct Found {
 }
 
 /// Sets of dimensions to add up.
-struct WantedSets {
+struct DimensionSets {
     breakdown: Breakdown,
     /// Number of sets of this shape, selected or not.
     total: usize,
@@ -45,7 +45,7 @@ struct WantedSets {
     has_surplus: bool,
 }
 
-impl WantedSets {
+impl DimensionSets {
     /// Numbers in the order of the store's keys.
     fn numbers(&self) -> Vec<i64> {
         let mut numbers: Vec<i64> = self.group_of.keys().copied().collect();
@@ -67,7 +67,7 @@ fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
     ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
 }
 
-impl Wanted<'_> {
+impl CounterSelection<'_> {
     /// Dimensions that the answer depends on.
     fn asked(&self) -> Vec<Dimension> {
         let mut asked = self.dimensions.to_vec();
@@ -81,7 +81,11 @@ impl Wanted<'_> {
 }
 
 impl App {
-    pub(super) async fn collect(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<Found, Refusal> {
+    pub(super) async fn collect(
+        &self,
+        caller: &Caller,
+        wanted: &CounterSelection<'_>,
+    ) -> Result<Found, Refusal> {
         let _permit = self.inner.long_reads.permit(caller.server_id).await;
         let sets = self.wanted_sets(caller, wanted).await?;
         let mut collected = Collected::new();
@@ -113,7 +117,11 @@ impl App {
 
     /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all
     /// combinations only for two or more dimensions.
-    async fn wanted_sets(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<WantedSets, Refusal> {
+    async fn wanted_sets(
+        &self,
+        caller: &Caller,
+        wanted: &CounterSelection<'_>,
+    ) -> Result<DimensionSets, Refusal> {
         let asked = wanted.asked();
         let breakdown = match asked[..] {
             [] => Breakdown::Total,
@@ -123,7 +131,7 @@ impl App {
             }
             _ => Breakdown::Full,
         };
-        let mut sets = WantedSets { breakdown, total: 1, group_of: HashMap::new(), has_surplus: false };
+        let mut sets = DimensionSets { breakdown, total: 1, group_of: HashMap::new(), has_surplus: false };
         if breakdown == Breakdown::Total {
             sets.group_of.insert(0, Group::new());
             return Ok(sets);
@@ -147,7 +155,7 @@ impl App {
         Ok(sets)
     }
 
-    async fn pool_names(&self, wanted: &Wanted<'_>) -> Result<HashMap<i64, String>, Refusal> {
+    async fn pool_names(&self, wanted: &CounterSelection<'_>) -> Result<HashMap<i64, String>, Refusal> {
         if !wanted.asked().contains(&Dimension::IpPool) {
             return Ok(HashMap::new());
         }
@@ -178,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_few_of_many_sets_are_looked_up_and_not_searched_for() {
-        let sets = |wanted: i64, total| WantedSets {
+        let sets = |wanted: i64, total| DimensionSets {
             breakdown: Breakdown::Tag,
             total,
             group_of: (0..wanted).map(|number| (number, Group::new())).collect(),

@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Sums};
 
-use super::collect::Wanted;
+use super::collect::CounterSelection;
 use super::figures::Figures;
 use super::plan::stretches;
 use super::{Filter, USUAL_RANGE, wrong};
@@ -42,7 +42,7 @@ impl App {
         let borders = whole_spans(Grain::Quarter, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
-        let wanted = Wanted {
+        let wanted = CounterSelection {
             dimensions: &[],
             filters: &query.filters,
             borders: &borders,

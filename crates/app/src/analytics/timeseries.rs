@@ -7,7 +7,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Metric, Sums};
 
-use super::collect::{Collected, Found, Group, Wanted};
+use super::collect::{Collected, CounterSelection, Found, Group};
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::figures::Figures;
 use super::plan::{Stretch, stretches};
@@ -75,7 +75,7 @@ impl App {
             _ => stretches(&borders),
         };
         let is_current = self.catch_up(caller.server_id).await?;
-        let wanted = Wanted {
+        let wanted = CounterSelection {
             dimensions: &query.dimensions,
             filters: &query.filters,
             borders: &borders,

@@ -7,7 +7,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Counts, Grain, Metric, Sums};
 
-use super::collect::{Wanted, too_much};
+use super::collect::{CounterSelection, too_much};
 use super::dimension::{Dimension, DimensionValue};
 use super::figures::Figures;
 use super::plan::stretches;
@@ -84,7 +84,7 @@ impl App {
         dimension: Dimension,
         borders: &[i64],
     ) -> Result<(HashMap<DimensionValue, Sums>, bool), Refusal> {
-        let wanted = Wanted {
+        let wanted = CounterSelection {
             dimensions: &[dimension],
             filters: &query.filters,
             borders,

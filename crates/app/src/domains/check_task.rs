@@ -82,7 +82,7 @@ impl Running {
 impl App {
     /// Begins as many checks as the limit allows.
     async fn begin_checks(&self, running: &mut Running) {
-        if let Err(error) = self.inner.store.tell_domain_events().await {
+        if let Err(error) = self.inner.store.write_domain_events().await {
             tracing::warn!(%error, "events of domains were not written; retrying with the next check");
         }
         let room = AT_ONCE_MAX - running.checks.len();

@@ -8,7 +8,7 @@ use super::create::parse_name;
 use super::view::DomainView;
 use super::{DomainRefusal, DomainReports, ImportedDkimKey, ReportPeriod};
 use crate::access::{Actor, Operation, Subject, permit};
-use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
+use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, Caller};
 
 /// The owner as the caller names it. A server key need not name one. An account key names a server, or means the
@@ -140,7 +140,7 @@ impl App {
         };
         let server = self.server_of(by, operation, id).await?;
         if named.account.is_some_and(|account| account != server.account_id) {
-            return Err(AccountRefusal::NotFound(Thing::Server).into());
+            return Err(AccountRefusal::NotFound(ObjectKind::Server).into());
         }
         Ok(DomainOwner::Server(id))
     }
@@ -187,9 +187,9 @@ fn of_server_key(
     // The account of the server does not matter to its own key.
     let account_id = AccountId(0);
     let server = Subject::Server { id: named.server.unwrap_or(own), account_id };
-    permit(&by.actor, operation, server).map_err(AccountRefusal::of(Thing::Server))?;
+    permit(&by.actor, operation, server).map_err(AccountRefusal::of(ObjectKind::Server))?;
     if named.account.is_some() {
-        return Err(AccountRefusal::NotFound(Thing::Account).into());
+        return Err(AccountRefusal::NotFound(ObjectKind::Account).into());
     }
     Ok(DomainOwner::Server(own))
 }

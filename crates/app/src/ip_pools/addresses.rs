@@ -10,7 +10,7 @@ use postroad_store::{
 
 use super::view::{PoolView, shows_counts};
 use crate::access::{Operation, permit, permit_any};
-use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
+use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, FieldProblem, Refusal};
 
 /// Addresses of one pool.
@@ -88,7 +88,7 @@ impl App {
         let is_replay = matches!(added, Err(StoreError::Conflict))
             && self.is_address_added(&pool.pool, given.key.as_ref()).await?;
         if !is_replay {
-            added.map_err(AccountRefusal::store(Thing::IpAddress))?;
+            added.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
         }
         Ok(Created { value: self.find_ip_pool(by, operation, given.pool).await?, is_replay })
     }
@@ -100,7 +100,7 @@ impl App {
         if sources.iter().any(|source| source.id.0 == id) {
             Ok(true)
         } else {
-            Err(AccountRefusal::NotFound(Thing::IpAddress))
+            Err(AccountRefusal::NotFound(ObjectKind::IpAddress))
         }
     }
 
@@ -116,7 +116,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
         let changed = store.update_source(source.id, given.if_version, SourceChange { helo, weight }).await;
         self.forget_setup();
-        match changed.map_err(AccountRefusal::store(Thing::IpAddress))? {
+        match changed.map_err(AccountRefusal::store(ObjectKind::IpAddress))? {
             Updated::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,
             Updated::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
@@ -130,7 +130,7 @@ impl App {
         let operation = Operation::IpPoolsRemoveAddress;
         let (source, _) = self.pool_address(by, operation, address).await?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
-        store.remove_source(source.id).await.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        store.remove_source(source.id).await.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
         self.forget_setup();
         self.find_ip_pool(by, operation, source.pool_id).await
     }
@@ -153,7 +153,7 @@ impl App {
             WarmUpChange::Resume => store.resume_warmup(source.id).await,
             WarmUpChange::End => store.set_source_warmup(source.id, None).await,
         };
-        changed.map_err(AccountRefusal::store(Thing::IpAddress))?;
+        changed.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
         self.forget_setup();
         self.find_ip_pool(by, operation, source.pool_id).await
     }
@@ -185,8 +185,8 @@ impl App {
         let pool_id = source.as_ref().map(|source| source.pool_id);
         let pool = store.list_pools().await?.into_iter().find(|pool| Some(pool.id) == pool_id);
         let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpAddress))?;
-        source.zip(pool).ok_or(AccountRefusal::NotFound(Thing::IpAddress))
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::IpAddress))?;
+        source.zip(pool).ok_or(AccountRefusal::NotFound(ObjectKind::IpAddress))
     }
 }
 

@@ -8,7 +8,7 @@ use postroad_store::{AuditSubject, Pool, StoreError};
 
 use super::view::PoolView;
 use crate::access::{Operation, Subject, permit, permit_any};
-use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing};
+use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, names};
 
 #[derive(Debug, Clone)]
@@ -35,39 +35,41 @@ impl App {
     pub async fn create_ip_pool(
         &self,
         by: &Requester,
-        given: NewPoolRequest,
+        request: NewPoolRequest,
     ) -> Result<Created<PoolView>, AccountRefusal> {
         let operation = Operation::IpPoolsCreate;
-        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::of(Thing::IpPool))?;
-        if let Some(id) = self.find_created(given.account, given.key.as_ref()).await? {
+        permit(&by.actor, operation, Subject::Installation)
+            .map_err(AccountRefusal::of(ObjectKind::IpPool))?;
+        if let Some(id) = self.find_created(request.account, request.key.as_ref()).await? {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        if let Some(problem) = names::find_problem(&given.name) {
+        if let Some(problem) = names::find_problem(&request.name) {
             return Err(AccountRefusal::problem("name", problem));
         }
-        if let Some(account) = given.account {
+        if let Some(account) = request.account {
             self.account_of(by, operation, Some(account)).await?;
-            if given.shared {
+            if request.shared {
                 return Err(AccountRefusal::problem("shared", "pools belong to no account"));
             }
         }
-        let name = given.name.trim().to_owned();
+        let name = request.name.trim().to_owned();
         let subject = AuditSubject::NewPool(name.clone());
-        let key = given.key.as_ref().map(|key| (given.account.unwrap_or(postroad_store::INSTALLATION), key));
+        let key =
+            request.key.as_ref().map(|key| (request.account.unwrap_or(postroad_store::INSTALLATION), key));
         let store = self.recording_creation(by, operation, subject, key);
-        let created = match given.account {
+        let created = match request.account {
             Some(account) => store.create_pool_for(name, account).await,
-            None => store.create_pool(name, given.shared).await,
+            None => store.create_pool(name, request.shared).await,
         };
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(given.account, given.key.as_ref()).await?
+            && let Some(id) = self.find_created(request.account, request.key.as_ref()).await?
         {
             let value = self.find_ip_pool(by, operation, PoolId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        let pool = created.map_err(AccountRefusal::store(Thing::IpPool))?;
+        let pool = created.map_err(AccountRefusal::store(ObjectKind::IpPool))?;
         self.forget_setup();
         Ok(Created { value: PoolView { pool, addresses: Vec::new() }, is_replay: false })
     }
@@ -110,8 +112,8 @@ impl App {
         let store = &self.inner.store;
         let pool = store.list_pools().await?.into_iter().find(|pool| pool.id == id);
         let subject = self.pool_subject(by, operation, pool.as_ref()).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::IpPool))?;
-        let pool = pool.ok_or(AccountRefusal::NotFound(Thing::IpPool))?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::IpPool))?;
+        let pool = pool.ok_or(AccountRefusal::NotFound(ObjectKind::IpPool))?;
         let sources = store.list_sources().await?;
         Ok(PoolView::of(pool, &sources, &by.actor, self.inner.warm_up_days, self.inner.clock.now()))
     }
@@ -123,7 +125,7 @@ impl App {
         let store = self.recording(by, operation, AuditSubject::Pool(id));
         store.delete_pool(id).await.map_err(|error| match error {
             StoreError::InUse => AccountRefusal::PoolInUse,
-            other => AccountRefusal::store(Thing::IpPool)(other),
+            other => AccountRefusal::store(ObjectKind::IpPool)(other),
         })?;
         self.forget_setup();
         Ok(found)

@@ -274,11 +274,11 @@ pub(super) fn recipients(
 }
 
 async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
-    Ok(aside_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
+    Ok(run_blocking_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
 }
 
 /// Processes this many bytes: inline, or on a blocking thread if they are many.
-pub(super) async fn aside_if_large<T: Send + 'static>(
+pub(super) async fn run_blocking_if_large<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

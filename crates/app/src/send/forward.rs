@@ -11,7 +11,7 @@ use postroad_model::{Direction, EmailAddress, Protocol, SendId};
 use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
 use super::accept::recipients;
-use super::built::{built_refusal, built_subject};
+use super::prebuilt::{built_refusal, built_subject};
 use crate::{App, FieldProblem, Refusal};
 
 /// One message from outside, and its new recipient.

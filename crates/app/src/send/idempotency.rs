@@ -90,7 +90,7 @@ impl InProgress {
         }
     }
 
-    fn line_up(&self, slot: (ServerId, String)) -> (Place, Arc<Lock>) {
+    fn line_up(&self, slot: (ServerId, String)) -> (LinePosition, Arc<Lock>) {
         let mut turns = self.turns.lock();
         let known = turns.get(&slot).and_then(Weak::upgrade);
         let lock = known.unwrap_or_else(|| {
@@ -98,7 +98,7 @@ impl InProgress {
             turns.insert(slot.clone(), Arc::downgrade(&lock));
             lock
         });
-        (Place { lock: Some(Arc::clone(&lock)), slot, turns: Arc::clone(&self.turns) }, lock)
+        (LinePosition { lock: Some(Arc::clone(&lock)), slot, turns: Arc::clone(&self.turns) }, lock)
     }
 }
 
@@ -106,18 +106,18 @@ impl InProgress {
 #[derive(Debug)]
 pub(super) struct Turn {
     _guard: OwnedMutexGuard<()>,
-    _place: Place,
+    _place: LinePosition,
 }
 
 /// A position in the line, waiting or served; the last one to leave removes the line.
 #[derive(Debug)]
-struct Place {
+struct LinePosition {
     lock: Option<Arc<Lock>>,
     slot: (ServerId, String),
     turns: Arc<Mutex<Turns>>,
 }
 
-impl Drop for Place {
+impl Drop for LinePosition {
     fn drop(&mut self) {
         // While the map is locked, nobody can join.
         let mut turns = self.turns.lock();

@@ -9,8 +9,8 @@ use postroad_store::SendOptions;
 
 use super::accept::Checked;
 use super::answer::SendAnswer;
-use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
+use super::prebuilt::{built_domain, built_refusal, built_subject};
 use super::{TrackingOverride, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 

@@ -6,12 +6,12 @@ use postroad_mail::{RawMessage, RawProblem, prepare_submission};
 use postroad_model::{EmailAddress, Protocol};
 use postroad_store::SendOptions;
 
-use super::accept::{Checked, Sealed, aside_if_large};
+use super::accept::{Checked, Sealed, run_blocking_if_large};
 use super::addresses;
 use super::answer::SendAnswer;
-use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;
+use super::prebuilt::{built_domain, built_refusal, built_subject};
 use super::submission_options::{self, SubmissionOptions};
 use crate::{App, Caller, Refusal};
 
@@ -38,7 +38,7 @@ impl App {
         let bounce = mail_from.is_empty();
         let fallback = self.built_fallback(Some(caller.server_id));
         let envelope = Envelope { mail_from, recipients, by_test_key: caller.test };
-        let (read, envelope) = aside_if_large(bytes.len(), move || {
+        let (read, envelope) = run_blocking_if_large(bytes.len(), move || {
             let raw = prepare_submission(bytes, &fallback.as_raw());
             (raw.map(|raw| with_fingerprint(raw, &envelope)), envelope)
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use postroad_mail::{Attachment, AttachmentView, NewContent, RawMessage};
 use postroad_model::ServerId;
 
-use super::accept::aside_if_large;
+use super::accept::run_blocking_if_large;
 use super::draft::{MessageDraft, TemplateDraft};
 use super::options::{shown, too_large};
 use super::submission_options::TemplateCall;
@@ -66,7 +66,7 @@ impl App {
         call: TemplateCall,
     ) -> Result<(RawMessage, String), Refusal> {
         let bytes = raw.bytes.len();
-        let (raw, read) = aside_if_large(bytes, move || {
+        let (raw, read) = run_blocking_if_large(bytes, move || {
             let read = read_model(&raw.bytes);
             (raw, read)
         })
@@ -81,7 +81,7 @@ impl App {
         };
         let bytes_max = self.inner.limits.message_bytes_max;
         let rendered = mail.rendered;
-        let raw = aside_if_large(bytes, move || {
+        let raw = run_blocking_if_large(bytes, move || {
             let mut raw = raw;
             let subject = rendered.subject.filter(|_| raw.subject.trim().is_empty());
             let attachments: Vec<Attachment<'_>> = files

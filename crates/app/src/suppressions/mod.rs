@@ -42,12 +42,12 @@ impl App {
         &self,
         by: &Requester,
         server_id: ServerId,
-        given: &[SuppressionRequest],
+        request: &[SuppressionRequest],
     ) -> Result<Vec<AddedOrNot>, StoreError> {
         let now = self.inner.clock.now();
         let mut good = Vec::new();
         let checked: Vec<Result<(), Vec<FieldProblem>>> =
-            given.iter().map(|given| given.check(now).map(|new| good.push(new))).collect();
+            request.iter().map(|request| request.check(now).map(|new| good.push(new))).collect();
         let store = self.recording(by, Operation::SuppressionsAdd, AuditSubject::Suppressions(server_id));
         let mut added = store.add_suppressions(server_id, good).await?.into_iter();
         let ended = checked.into_iter().map(|checked| {

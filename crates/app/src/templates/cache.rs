@@ -16,11 +16,11 @@ type Key = (ServerId, TemplateId, i64);
 
 #[derive(Debug, Default)]
 pub(super) struct CompiledCache {
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheEntries {
     entries: HashMap<Key, (Arc<CompiledTemplate>, u64)>,
     bytes: usize,
     /// Counts uses, to find the least recently used entry.

@@ -8,7 +8,7 @@ use super::content::{self, TemplateFields};
 use super::find::FoundTemplate;
 use super::limits::{ALIAS_BYTES_MAX, TEMPLATES_PER_SERVER, VERSIONS_KEPT};
 use super::refusal::TemplateRefusal;
-use super::render::aside;
+use super::render::run_blocking;
 use crate::access::Operation;
 use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
@@ -235,7 +235,7 @@ impl App {
             return Err(TemplateRefusal::Validation(problems));
         }
         let engine = self.inner.templates.engine.clone();
-        aside(move || content::build(&engine, kind, content).map(|(content, _)| content)).await
+        run_blocking(move || content::build(&engine, kind, content).map(|(content, _)| content)).await
     }
 
     async fn find_layout(

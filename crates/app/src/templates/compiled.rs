@@ -13,7 +13,7 @@ use serde_json::Map;
 
 use super::engine::{CompiledText, Engine, Escaping};
 use super::filters::Regional;
-use super::language::{Place, TemplateProblem};
+use super::language::{SourcePosition, TemplateProblem};
 use super::render_failure::RenderFailure;
 use super::text_failure::TextFailure;
 use super::work::{BatchWork, Context, OUTPUT_BYTES_MAX};
@@ -199,7 +199,7 @@ impl CompiledTexts {
     }
 }
 
-pub(super) fn problem(part: String, (place, message): (Place, String)) -> TemplateProblem {
+pub(super) fn problem(part: String, (place, message): (SourcePosition, String)) -> TemplateProblem {
     TemplateProblem { part, line: place.line, column: place.column, message }
 }
 

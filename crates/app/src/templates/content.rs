@@ -7,7 +7,7 @@ use postroad_store::{Template, TemplateContent, TemplateFormat, TemplateKind, Te
 use super::compiled::{CompiledTemplate, Model, Problems, canonical_locale, problem};
 use super::engine::Engine;
 use super::language::Segment;
-use super::language::{Place, check};
+use super::language::{SourcePosition, check};
 use super::limits::{
     ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
     SUBJECT_BYTES_MAX,
@@ -198,7 +198,7 @@ pub(super) fn build(
     }
     let has_body = content.texts.html().is_some() || content.texts.plain().is_some();
     let whole = |part: &str, message: &str| {
-        problem(part.to_owned(), (Place { line: 0, column: 0 }, message.to_owned()))
+        problem(part.to_owned(), (SourcePosition { line: 0, column: 0 }, message.to_owned()))
     };
     if !has_body && problems.is_empty() {
         problems.push(whole("html_body", "a template needs a `html_body`, a `plain_body` or both"));
@@ -230,7 +230,7 @@ fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
         return Ok(());
     }
     let message = "each body of a layout needs `{{ content }}`, where the body of a template comes in";
-    let place = (Place { line: 0, column: 0 }, message.to_owned());
+    let place = (SourcePosition { line: 0, column: 0 }, message.to_owned());
     Err(TemplateRefusal::Invalid(vec![problem("html_body".to_owned(), place)]))
 }
 
@@ -280,7 +280,7 @@ fn build_texts(
     match built {
         Ok(built) if built.len() > BODY_BYTES_MAX => {
             let message = format!("the HTML generated from it is longer than {BODY_BYTES_MAX} bytes");
-            problems.push(problem(part, (Place { line: 0, column: 0 }, message)));
+            problems.push(problem(part, (SourcePosition { line: 0, column: 0 }, message)));
         }
         Ok(built) => texts.built_html = (built != source).then_some(built),
         Err(error) => {

@@ -8,7 +8,7 @@ use similar::TextDiff as Lines;
 
 use super::compiled::{Model, RenderedTemplate};
 use super::refusal::TemplateRefusal;
-use super::render::{aside, run};
+use super::render::{run, run_blocking};
 use crate::{App, Caller};
 
 /// A comparison that reaches this limit may report more changes than necessary.
@@ -66,7 +66,7 @@ impl App {
         };
         let before = run(before, before_layout, model.clone(), locale.clone(), None).await?;
         let after = run(after, after_layout, model.clone(), locale, None).await?;
-        let parts = aside(move || Ok(compare(before, after))).await?;
+        let parts = run_blocking(move || Ok(compare(before, after))).await?;
         Ok(TemplateDiff { from, to, model, parts })
     }
 }

@@ -9,7 +9,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Undefi
 use super::filters;
 use super::filters::texts::write_escaped;
 use super::invalid::invalid;
-use super::language::{self, Lookup, Place, check};
+use super::language::{self, Lookup, SourcePosition, check};
 use super::missing;
 use super::text_failure::TextFailure;
 use super::work::{
@@ -80,7 +80,7 @@ impl Engine {
         &self,
         source: &str,
         escaping: Escaping,
-    ) -> Result<CompiledText, Vec<(Place, String)>> {
+    ) -> Result<CompiledText, Vec<(SourcePosition, String)>> {
         let lowered = check(source)?;
         let mut environment = match escaping {
             Escaping::Html => self.html.clone(),
@@ -89,7 +89,7 @@ impl Engine {
         let bytes = 4 * lowered.text.len() + 200 * lowered.lookups.len() + 4_096;
         environment.add_template_owned(NAME, lowered.text).map_err(|error| {
             let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-            vec![(Place { line: error.line().unwrap_or(1), column: 1 }, message)]
+            vec![(SourcePosition { line: error.line().unwrap_or(1), column: 1 }, message)]
         })?;
         Ok(CompiledText { environment, lookups: lowered.lookups, bytes })
     }

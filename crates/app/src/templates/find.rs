@@ -117,7 +117,7 @@ impl App {
         let found = self.inner.store.find_template_version(server_id, id, version).await?;
         let content = found.ok_or(TemplateRefusal::VersionNotFound)?.content;
         let engine = self.inner.templates.engine.clone();
-        let compiled = super::render::aside(move || {
+        let compiled = super::render::run_blocking(move || {
             CompiledTemplate::compile(&engine, &content).map_err(TemplateRefusal::Invalid)
         });
         let compiled = Arc::new(compiled.await?);

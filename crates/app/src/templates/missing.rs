@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::language::{Lookup, Place, Segment};
+use super::language::{Lookup, Segment, SourcePosition};
 use super::text_failure::TextFailure;
 
 /// Most names compared; a model may have any number of them.
@@ -33,14 +33,14 @@ pub(super) fn explain(
         }
         None => TextFailure::Missing {
             variable: "a variable".to_owned(),
-            place: Place { line, column: 0 },
+            place: SourcePosition { line, column: 0 },
             nearest: None,
         },
     }
 }
 
 /// Every variable of a text that a model lacks, each with an error message. Optional variables are omitted.
-pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<(Place, String)> {
+pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<(SourcePosition, String)> {
     let mut seen = HashSet::new();
     let absent = lookups.iter().filter(|lookup| !lookup.is_optional).filter_map(|lookup| {
         let path = lookup.path.as_deref()?;

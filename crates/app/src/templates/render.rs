@@ -117,7 +117,7 @@ pub(super) async fn run(
         };
         rendered.map_err(TemplateRefusal::Render)
     };
-    if is_quick { work() } else { aside(work).await }
+    if is_quick { work() } else { run_blocking(work).await }
 }
 
 fn has_at_most(model: &Model, most: usize) -> bool {
@@ -136,7 +136,7 @@ fn has_at_most(model: &Model, most: usize) -> bool {
 }
 
 /// Runs slow work on a blocking thread.
-pub(super) async fn aside<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TemplateRefusal> + Send + 'static,
 ) -> Result<T, TemplateRefusal> {
     let done = tokio::task::spawn_blocking(work).await;

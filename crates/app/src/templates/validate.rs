@@ -7,7 +7,7 @@ use super::compiled::{CompiledTemplate, Model, Problems, problem};
 use super::content::TemplateFields;
 use super::language::TemplateProblem;
 use super::refusal::TemplateRefusal;
-use super::render::aside;
+use super::render::run_blocking;
 use super::render_failure::RenderFailure;
 use super::{missing, variables};
 use crate::{App, Caller};
@@ -54,11 +54,12 @@ impl App {
     ) -> Result<Validation, TemplateRefusal> {
         let engine = self.inner.templates.engine.clone();
         let sample = content.sample_model.clone();
-        let compiled =
-            aside(move || CompiledTemplate::compile(&engine, &content).map_err(TemplateRefusal::Invalid))
-                .await?;
+        let compiled = run_blocking(move || {
+            CompiledTemplate::compile(&engine, &content).map_err(TemplateRefusal::Invalid)
+        })
+        .await?;
         let layout = self.layout_of(caller.server_id, &compiled).await?;
-        aside(move || {
+        run_blocking(move || {
             let all: Vec<&CompiledTemplate> =
                 [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
             Ok(Validation {

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, AccountScope, CountedThing, EmailAddress, InvitationId, UserRole};
+use postroad_model::{AccountId, AccountScope, EmailAddress, InvitationId, LimitedObject, UserRole};
 use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
 
 use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation};
-use crate::accounts::{AccountRefusal, Created, CreationKey, Requester, Thing, page};
+use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
 use crate::secrets::{hash, new_key};
 
 /// An invitation can be accepted for this long.
@@ -53,52 +53,52 @@ impl App {
     pub async fn invite_user(
         &self,
         by: &Requester,
-        given: InvitationRequest,
+        request: InvitationRequest,
     ) -> Result<Created<Invited>, AccountRefusal> {
         let operation = Operation::UsersInvite;
-        let account_id = self.account_of(by, operation, given.account).await?;
+        let account_id = self.account_of(by, operation, request.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
-        let people = self.inner.store.count_things(account_id, CountedThing::Users).await?;
-        if let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await? {
+        let people = self.inner.store.count_things(account_id, LimitedObject::Users).await?;
+        if let Some(made) = self.invitation_made_before(account_id, request.key.as_ref()).await? {
             return Ok(made);
         }
-        let email = read_email(&given.email)?;
-        check_role(by, given.role, given.operator)?;
+        let email = read_email(&request.email)?;
+        check_role(by, request.role, request.operator)?;
         let shows_link = by.actor.is_operator();
-        if !given.mail && !shows_link {
+        if !request.mail && !shows_link {
             return Err(AccountRefusal::problem("mail", "should be true: only the operator passes links on"));
         }
         if people >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people"));
         }
-        if given.mail && !by.actor.is_operator() {
+        if request.mail && !by.actor.is_operator() {
             self.count_invitation(account_id, email.as_str()).await?;
         }
         let token = new_key();
         let new = NewInvitation {
             account_id,
             email: email.as_str().to_owned(),
-            role: given.role,
-            operator: given.operator,
+            role: request.role,
+            operator: request.operator,
             token_hash: hash(&token),
             expires_at: self.inner.clock.now().plus(INVITATION_TIME),
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
-        let key = given.key.as_ref().map(|key| (account_id, key));
+        let key = request.key.as_ref().map(|key| (account_id, key));
         // The key of a call that mails is kept when the mail is stored. If the process ends before, a repetition makes
         // another link and mails that one.
-        let kept_at_once = key.filter(|_| !given.mail);
+        let kept_at_once = key.filter(|_| !request.mail);
         let store = self.recording_creation(by, operation, subject, kept_at_once);
         let created = store.create_invitation(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.invitation_made_before(account_id, given.key.as_ref()).await?
+            && let Some(made) = self.invitation_made_before(account_id, request.key.as_ref()).await?
         {
             return Ok(made);
         }
-        let invitation = created.map_err(AccountRefusal::store(Thing::User))?;
+        let invitation = created.map_err(AccountRefusal::store(ObjectKind::User))?;
         let link = self.invitation_link(&token);
-        if given.mail {
+        if request.mail {
             self.mail_invitation(email, &invitation, &link).await?;
             if let Some((account_id, key)) = key {
                 self.keep_creation(account_id, key, invitation.id.0).await?;
@@ -115,7 +115,7 @@ impl App {
     ) -> Result<Option<Created<Invited>>, AccountRefusal> {
         let Some(id) = self.find_created(Some(account_id), key).await? else { return Ok(None) };
         let found = self.inner.store.find_invitation_of(account_id, InvitationId(id)).await?;
-        let invitation = found.ok_or(AccountRefusal::NotFound(Thing::Invitation))?;
+        let invitation = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
         Ok(Some(Created { value: Invited { invitation, link: None }, is_replay: true }))
     }
 
@@ -154,7 +154,7 @@ impl App {
         let operation = Operation::UsersUninvite;
         let account_id = self.account_of(by, operation, account).await?;
         let store = self.recording(by, operation, AuditSubject::Invitation(id));
-        store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(Thing::Invitation))
+        store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(ObjectKind::Invitation))
     }
 
     /// The invitation that belongs to a link, for the page that accepts it.

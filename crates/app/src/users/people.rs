@@ -2,14 +2,14 @@
 //! commands.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, UserId, UserRole, UserSessionId};
+use postroad_model::{AccountId, LimitedObject, UserId, UserRole, UserSessionId};
 use postroad_store::{AuditSubject, NewUser, User, UserChange, UserChanged, UserFilter, UserSession};
 
 use super::invitations::{PEOPLE_MAX, check_role, gives_operator, rank};
 use super::{UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation, Subject, permit, permit_any};
-use crate::accounts::{AccountRefusal, Requester, Thing, page};
+use crate::accounts::{AccountRefusal, ObjectKind, Requester, page};
 
 /// Request for a new person, with a password or a link to set one.
 #[derive(Clone)]
@@ -59,19 +59,19 @@ impl App {
         &self,
         by: &Requester,
         id: UserId,
-        given: PersonChangeRequest,
+        request: PersonChangeRequest,
     ) -> Result<User, AccountRefusal> {
         let operation = Operation::UsersUpdate;
         let user = self.user_below(by, operation, id).await?;
-        check_role(by, given.role.unwrap_or(user.role), given.operator.unwrap_or(false))?;
-        if given.operator.is_some() && !gives_operator(&by.actor) {
+        check_role(by, request.role.unwrap_or(user.role), request.operator.unwrap_or(false))?;
+        if request.operator.is_some() && !gives_operator(&by.actor) {
             return Err(AccountRefusal::problem("operator", "is set by the operator"));
         }
-        let name = given.name.as_deref().map(read_name).transpose()?;
-        let change = UserChange { name, role: given.role, operator: given.operator };
+        let name = request.name.as_deref().map(read_name).transpose()?;
+        let change = UserChange { name, role: request.role, operator: request.operator };
         let store = self.recording(by, operation, AuditSubject::User(id));
-        let changed = store.update_user(id, given.if_version, change).await;
-        done(changed.map_err(AccountRefusal::store(Thing::User))?)
+        let changed = store.update_user(id, request.if_version, change).await;
+        done(changed.map_err(AccountRefusal::store(ObjectKind::User))?)
     }
 
     /// Removes a person and ends all their sessions. Only the operator can remove the last owner.
@@ -80,7 +80,7 @@ impl App {
         self.user_below(by, operation, id).await?;
         let store = self.recording(by, operation, AuditSubject::User(id));
         let removed = store.remove_user(id, by.actor.is_operator()).await;
-        done(removed.map_err(AccountRefusal::store(Thing::User))?)
+        done(removed.map_err(AccountRefusal::store(ObjectKind::User))?)
     }
 
     /// Newest first.
@@ -106,35 +106,35 @@ impl App {
         match session {
             Some(session) => {
                 let ended = store.end_user_session(id, session).await;
-                ended.map_err(AccountRefusal::store(Thing::Session)).map(|()| 1)
+                ended.map_err(AccountRefusal::store(ObjectKind::Session)).map(|()| 1)
             }
             None => Ok(store.end_user_sessions(id, None).await?),
         }
     }
 
     /// For the operator. A person without a password sets one with the link from `reset_link_of`.
-    pub async fn create_user(&self, by: &Requester, given: NewPersonRequest) -> Result<User, UserRefusal> {
+    pub async fn create_user(&self, by: &Requester, request: NewPersonRequest) -> Result<User, UserRefusal> {
         let operation = Operation::UsersCreate;
-        let subject = self.account_subject(by, operation, given.account).await?;
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::Account))?;
-        let email = read_email(&given.email)?.as_str().to_owned();
-        if self.inner.store.count_things(given.account, CountedThing::Users).await? >= PEOPLE_MAX {
+        let subject = self.account_subject(by, operation, request.account).await?;
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
+        let email = read_email(&request.email)?.as_str().to_owned();
+        if self.inner.store.count_things(request.account, LimitedObject::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
         }
-        let password_hash = match &given.password {
+        let password_hash = match &request.password {
             Some(password) => Some(self.hash_new_password(password, &email).await?),
             None => None,
         };
         let new = NewUser {
-            account_id: given.account,
+            account_id: request.account,
             email: email.clone(),
-            name: read_name(&given.name)?,
-            role: given.role,
-            operator: given.operator,
+            name: read_name(&request.name)?,
+            role: request.role,
+            operator: request.operator,
             password_hash,
         };
         let store = self.recording(by, operation, AuditSubject::NewUser(email));
-        Ok(store.create_user(new).await.map_err(AccountRefusal::store(Thing::User))?)
+        Ok(store.create_user(new).await.map_err(AccountRefusal::store(ObjectKind::User))?)
     }
 
     /// A link with which the person sets a password; the operator passes it on.
@@ -166,8 +166,8 @@ impl App {
             Some(user) => self.account_subject(by, operation, user.account_id).await?,
             None => Subject::Absent,
         };
-        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(Thing::User))?;
-        found.ok_or(AccountRefusal::NotFound(Thing::User))
+        permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::User))?;
+        found.ok_or(AccountRefusal::NotFound(ObjectKind::User))
     }
 
     /// A person whom the actor may change: nobody can change people of a higher role, and only the operator can change

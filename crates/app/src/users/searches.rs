@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::SavedSearchId;
 use postroad_store::{AuditSubject, NewSavedSearch, SavedSearch, StoreError};
 
-use super::own::own_requester;
+use super::profile::own_requester;
 use super::{SignedIn, UserRefusal, read_name};
 use crate::access::Operation;
 use crate::accounts::AccountRefusal;

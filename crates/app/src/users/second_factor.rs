@@ -5,7 +5,7 @@ use postroad_model::token::random_text;
 use postroad_store::{AuditSubject, User};
 use rand::RngCore as _;
 
-use super::own::own_requester;
+use super::profile::own_requester;
 use super::{SignedIn, UserRefusal, totp};
 use crate::App;
 use crate::access::Operation;

@@ -36,16 +36,16 @@ pub enum SignIn {
 #[boxed_futures]
 impl App {
     /// An unknown address costs the same time as a wrong password.
-    pub async fn sign_in(&self, given: SignInRequest, visitor: &Visitor) -> Result<SignIn, UserRefusal> {
-        let Ok(email) = read_email(&given.email) else { return Err(UserRefusal::WrongCredentials) };
-        if given.password.len() > BYTES_MAX {
+    pub async fn sign_in(&self, request: SignInRequest, visitor: &Visitor) -> Result<SignIn, UserRefusal> {
+        let Ok(email) = read_email(&request.email) else { return Err(UserRefusal::WrongCredentials) };
+        if request.password.len() > BYTES_MAX {
             return Err(UserRefusal::WrongCredentials);
         }
         let email = email.as_str();
         let user = self.inner.store.find_user_by_email(email.to_owned()).await?;
         let attempt = self.count_sign_in(email, user.as_ref().map(|user| user.id), visitor.address).await?;
         let stored = user.as_ref().and_then(|user| user.password_hash.clone());
-        let is_right = self.inner.passwords.verify(normalise(&given.password), stored).await?;
+        let is_right = self.inner.passwords.verify(normalise(&request.password), stored).await?;
         let Some(user) = user.filter(|_| is_right) else { return Err(UserRefusal::WrongCredentials) };
         check_account(&user)?;
         if user.totp_seed.is_some() {

@@ -103,7 +103,7 @@ fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
     let content = TemplateContent { texts, ..TemplateContent::default() };
     let Ok(template) = StandaloneTemplate::build(content) else { bail!("the template has a mistake") };
     let rows: Vec<_> =
-        (0..100).map(|n| json!({"title": format!("Thing {n}"), "count": n, "price": 9.5})).collect();
+        (0..100).map(|n| json!({"title": format!("ObjectKind {n}"), "count": n, "price": 9.5})).collect();
     let serde_json::Value::Object(model) = json!({"name": "Ann", "number": 4711, "rows": rows}) else {
         bail!("the model is an object")
     };

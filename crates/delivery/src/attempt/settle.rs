@@ -256,7 +256,7 @@ pub(crate) fn settle(
     let by_policy = policy
         .next_attempt(attempts, first_due, now, rng)
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
-    let tell_at = by_policy.filter(|_| has_waited);
+    let announce_at = by_policy.filter(|_| has_waited);
     let next = by_policy
         .map(|next| match attempt.come_again_after {
             Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
@@ -324,7 +324,7 @@ pub(crate) fn settle(
             attempts,
             source: kept_source,
             greylisted_at,
-            tell_at,
+            announce_at,
             begun: false,
             work: None,
             ..entry.clone()

@@ -103,7 +103,7 @@ impl Feeder {
             self.shared.store.purge_gates().await?;
         }
         if turn.is_multiple_of(LATE_EVERY) {
-            self.shared.tell_late().await;
+            self.shared.announce_late().await;
         }
         self.read_queue().await
     }

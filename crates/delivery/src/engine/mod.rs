@@ -360,7 +360,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         chosen_pool: claimed.pool_id,
         source: claimed.source_id,
         greylisted_at: None,
-        tell_at: None,
+        announce_at: None,
         was_hurried: false,
         begun: false,
         work: None,

@@ -132,7 +132,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
                         shared.give_back(std::iter::once(entry).chain(entries).collect()).await;
                         return;
                     }
-                    shared.tell_unroutable(&key, entry, &failure).await;
+                    shared.settle_unroutable(&key, entry, &failure).await;
                 }
             }
         }
@@ -140,13 +140,13 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
 }
 
 impl EngineShared {
-    async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
+    async fn settle_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
         let ending = Ending::NoRoute { problem: failure.problem.clone(), class: failure.class };
-        self.tell_unsent(key, entry, ending, None).await;
+        self.settle_unsent(key, entry, ending, None).await;
     }
 
     /// Records messages that have been waiting for long as delayed.
-    pub(super) async fn tell_late(self: &Arc<Self>) {
+    pub(super) async fn announce_late(self: &Arc<Self>) {
         for late in self.with(|schedule, now| schedule.take_late(LATE_AT_ONCE, now)) {
             if self.is_stopping() {
                 self.give_back(vec![late.entry]).await;
@@ -159,11 +159,11 @@ impl EngineShared {
                 class: late.block.why.bounce_class(),
                 is_ours: late.block.why.is_ours(),
             };
-            self.tell_unsent(&late.lane, late.entry, ending, Some(again)).await;
+            self.settle_unsent(&late.lane, late.entry, ending, Some(again)).await;
         }
     }
 
-    async fn tell_unsent(
+    async fn settle_unsent(
         self: &Arc<Self>,
         key: &LaneKey,
         mut entry: Entry,

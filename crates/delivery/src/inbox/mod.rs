@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use caught::CaughtMessage;
 pub use server::InboxServer;
-pub use wait::Wanted;
+pub use wait::MessageMatcher;
 
 use crate::local_smtp::Received;
 
@@ -106,7 +106,7 @@ impl Inbox {
             messages.bytes += caught.raw.len();
             messages.kept.push_back(Arc::new(caught));
         }
-        messages.make_room(self.shared.limits);
+        messages.drop_oldest(self.shared.limits);
         let last_id = messages.last_id;
         drop(messages);
         self.shared.newest.send_replace(last_id);
@@ -119,7 +119,7 @@ impl Inbox {
 }
 
 impl Messages {
-    fn make_room(&mut self, limits: Limits) {
+    fn drop_oldest(&mut self, limits: Limits) {
         while self.kept.len() > limits.messages_max || self.bytes > limits.bytes_max {
             let Some(oldest) = self.kept.pop_front() else { return };
             self.bytes -= oldest.raw.len();
@@ -141,12 +141,12 @@ mod tests {
     use bytes::Bytes;
     use postroad_model::EmailAddress;
     use postroad_smtp::server::{Envelope, MailFrom, RcptTo, ReversePath};
-    use postroad_testkit::MovedClock;
+    use postroad_testkit::ManualClock;
 
     use super::*;
 
     fn inbox(messages_max: usize, bytes_max: usize) -> Inbox {
-        Inbox::with_limits(Arc::new(MovedClock::default()), Limits { messages_max, bytes_max })
+        Inbox::with_limits(Arc::new(ManualClock::default()), Limits { messages_max, bytes_max })
     }
 
     fn received(recipients: &[&str], raw: &'static str) -> Received {

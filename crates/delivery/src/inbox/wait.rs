@@ -12,7 +12,7 @@ use super::{CaughtMessage, Inbox};
 
 /// The message that is waited for; omitted conditions match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct MessageMatcher {
     /// The recipient, compared as a mailbox: in any letter case.
     pub to: Option<EmailAddress>,
     /// A part of the subject, case-sensitive.
@@ -23,7 +23,7 @@ pub struct Wanted {
     pub since: Option<Timestamp>,
 }
 
-impl Wanted {
+impl MessageMatcher {
     /// Tests all conditions except the text, which takes long to read.
     fn matches_head(&self, message: &CaughtMessage, to_key: Option<&str>) -> bool {
         to_key.is_none_or(|key| message.rcpt_to.mailbox_key() == key)
@@ -35,7 +35,7 @@ impl Wanted {
 #[boxed_futures]
 impl Inbox {
     /// The newest message that matches, at once if it already exists; `None` at the time limit.
-    pub async fn wait(&self, wanted: &Wanted, time_max: Duration) -> Option<Arc<CaughtMessage>> {
+    pub async fn wait(&self, wanted: &MessageMatcher, time_max: Duration) -> Option<Arc<CaughtMessage>> {
         let to_key = wanted.to.as_ref().map(EmailAddress::mailbox_key);
         let waiting = async {
             // Subscribes before the first look, so that no message is missed in between.
@@ -55,7 +55,12 @@ impl Inbox {
     }
 
     /// Messages with an id above `seen`, newest first; only the first if no text is wanted.
-    fn find_newest(&self, wanted: &Wanted, to_key: Option<&str>, seen: u64) -> Vec<Arc<CaughtMessage>> {
+    fn find_newest(
+        &self,
+        wanted: &MessageMatcher,
+        to_key: Option<&str>,
+        seen: u64,
+    ) -> Vec<Arc<CaughtMessage>> {
         let messages = self.messages();
         let unseen = messages.kept.iter().rev().take_while(|message| message.id > seen);
         let matching = unseen.filter(|message| wanted.matches_head(message, to_key));

@@ -15,7 +15,7 @@ const REWRITE_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Where a send is rewritten: the same positions in every copy.
 pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<RewritePlan>, PrepareError> {
     let (tracking, body) = (tracking.clone(), body.clone());
-    aside_if_large(body.len(), move || {
+    run_blocking_if_large(body.len(), move || {
         let settings = RewriteSettings {
             base_url: &tracking.base_url,
             opens: tracking.opens,
@@ -45,7 +45,7 @@ pub(super) async fn copy(
     }
     let (key, body) = (key.clone(), body.clone());
     let (server_id, message_id) = (work.server_id, work.message_id);
-    let writing = aside_if_large(body.len(), move || {
+    let writing = run_blocking_if_large(body.len(), move || {
         let written = plan.write(&body, &Personal { key: &key, server_id, message_id });
         match headers {
             Some(headers) => [headers.into_bytes(), written].concat().into(),
@@ -55,7 +55,7 @@ pub(super) async fn copy(
     writing.await.map(Some)
 }
 
-async fn aside_if_large<T: Send + 'static>(
+async fn run_blocking_if_large<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PrepareError> {

@@ -101,7 +101,7 @@ mod tests {
             chosen_pool: None,
             source: None,
             greylisted_at: None,
-            tell_at: None,
+            announce_at: None,
             was_hurried: false,
             begun: false,
             work: None,

@@ -48,7 +48,7 @@ impl World {
             chosen_pool: None,
             source: None,
             greylisted_at: None,
-            tell_at: None,
+            announce_at: None,
             was_hurried: false,
             begun: false,
             work: None,

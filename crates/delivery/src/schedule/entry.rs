@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     /// When it was first greylisted, as far as this process knows.
     pub(crate) greylisted_at: Option<Timestamp>,
     /// Next time its wait is reported; `None` before the first.
-    pub(crate) tell_at: Option<Timestamp>,
+    pub(crate) announce_at: Option<Timestamp>,
     /// It had to make way once, because its host took long while connections were short. It is not hurried again.
     pub(crate) was_hurried: bool,
     /// The store has recorded that its attempt begins.

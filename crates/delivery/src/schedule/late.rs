@@ -23,7 +23,7 @@ pub(crate) struct Late {
 
 impl Entry {
     fn is_late(&self, now: Timestamp) -> bool {
-        self.tell_at.unwrap_or_else(|| self.due_at.plus(LATE_AFTER)) <= now
+        self.announce_at.unwrap_or_else(|| self.due_at.plus(LATE_AFTER)) <= now
     }
 }
 

@@ -82,7 +82,7 @@ impl SiteQueue {
 
     /// After the others of its lane; an entry whose long wait was recorded stays before later ones.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
-        let has_waited = entry.tell_at.is_some();
+        let has_waited = entry.announce_at.is_some();
         self.put(lane, entry, if has_waited { put_in_order } else { VecDeque::push_back });
     }
 
@@ -235,7 +235,7 @@ impl SiteQueue {
 
 /// Moves entries that have waited for long before the others, by age.
 fn put_in_order(entries: &mut VecDeque<Entry>, entry: Entry) {
-    let is_before = |other: &Entry| other.tell_at.is_some() && other.message_id < entry.message_id;
+    let is_before = |other: &Entry| other.announce_at.is_some() && other.message_id < entry.message_id;
     let at = entries.partition_point(is_before);
     entries.insert(at, entry);
 }
@@ -297,7 +297,7 @@ mod tests {
             chosen_pool: None,
             source: None,
             greylisted_at: None,
-            tell_at: None,
+            announce_at: None,
             was_hurried: false,
             begun: false,
             work: None,

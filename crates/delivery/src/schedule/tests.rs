@@ -303,7 +303,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         chosen_pool: None,
         source: None,
         greylisted_at: None,
-        tell_at: None,
+        announce_at: None,
         was_hurried: false,
         begun: false,
         work: None,
@@ -569,7 +569,7 @@ fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes(
     let rest = world.schedule.take_late(1_000, now);
     assert!(rest.len() > 30, "{}", rest.len());
     for late in late.into_iter().chain(rest) {
-        let entry = Entry { tell_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
+        let entry = Entry { announce_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
         world.schedule.put_back(late.lane, entry, now);
     }
     assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not told twice");
@@ -596,7 +596,7 @@ fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
         assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
         assert!(late.block.why.is_ours(), "it is never given up for that");
         let due_at = now.plus(Duration::from_secs(5));
-        let entry = Entry { due_at, tell_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
+        let entry = Entry { due_at, announce_at: Some(now.plus(Duration::from_hours(1))), ..late.entry };
         world.schedule.add(late.lane.domain, false, entry, now);
     }
     world.run(Duration::from_mins(30));

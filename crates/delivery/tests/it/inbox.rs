@@ -3,19 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_delivery::{Inbox, InboxServer, Wanted};
+use postroad_delivery::{Inbox, InboxServer, MessageMatcher};
 use postroad_model::EmailAddress;
-use postroad_testkit::{MovedClock, SmtpClient};
+use postroad_testkit::{ManualClock, SmtpClient};
 
 const LONG: Duration = Duration::from_secs(20);
 
 fn inbox() -> Inbox {
-    Inbox::new(Arc::new(MovedClock::default()))
+    Inbox::new(Arc::new(ManualClock::default()))
 }
 
-fn wanted(to: &str, subject: &str) -> Wanted {
+fn wanted(to: &str, subject: &str) -> MessageMatcher {
     let to = (!to.is_empty()).then(|| EmailAddress::parse(to).unwrap());
-    Wanted { to, subject: (!subject.is_empty()).then(|| subject.to_owned()), ..Wanted::default() }
+    MessageMatcher {
+        to,
+        subject: (!subject.is_empty()).then(|| subject.to_owned()),
+        ..MessageMatcher::default()
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use postroad_delivery::{Inbox, InboxServer};
 use postroad_model::{DomainName, EmailAddress};
 use postroad_smtp::{Body, ClientConfig, ClientSession, Event, HeloName, OutgoingMessage, Verdict};
-use postroad_testkit::MovedClock;
+use postroad_testkit::ManualClock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -44,7 +44,7 @@ async fn send(address: SocketAddr, config: ClientConfig, messages: Vec<OutgoingM
 
 #[tokio::test]
 async fn every_way_of_sending_is_caught() {
-    let inbox = Inbox::new(Arc::new(MovedClock::default()));
+    let inbox = Inbox::new(Arc::new(ManualClock::default()));
     let (_server, address) = InboxServer::start(inbox.clone()).await.unwrap();
     let line = "a line of a message, with .dots. and ünïcode\r\n.\r\n";
     let large = Bytes::from(line.repeat(20_000));

@@ -10,7 +10,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use postroad_boxed_futures::boxed_futures;
 
-use super::questions::{QUICK_TIME, Unasked};
+use super::questions::{NoAnswer, QUICK_TIME};
 use super::{Dns, Inner};
 use crate::fair_permits::Asker;
 
@@ -110,11 +110,11 @@ impl Inner {
         let question = (name.clone(), record_type);
         let outcome = match self.questions.ask(&question, asker, self.patience, asking).await {
             Ok(outcome) => outcome,
-            Err(Unasked::Late) => {
+            Err(NoAnswer::Late) => {
                 was_slow.store(true, Ordering::Relaxed);
                 Err(trouble(format!("no answer within {} s", self.patience.as_secs_f32())))
             }
-            Err(Unasked::Busy) => return Err(LookupFailure::Busy),
+            Err(NoAnswer::Busy) => return Err(LookupFailure::Busy),
         };
         // A name server that fails quickly delays nobody.
         let is_answered =

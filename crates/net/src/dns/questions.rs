@@ -53,7 +53,7 @@ pub(super) struct Questions {
 
 /// Why there is no result.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unasked {
+pub(super) enum NoAnswer {
     /// No answer in time.
     Late,
     /// No query was sent: no permit got free in time, or too many wait for one.
@@ -75,9 +75,9 @@ impl Questions {
         asker: Asker,
         patience: Duration,
         asking: impl Fn() -> F,
-    ) -> Result<T, Unasked> {
-        let late = |_| Unasked::Late;
-        let busy = |_| Unasked::Busy;
+    ) -> Result<T, NoAnswer> {
+        let late = |_| NoAnswer::Late;
+        let busy = |_| NoAnswer::Busy;
         let zone = zone_of(&question.0);
         let tries = if self.is_unanswered(question) { 0 } else { 2 };
         for number in 0..tries {
@@ -85,7 +85,7 @@ impl Questions {
                 tokio::time::sleep(SECOND_TRY_AFTER).await;
             }
             let permit = timeout_at(Instant::now() + patience, self.quick.take(asker, &zone)).await;
-            let permit = permit.map_err(busy)?.ok_or(Unasked::Busy)?;
+            let permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
             let begun = Instant::now();
             let is_crowd = self.quick.is_contended(asker);
             let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
@@ -99,7 +99,7 @@ impl Questions {
             }
         }
         let permit = timeout_at(Instant::now() + patience, self.slow.take(asker, &zone)).await;
-        let _permit = permit.map_err(busy)?.ok_or(Unasked::Busy)?;
+        let _permit = permit.map_err(busy)?.ok_or(NoAnswer::Busy)?;
         timeout_at(Instant::now() + patience, asking()).await.map_err(late)
     }
 
@@ -205,8 +205,8 @@ mod tests {
         let mut unasked = (0, 0);
         while let Some(ended) = silent.join_next().await {
             match ended.unwrap() {
-                Err(Unasked::Late) => unasked.0 += 1,
-                Err(Unasked::Busy) => unasked.1 += 1,
+                Err(NoAnswer::Late) => unasked.0 += 1,
+                Err(NoAnswer::Busy) => unasked.1 += 1,
                 Ok(()) => panic!("nobody answered"),
             }
         }
@@ -280,7 +280,7 @@ mod tests {
         let questions = Questions::default();
         let all = all_slow(&questions);
         questions.note(&name(1), false);
-        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Err(Unasked::Busy));
+        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Err(NoAnswer::Busy));
         let other_type = (name(1).0, RecordType::AAAA);
         assert_eq!(questions.ask(&other_type, SERVER, PATIENCE, || ready(())).await, Ok(()));
         assert_eq!(questions.ask(&name(2), SERVER, PATIENCE, || ready(())).await, Ok(()));

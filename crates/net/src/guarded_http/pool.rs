@@ -53,14 +53,14 @@ struct Idle {
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<Kept>,
+    idle: Mutex<IdleConnection>,
     per_origin_max: usize,
     max: usize,
     idle_for: Duration,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct IdleConnection {
     by_origin: HashMap<Origin, Vec<Idle>>,
     count: usize,
     swept_at: Instant,
@@ -68,7 +68,7 @@ struct Kept {
 
 impl Pool {
     pub(super) fn new(per_origin_max: usize, max: usize, idle_for: Duration) -> Self {
-        let kept = Kept { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
+        let kept = IdleConnection { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
         Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
     }
 
@@ -103,7 +103,7 @@ impl Pool {
     }
 }
 
-impl Kept {
+impl IdleConnection {
     fn sweep(&mut self, now: Instant) {
         self.by_origin.retain(|_, list| {
             list.retain(|idle| idle.until > now && !idle.connection.sender.is_closed());

@@ -20,7 +20,7 @@ const FAILURES_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub(super) struct PolicyCache {
-    policies: HashMap<DomainName, Kept>,
+    policies: HashMap<DomainName, CachedPolicy>,
     policies_max: usize,
     /// Apart from the policies: failures never make one forgotten. The younger generation is the first.
     failures: [HashMap<DomainName, Failed>; 2],
@@ -29,7 +29,7 @@ pub(super) struct PolicyCache {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedPolicy {
     id: String,
     last_use: u64,
     policy: Arc<Policy>,
@@ -80,7 +80,7 @@ impl PolicyCache {
             }
         }
         self.uses += 1;
-        let kept = Kept {
+        let kept = CachedPolicy {
             id,
             last_use: self.uses,
             fetched_at: now,
@@ -93,7 +93,7 @@ impl PolicyCache {
 
     /// All policies, the most recently fetched last.
     pub(super) fn all(&self) -> Vec<Stored> {
-        let stored = |(domain, kept): (&DomainName, &Kept)| Stored {
+        let stored = |(domain, kept): (&DomainName, &CachedPolicy)| Stored {
             domain: domain.clone(),
             id: kept.id.clone(),
             policy: Policy::clone(&kept.policy),

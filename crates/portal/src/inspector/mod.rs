@@ -3,16 +3,16 @@
 //!
 //! Keeps the newest 50 requests (1 MiB) of an inspector in this node's memory, for a day.
 
-mod kept;
 mod receive;
 mod show;
+mod stored_requests;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{any, get, post};
 
-pub(crate) use kept::Inspectors;
+pub(crate) use stored_requests::Inspectors;
 
 use crate::state::PortalState;
 

@@ -9,7 +9,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
 
-use super::kept::Received;
+use super::stored_requests::Received;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::shown::beginning;

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::ServerId;
 
-use super::kept::{Received, Snapshot};
+use super::stored_requests::{Received, Snapshot};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::live_watch;

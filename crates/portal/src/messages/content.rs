@@ -1,7 +1,7 @@
 //! Reads and parses the stored bytes of a message, few at a time.
 
 use postroad_app::access::Operation;
-use postroad_app::{MessageView, Wanted, view_message};
+use postroad_app::{MessageDetail, MessageView, view_message};
 use postroad_model::MessageId;
 use postroad_store::Message;
 
@@ -11,7 +11,7 @@ use crate::visit::Visit;
 /// The record of a message, or 404.
 pub(super) async fn record(visit: &Visit, server: i64, id: i64) -> Result<Message, Problem> {
     let caller = visit.caller(server, Operation::MessagesMessage).await?;
-    let found = visit.app().find_message(&caller, MessageId(id), Wanted::Record).await?;
+    let found = visit.app().find_message(&caller, MessageId(id), MessageDetail::Record).await?;
     found.record.ok_or(Problem::NotFound)
 }
 

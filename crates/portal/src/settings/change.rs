@@ -20,7 +20,7 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     let changed = match read(&fields) {
         Ok(request) => {
             let version = fields.number("version");
-            visit.app().update_own_server(&caller, version, request).await.map_err(Problem::from)
+            visit.app().update_server_of_key(&caller, version, request).await.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
     };

@@ -54,7 +54,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::ServerGet).await?;
     let (_, layout) = visit.server_layout(server, "Settings", Section::Settings).await?;
-    let record = visit.app().find_own_server(caller.server_id).await?;
+    let record = visit.app().find_server_of_key(caller.server_id).await?;
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
     let ceilings = &record.ceilings;
     let mut words = Vec::new();

@@ -6,13 +6,13 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{KEYS, RESERVED_VARIABLES, default_toml};
-use super::problem::{Place, Problem, Warning, find_nearest_key, find_nearest_variable};
+use super::problem::{Problem, ValueOrigin, Warning, find_nearest_key, find_nearest_variable};
 use super::raw_value::RawValue;
 
 /// Values after all layers, and the problems found.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
-    values: BTreeMap<&'static str, (Place, RawValue)>,
+    values: BTreeMap<&'static str, (ValueOrigin, RawValue)>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -20,12 +20,12 @@ pub(super) struct Layers {
 impl Layers {
     pub(super) fn of_defaults() -> Self {
         let mut layers = Self::default();
-        layers.add_document(&default_toml(), |_| Place::Default);
+        layers.add_document(&default_toml(), |_| ValueOrigin::Default);
         layers
     }
 
     pub(super) fn add_file(&mut self, path: &Path) {
-        let place = |line| Place::File { path: path.to_owned(), line };
+        let place = |line| ValueOrigin::File { path: path.to_owned(), line };
         match std::fs::read_to_string(path) {
             Ok(text) => self.add_document(&text, place),
             Err(error) => self.problems.push(Problem {
@@ -39,7 +39,7 @@ impl Layers {
     }
 
     /// `place` turns a line number into a place.
-    fn add_document(&mut self, text: &str, place: impl Fn(usize) -> Place) {
+    fn add_document(&mut self, text: &str, place: impl Fn(usize) -> ValueOrigin) {
         let place_of = |at: usize| place(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
@@ -53,7 +53,7 @@ impl Layers {
         }
     }
 
-    fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, place_of: &impl Fn(usize) -> Place) {
+    fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, place_of: &impl Fn(usize) -> ValueOrigin) {
         for (name, value) in table {
             let path = format!("{prefix}{}", name.get_ref());
             let place = place_of(name.span().start);
@@ -90,7 +90,7 @@ impl Layers {
                 continue;
             }
             if let Some(key) = KEYS.iter().find(|key| key.variable() == variable) {
-                self.values.insert(key.path, (Place::Variable(variable), RawValue::Variable(value)));
+                self.values.insert(key.path, (ValueOrigin::Variable(variable), RawValue::Variable(value)));
             } else {
                 let nearest = find_nearest_variable(&variable);
                 self.warnings.push(Warning::UnknownVariable { variable, nearest });
@@ -99,7 +99,7 @@ impl Layers {
     }
 
     /// Value of a key in the table, and its place.
-    pub(super) fn value(&self, path: &str) -> &(Place, RawValue) {
+    pub(super) fn value(&self, path: &str) -> &(ValueOrigin, RawValue) {
         self.values.get(path).expect("the default file holds every key")
     }
 

@@ -7,13 +7,13 @@ use super::keys::{KEYS, Key};
 
 /// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ValueOrigin {
     Default,
     File { path: PathBuf, line: usize },
     Variable(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -27,7 +27,7 @@ impl fmt::Display for Place {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) place: Place,
+    pub(crate) place: ValueOrigin,
     /// Names the key, the cause and the fix.
     pub(crate) text: String,
 }

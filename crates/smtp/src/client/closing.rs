@@ -52,7 +52,7 @@ impl ClientSession {
             // half of it.
             self.decide(Verdict::Refused(reply), phase);
         }
-        self.protocol_error_in(phase, ProtocolError::Unasked(code));
+        self.protocol_error_in(phase, ProtocolError::Unsolicited(code));
     }
 
     pub(super) fn refused(&mut self, phase: Phase, reply: Reply) {

@@ -102,7 +102,7 @@ pub enum ProtocolError {
     #[error("the server sent more after its answer to STARTTLS")]
     BytesAfterStartTls,
     #[error("the server sent {0} without a command")]
-    Unasked(u16),
+    Unsolicited(u16),
     #[error("{0} is not a valid reply to the command")]
     Unexpected(u16),
 }

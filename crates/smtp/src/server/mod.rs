@@ -17,7 +17,7 @@ mod parameters;
 mod path;
 mod receiving;
 mod replies;
-mod saying;
+mod replying;
 mod transaction;
 
 use std::collections::VecDeque;

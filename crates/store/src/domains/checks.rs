@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps, name_after_check};
 use super::records::{DomainCheck, VerifiedBy};
-use super::{keys, statements, tracking, untold};
+use super::{keys, pending_events, statements, tracking};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
@@ -183,21 +183,21 @@ pub(super) async fn record(
         _ => None,
     };
     if news.is_some() {
-        untold::tell(sql, ids, &domain, news, now).await?;
+        pending_events::write(sql, ids, &domain, news, now).await?;
     }
     Ok(affects_sending)
 }
 
 /// Writes the pending events of some domains; returns for how many.
-pub(super) async fn tell_waiting(
+pub(super) async fn write_pending_events(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
-    let waiting = untold::claim_waiting(sql).await?;
+    let waiting = pending_events::claim_waiting(sql).await?;
     for id in &waiting {
         if let Some(domain) = statements::find_by_id(sql, *id).await? {
-            untold::tell(sql, Some(ids), &domain, None, now).await?;
+            pending_events::write(sql, Some(ids), &domain, None, now).await?;
         }
     }
     Ok(waiting.len())

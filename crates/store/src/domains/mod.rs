@@ -4,12 +4,12 @@ mod checks;
 mod keys;
 mod lifecycle;
 mod links;
+mod pending_events;
 mod records;
 mod reports;
 mod statements;
 mod store;
 mod tracking;
-mod untold;
 
 pub use links::{DomainLink, NewDomainLink};
 pub use records::{

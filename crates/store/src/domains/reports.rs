@@ -129,13 +129,13 @@ async fn list_known(sql: &Sql<'_>, names: Vec<DomainName>) -> Result<Vec<DomainN
 async fn add(sql: &Sql<'_>, reports: Vec<DomainReport>, now: Timestamp) -> Result<u64> {
     let mut added = 0;
     for report in reports {
-        make_room(sql, &report.domain).await?;
+        drop_oldest(sql, &report.domain).await?;
         added += insert(sql, report, now).await?;
     }
     Ok(added)
 }
 
-async fn make_room(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
+async fn drop_oldest(sql: &Sql<'_>, domain: &DomainName) -> Result<()> {
     let text = "SELECT count(*) FROM domain_reports WHERE domain = $1";
     let counted = sql.query_opt(text, &[domain.as_str().into()]).await?;
     let count = counted.map_or(Ok(0), |row| row.int(0))?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use postroad_model::{
-    AccountId, CountedThing, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp,
+    AccountId, DomainId, DomainName, EventKind, IdGenerator, LimitedObject, ServerId, Timestamp,
 };
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::records::{
     Domain, DomainFilter, DomainKey, DomainOwner, KeyState, NameUse, NewDomain, OwnerDomains, SendingDomain,
     VerifiedBy,
 };
-use super::{keys, tracking, untold};
+use super::{keys, pending_events, tracking};
 use crate::error::StoreError;
 use crate::setup::room;
 use crate::sql::{Row, Sql};
@@ -58,7 +58,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         return Err(StoreError::LimitReached);
     }
     if !owned.has_name {
-        room::make_room(sql, account_id, CountedThing::Domains, now).await?;
+        object_counts::check_ceiling(sql, account_id, LimitedObject::Domains, now).await?;
     }
     let inserted = sql
         .query_opt(
@@ -78,7 +78,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    room::count_change(sql, account_id, CountedThing::Domains, 1).await?;
+    object_counts::count_change(sql, account_id, LimitedObject::Domains, 1).await?;
     let id = DomainId(inserted.int(0)?);
     let state = if new.is_verified { KeyState::Active } else { KeyState::Pending };
     for key in new.keys {
@@ -275,7 +275,7 @@ pub(super) async fn set_verified(
     }
     if let (Some((_, at)), false) = (verified, domain.is_verified()) {
         let data = json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() });
-        untold::tell(sql, ids, &domain, Some((EventKind::DomainVerified, data)), now).await?;
+        pending_events::write(sql, ids, &domain, Some((EventKind::DomainVerified, data)), now).await?;
     }
     Ok(())
 }
@@ -294,7 +294,7 @@ pub(super) async fn delete(
     sql.execute("DELETE FROM domain_links WHERE domain_id = $1", &[id.0.into()]).await?;
     let text = "DELETE FROM domains WHERE id = $1 RETURNING account_id";
     let deleted = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
-    room::count_change(sql, AccountId(deleted.int(0)?), CountedThing::Domains, -1).await
+    object_counts::count_change(sql, AccountId(deleted.int(0)?), LimitedObject::Domains, -1).await
 }
 
 /// Reads the domain and locks it until the end of the transaction.

@@ -10,7 +10,7 @@ use super::records::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainOwner, DomainTracking, NewDkimKey, NewDomain,
     OwnerDomains, SendingDomain,
 };
-use super::{checks, keys, statements, tracking, untold};
+use super::{checks, keys, pending_events, statements, tracking};
 use crate::{Result, Store};
 
 #[boxed_futures]
@@ -170,14 +170,14 @@ impl Store {
     }
 
     /// Writes the events of changes by processes that cannot create event ids. Returns for how many domains.
-    pub async fn tell_domain_events(&self) -> Result<usize> {
-        if !self.read(move |sql| Box::pin(untold::is_waiting(sql))).await? {
+    pub async fn write_domain_events(&self) -> Result<usize> {
+        if !self.read(move |sql| Box::pin(pending_events::is_waiting(sql))).await? {
             return Ok(0);
         }
         let now = self.clock.now();
         let told = self
             .write_with_ids(move |sql, ids| {
-                Box::pin(async move { checks::tell_waiting(sql, &ids, now).await })
+                Box::pin(async move { checks::write_pending_events(sql, &ids, now).await })
             })
             .await?;
         self.notifier.notify_all();

@@ -43,7 +43,7 @@ struct Step {
 
 /// Where a search is.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SearchPosition {
     server_id: ServerId,
     /// Messages before this one follow.
     position: i64,
@@ -71,7 +71,7 @@ impl Store {
         while rows.len() <= limit && position > plan.floor && (blocks_max == 0 || begun.elapsed() < time_max)
         {
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let place = Place { server_id, position, blocks_max: blocks_max.max(1) };
+            let place = SearchPosition { server_id, position, blocks_max: blocks_max.max(1) };
             let read = self.read(move |sql| {
                 Box::pin(async move {
                     let step = step(sql, &filter, &plan, place, &mut frequencies).await?;
@@ -111,13 +111,13 @@ async fn step(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: Place,
+    place: SearchPosition,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
     if plan.has_tokens() {
         return by_tokens(sql, filter, plan, place, frequencies).await;
     }
-    let Place { server_id, position, .. } = place;
+    let SearchPosition { server_id, position, .. } = place;
     match &plan.listed {
         Some(listed) => by_status(sql, server_id, filter, plan, listed, position).await,
         None => scan(sql, server_id, filter, plan.floor, position).await,
@@ -189,10 +189,10 @@ async fn by_tokens(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: Place,
+    place: SearchPosition,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
-    let Place { server_id, position, blocks_max } = place;
+    let SearchPosition { server_id, position, blocks_max } = place;
     // One more than wanted: a block that is being written is skipped.
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
@@ -222,11 +222,11 @@ async fn in_blocks(
     sql: &Sql<'_>,
     filter: &SearchFilter,
     plan: &Plan,
-    place: Place,
+    place: SearchPosition,
     blocks: &[Block],
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
-    let Place { server_id, position, .. } = place;
+    let SearchPosition { server_id, position, .. } = place;
     let mut step = Step { rows: Vec::new(), position, is_cut: false };
     let mut looked_at = 0;
     for some in blocks.chunks(BLOCKS_OF_IDS) {

@@ -12,12 +12,12 @@ mod deleted;
 #[cfg(test)]
 mod list_plans;
 pub(crate) mod notices;
-mod own_server;
+pub(crate) mod object_counts;
 mod purge;
-pub(crate) mod room;
 mod server_change;
 mod server_update;
 pub(crate) mod servers;
+mod service_server;
 mod set_by;
 mod settings;
 
@@ -29,7 +29,7 @@ pub use ceilings::{CeilingsChange, ServerUpdate};
 pub use creations::{Creation, NewCreation};
 pub use credential_list::{CredentialChange, CredentialFilter};
 pub use credentials::{Credential, CredentialAccess, KeyHash, NewCredential};
-pub use room::PeriodCounts;
+pub use object_counts::PeriodCounts;
 pub use server_change::{PoolMove, ServerChange};
 pub use servers::{NewServer, Server, ServerFilter, ServerRetention, ServerTracking, SetCeilings};
 pub use set_by::SetBy;

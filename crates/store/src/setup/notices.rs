@@ -16,13 +16,13 @@ const SERVERS_AT_ONCE: i64 = 50;
 #[boxed_futures]
 impl Store {
     /// Appends the event of the oldest notice to some servers; `false` if there is none.
-    pub async fn tell_account_notices(&self) -> Result<bool> {
+    pub async fn write_account_notices(&self) -> Result<bool> {
         // Called every second and usually without effect, so it should not cost a write.
         if !self.read(|sql| Box::pin(is_waiting(sql))).await? {
             return Ok(false);
         }
         let told =
-            self.write_with_ids(|sql, ids| Box::pin(async move { tell_some(sql, &ids).await })).await?;
+            self.write_with_ids(|sql, ids| Box::pin(async move { write_some(sql, &ids).await })).await?;
         let Some(servers) = told else { return Ok(false) };
         self.notifier.notify(servers);
         Ok(true)
@@ -46,7 +46,7 @@ async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
 }
 
 /// `None` if there is no notice, or another node is working on it.
-async fn tell_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
+async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"
     } else {

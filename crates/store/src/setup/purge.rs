@@ -2,7 +2,7 @@
 //! few rows at a time; every statement is limited to the server or account, so that nothing else is touched.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, ServerId, Timestamp};
+use postroad_model::{AccountId, LimitedObject, ServerId, Timestamp};
 
 use super::room;
 use crate::error::StoreError;
@@ -138,8 +138,8 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
         let removed = sql.execute(text, &[id.0.into(), ROWS_AT_ONCE.into()]).await?;
         if removed > 0 {
             return match *text {
-                WEBHOOKS => count_removed(sql, id, CountedThing::Webhooks, removed).await,
-                DOMAINS => count_removed(sql, id, CountedThing::Domains, removed).await,
+                WEBHOOKS => count_removed(sql, id, LimitedObject::Webhooks, removed).await,
+                DOMAINS => count_removed(sql, id, LimitedObject::Domains, removed).await,
                 _ => Ok(()),
             };
         }
@@ -147,7 +147,9 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
     // Nothing refers to it any more: its name is free. Counted only here, because another node may be removing it too.
     let text = "DELETE FROM servers WHERE id = $1 RETURNING account_id";
     match sql.query_opt(text, &[id.0.into()]).await? {
-        Some(row) => room::count_change(sql, AccountId(row.int(0)?), CountedThing::Servers, -1).await,
+        Some(row) => {
+            object_counts::count_change(sql, AccountId(row.int(0)?), LimitedObject::Servers, -1).await
+        }
         None => Ok(()),
     }
 }
@@ -155,10 +157,10 @@ async fn purge_server(sql: &Sql<'_>, id: ServerId) -> Result<(), StoreError> {
 async fn count_removed(
     sql: &Sql<'_>,
     id: ServerId,
-    what: CountedThing,
+    what: LimitedObject,
     removed: u64,
 ) -> Result<(), StoreError> {
-    match room::count_change_of_server(sql, id, what, -(removed as i64)).await {
+    match object_counts::count_change_of_server(sql, id, what, -(removed as i64)).await {
         // Another node removed the server meanwhile.
         Err(StoreError::NotFound) => Ok(()),
         counted => counted,

@@ -1,7 +1,7 @@
 //! Servers: create, find, list, suspend; their pool and tracking defaults.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, PoolId, SendRate, ServerId, ServerMode, Timestamp};
+use postroad_model::{AccountId, LimitedObject, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
@@ -263,7 +263,7 @@ pub(crate) async fn create(
     owner: SetBy,
     now: Timestamp,
 ) -> Result<Server, StoreError> {
-    room::make_room(sql, new.account_id, CountedThing::Servers, now).await?;
+    object_counts::check_ceiling(sql, new.account_id, LimitedObject::Servers, now).await?;
     let ceiling = ceiling_values::of_mode(new.mode);
     let of = |setter: SetBy| ceiling.filter(|_| owner == setter);
     let inserted = sql
@@ -282,7 +282,7 @@ pub(crate) async fn create(
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    room::count_change(sql, new.account_id, CountedThing::Servers, 1).await?;
+    object_counts::count_change(sql, new.account_id, LimitedObject::Servers, 1).await?;
     find(sql, ServerId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

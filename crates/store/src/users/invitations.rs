@@ -1,7 +1,7 @@
 //! Invitations of people to an account. The person is created when the invitation is accepted.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, InvitationId, Timestamp, UserRole};
+use postroad_model::{AccountId, InvitationId, LimitedObject, Timestamp, UserRole};
 
 use super::user::{self, NewUser, User};
 use crate::error::StoreError;
@@ -110,7 +110,7 @@ async fn create(sql: &Sql<'_>, new: NewInvitation, now: Timestamp) -> Result<Inv
     let text = "SELECT id FROM invitations WHERE account_id = $1 AND email = $2 AND expires_at > $3";
     let params = [new.account_id.0.into(), new.email.as_str().into(), now.into()];
     if sql.query_opt(text, &params).await?.is_none() {
-        room::make_room(sql, new.account_id, CountedThing::Users, now).await?;
+        object_counts::check_ceiling(sql, new.account_id, LimitedObject::Users, now).await?;
     }
     let row = sql
         .query_opt(

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, Timestamp, UserId, UserRole};
+use postroad_model::{AccountId, LimitedObject, Timestamp, UserId, UserRole};
 
 use crate::error::StoreError;
 use crate::setup::room;
@@ -138,7 +138,7 @@ impl Store {
 }
 
 async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
-    room::make_room(sql, new.account_id, CountedThing::Users, now).await?;
+    object_counts::check_ceiling(sql, new.account_id, LimitedObject::Users, now).await?;
     insert(sql, new, now).await
 }
 
@@ -162,7 +162,7 @@ pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Resul
         )
         .await?
         .ok_or(StoreError::Conflict)?;
-    room::count_change(sql, new.account_id, CountedThing::Users, 1).await?;
+    object_counts::count_change(sql, new.account_id, LimitedObject::Users, 1).await?;
     find(sql, UserId(inserted.int(0)?)).await?.ok_or(StoreError::NotFound)
 }
 

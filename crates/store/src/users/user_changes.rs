@@ -1,7 +1,7 @@
 //! Changes of a person: name, role, password, removal.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, Timestamp, UserId, UserRole, UserSessionId};
+use postroad_model::{AccountId, LimitedObject, Timestamp, UserId, UserRole, UserSessionId};
 
 use super::user::{self, User};
 use crate::error::StoreError;
@@ -104,7 +104,7 @@ async fn remove(sql: &Sql<'_>, id: UserId, may_be_last: bool) -> Result<UserChan
     ] {
         sql.execute(text, &[id.0.into()]).await?;
     }
-    room::count_change(sql, found.account_id, CountedThing::Users, -1).await?;
+    object_counts::count_change(sql, found.account_id, LimitedObject::Users, -1).await?;
     Ok(UserChanged::Done(Box::new(found)))
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
-    CountedThing, EventKind, EventSet, IdGenerator, ServerId, Timestamp, WebhookFormat, WebhookId,
+    EventKind, EventSet, IdGenerator, LimitedObject, ServerId, Timestamp, WebhookFormat, WebhookId,
 };
 use serde_json::json;
 
@@ -183,7 +183,7 @@ impl Store {
 }
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Result<Webhook, StoreError> {
-    room::make_room_of_server(sql, new.server_id, CountedThing::Webhooks, now).await?;
+    object_counts::check_ceiling_of_server(sql, new.server_id, LimitedObject::Webhooks, now).await?;
     let row = sql
         .query_opt(
             "INSERT INTO webhooks (server_id, url, wants, format, enabled, secret, created_at, updated_at)
@@ -200,7 +200,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Re
         )
         .await?;
     let id = WebhookId(row.ok_or(StoreError::Conflict)?.int(0)?);
-    room::count_change_of_server(sql, new.server_id, CountedThing::Webhooks, 1).await?;
+    object_counts::count_change_of_server(sql, new.server_id, LimitedObject::Webhooks, 1).await?;
     find(sql, new.server_id, id).await?.ok_or(StoreError::NotFound)
 }
 
@@ -251,7 +251,7 @@ pub(crate) async fn update(
 async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
     let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
     sql.change(text, &[server_id.0.into(), id.0.into()]).await?;
-    room::count_change_of_server(sql, server_id, CountedThing::Webhooks, -1).await
+    object_counts::count_change_of_server(sql, server_id, LimitedObject::Webhooks, -1).await
 }
 
 /// The secret so far stays good until `previous_until`.

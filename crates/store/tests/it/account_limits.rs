@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{AccountId, Change, CountedThing, EventKind, LimitPeriod, MessageId, ServerId, Status};
+use postroad_model::{AccountId, Change, EventKind, LimitPeriod, LimitedObject, MessageId, ServerId, Status};
 use postroad_store::{
     Accepted, AccountCeilingsChange, AccountLimits, InitialState, LimitOwner, NewSend, NewServer, Retried,
     SetBy, StoreError,
@@ -193,7 +193,7 @@ async fn every_server_of_the_account_is_told_once_of_each_line(fixture: Fixture)
         fixture.accept(limited(&fixture, fixture.server, recipients, month)).await;
     }
     let mut steps = 0;
-    while fixture.store.tell_account_notices().await.expect("the store works") {
+    while fixture.store.write_account_notices().await.expect("the store works") {
         steps += 1;
     }
     assert_eq!(steps, 4, "two notices, fifty servers at a time");
@@ -239,9 +239,9 @@ async fn an_account_has_no_more_things_than_its_ceiling(fixture: Fixture) {
     let made = tasks.join_all().await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 3);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
-        let expected = StoreError::CeilingReached { what: CountedThing::Servers, most: 3 };
+        let expected = StoreError::CeilingReached { what: LimitedObject::Servers, most: 3 };
         assert_eq!(refused.to_string(), expected.to_string());
     }
-    let count = fixture.store.count_things(account, CountedThing::Servers).await;
+    let count = fixture.store.count_things(account, LimitedObject::Servers).await;
     assert_eq!(count.expect("the store works"), 3);
 }

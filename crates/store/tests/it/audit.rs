@@ -53,7 +53,7 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
 }
 
 /// Whether a filter should find an entry.
-type Wanted = Box<dyn Fn(&AuditEntry) -> bool>;
+type EntryTest = Box<dyn Fn(&AuditEntry) -> bool>;
 
 async fn entries_are_found_by_every_filter_page_by_page(fixture: Fixture) {
     let store = &fixture.store;
@@ -81,7 +81,7 @@ async fn entries_are_found_by_every_filter_page_by_page(fixture: Fixture) {
     let account = store.find_server(fixture.server).await.expect("it works").expect("it is there").account_id;
     let server = fixture.server.0;
     let (since, until) = (times[3], times[9]);
-    let filters: Vec<(AuditFilter, Wanted)> = vec![
+    let filters: Vec<(AuditFilter, EntryTest)> = vec![
         (AuditFilter::default(), Box::new(all)),
         (
             AuditFilter { operation: Some("servers/resume".into()), ..AuditFilter::default() },

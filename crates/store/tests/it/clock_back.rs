@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{EventSet, GateAction, GateScope, Status, Timestamp};
 use postroad_store::{ClaimSkips, InitialState, NewGate, NewSend, Outcome};
 
-use crate::fixture::{Fixture, Place, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines};
 use crate::webhooks;
 
 on_both_engines!(
@@ -172,7 +172,7 @@ async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) 
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
          INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
          SELECT 1, 'k' || i, CAST('x' AS {}), '', {ends} FROM n",
-        if matches!(fixture.place, Place::Postgres(_)) { "BYTEA" } else { "BLOB" }
+        if matches!(fixture.place, EngineFiles::Postgres(_)) { "BYTEA" } else { "BLOB" }
     );
     fixture.execute(&keys).await;
     fixture.clock.set(right);

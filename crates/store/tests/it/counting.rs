@@ -13,7 +13,7 @@ use crate::domains::{
     ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
     DOMAINS_BEFORE_SQLITE,
 };
-use crate::fixture::{Fixture, Place, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines};
 
 on_both_engines!(
     what_happened_is_counted_where_it_belongs,
@@ -46,8 +46,8 @@ pub(crate) async fn fold_all(fixture: &Fixture) {
         }
         // On PostgreSQL some may wait for another transaction to end.
         let is_counted = match fixture.place {
-            Place::Sqlite(_) => "e.id <= c.event_id",
-            Place::Postgres(_) => "(e.xact, e.id) <= (c.xact, c.event_id)",
+            EngineFiles::Sqlite(_) => "e.id <= c.event_id",
+            EngineFiles::Postgres(_) => "(e.xact, e.id) <= (c.xact, c.event_id)",
         };
         let uncounted = format!(
             "SELECT count(*) FROM events e LEFT JOIN counter_marks c ON c.server_id = e.server_id
@@ -316,10 +316,10 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     // Others, until one place is left; what is counted of them does not matter here.
     let (server, taken) = (fixture.server, LABELS_MAX - 2);
     let number = match fixture.place {
-        Place::Sqlite(_) => {
+        EngineFiles::Sqlite(_) => {
             format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {taken})")
         }
-        Place::Postgres(_) => format!("WITH n(i) AS (SELECT generate_series(1, {taken}))"),
+        EngineFiles::Postgres(_) => format!("WITH n(i) AS (SELECT generate_series(1, {taken}))"),
     };
     let columns = "server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day";
     fixture
@@ -403,7 +403,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
     let back_to_8: &[&str] = match fixture.place {
-        Place::Sqlite(_) => &[
+        EngineFiles::Sqlite(_) => &[
             "DROP INDEX queue_scheduled; DROP INDEX queue_by_expiry; ALTER TABLE queue DROP COLUMN scheduled",
             "ALTER TABLE servers DROP COLUMN retention_bodies",
             "ALTER TABLE servers DROP COLUMN retention_messages",
@@ -425,7 +425,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             DOMAINS_BEFORE_SQLITE,
             "PRAGMA user_version = 8",
         ],
-        Place::Postgres(_) => &[
+        EngineFiles::Postgres(_) => &[
             "ALTER TABLE queue DROP COLUMN scheduled",
             "DROP INDEX queue_by_expiry",
             "CREATE INDEX queue_by_due ON queue (due_at, message_id) WHERE claimed_node IS NULL",

@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 
 use crate::child;
-use crate::fixture::{Fixture, IDENTITY, Place, new_send, on_both_engines, settings};
+use crate::fixture::{EngineFiles, Fixture, IDENTITY, new_send, on_both_engines, settings};
 
 const ROUNDS: usize = 5;
 const CALLERS: usize = 64;
@@ -99,7 +99,7 @@ async fn check(fixture: &Fixture, acknowledged: &[Acknowledged]) {
     ] {
         assert_eq!(fixture.query_int(lame).await, 0, "{lame}");
     }
-    if let Place::Sqlite(_) = &fixture.place {
+    if let EngineFiles::Sqlite(_) = &fixture.place {
         let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
         let verdict: String =
             connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked");

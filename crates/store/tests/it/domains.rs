@@ -10,7 +10,7 @@ use postroad_store::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Place, new_key, on_both_engines, open};
+use crate::fixture::{EngineFiles, Fixture, new_key, on_both_engines, open};
 
 on_both_engines! {
     domains_are_created_found_and_deleted,
@@ -579,8 +579,8 @@ async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
     }
     // SQLite has one node; there two tasks of it ask.
     let second = match &fixture.place {
-        Place::Sqlite(_) => fixture.store.clone(),
-        Place::Postgres(_) => {
+        EngineFiles::Sqlite(_) => fixture.store.clone(),
+        EngineFiles::Postgres(_) => {
             open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens")
         }
     };
@@ -635,7 +635,7 @@ async fn checks_by_hand_keep_a_distance(fixture: Fixture) {
 
 async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture: Fixture) {
     let server = fixture.server.0;
-    let is_sqlite = matches!(fixture.place, Place::Sqlite(_));
+    let is_sqlite = matches!(fixture.place, EngineFiles::Sqlite(_));
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
     fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;

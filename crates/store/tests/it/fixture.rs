@@ -14,7 +14,7 @@ use postroad_store::{
     KeyAlgorithm, Message, NewDelivery, NewDkimKey, NewDomain, NewEvent, NewRecipient, NewSend, NewServer,
     OTHER_PROVIDER, OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store, StoreError, StoredBody,
 };
-use postroad_testkit::MovedClock;
+use postroad_testkit::ManualClock;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -47,19 +47,19 @@ pub(crate) const MAIL_TABLES: [&str; 7] =
 pub(crate) struct Fixture {
     // Before `place`: closed before its files and databases are removed.
     pub(crate) store: Store,
-    pub(crate) clock: MovedClock,
+    pub(crate) clock: ManualClock,
     pub(crate) account: AccountId,
     pub(crate) server: ServerId,
     pub(crate) other_server: ServerId,
-    pub(crate) place: Place,
+    pub(crate) place: EngineFiles,
 }
 
-pub(crate) enum Place {
+pub(crate) enum EngineFiles {
     Sqlite(TempDir),
     Postgres(postroad_testkit::Database),
 }
 
-impl Place {
+impl EngineFiles {
     pub(crate) fn database(&self) -> Database {
         match self {
             Self::Sqlite(_) => Database::Sqlite(self.sqlite_path()),
@@ -79,7 +79,11 @@ pub(crate) fn settings(database: Database) -> Settings {
     Settings { reader_threads: 2, postgres_connections: 8, ..Settings::small(database) }
 }
 
-pub(crate) async fn open(database: Database, identity: &str, clock: &MovedClock) -> Result<Store, OpenError> {
+pub(crate) async fn open(
+    database: Database,
+    identity: &str,
+    clock: &ManualClock,
+) -> Result<Store, OpenError> {
     Store::open(settings(database), Role::Node { identity: identity.to_owned() }, Arc::new(clock.clone()))
         .await
 }
@@ -96,21 +100,21 @@ pub(crate) fn new_key(selector: &str, algorithm: KeyAlgorithm) -> NewDkimKey {
 
 impl Fixture {
     pub(crate) async fn sqlite() -> Self {
-        Self::at(Place::Sqlite(TempDir::new().expect("the temporary folder is writable"))).await
+        Self::at(EngineFiles::Sqlite(TempDir::new().expect("the temporary folder is writable"))).await
     }
 
     pub(crate) async fn postgres() -> Self {
-        Self::at(Place::Postgres(postroad_testkit::Database::create())).await
+        Self::at(EngineFiles::Postgres(postroad_testkit::Database::create())).await
     }
 
-    async fn at(place: Place) -> Self {
+    async fn at(place: EngineFiles) -> Self {
         let database = place.database();
         Self::through(place, database).await
     }
 
     /// `database` is the way to `place`, which may lead through a proxy.
-    pub(crate) async fn through(place: Place, database: Database) -> Self {
-        let clock = MovedClock::default();
+    pub(crate) async fn through(place: EngineFiles, database: Database) -> Self {
+        let clock = ManualClock::default();
         let store = open(database, IDENTITY, &clock).await.expect("a fresh store opens");
         let account = store.create_account("Acme".into()).await.expect("the store is empty").id;
         let server = create_server(&store, account, "Live").await;
@@ -255,18 +259,18 @@ impl Fixture {
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
-        matches!(self.place, Place::Sqlite(_))
+        matches!(self.place, EngineFiles::Sqlite(_))
     }
 
     /// Runs a statement behind the store's back.
     pub(crate) async fn execute(&self, text: &str) {
         match &self.place {
-            Place::Sqlite(_) => {
+            EngineFiles::Sqlite(_) => {
                 let connection =
                     rusqlite::Connection::open(self.place.sqlite_path()).expect("the file is there");
                 connection.execute_batch(text).expect("the statement is good");
             }
-            Place::Postgres(database) => {
+            EngineFiles::Postgres(database) => {
                 connect(database.url()).await.batch_execute(text).await.expect("the statement is good");
             }
         }
@@ -275,12 +279,12 @@ impl Fixture {
     /// The integer that a question behind the store's back gives.
     pub(crate) async fn query_int(&self, text: &str) -> i64 {
         match &self.place {
-            Place::Sqlite(_) => {
+            EngineFiles::Sqlite(_) => {
                 let connection =
                     rusqlite::Connection::open(self.place.sqlite_path()).expect("the file is there");
                 connection.query_row(text, [], |row| row.get(0)).expect("the question is good")
             }
-            Place::Postgres(database) => {
+            EngineFiles::Postgres(database) => {
                 connect(database.url()).await.query_one(text, &[]).await.expect("the question is good").get(0)
             }
         }

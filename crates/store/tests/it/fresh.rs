@@ -203,7 +203,7 @@ async fn fresh_messages_whose_commit_is_lost_come_back() {
     let database = postroad_testkit::Database::create();
     let proxy = postroad_testkit::PgProxy::start(database.url());
     let way = postroad_store::Database::Postgres(proxy.url().to_owned());
-    let fixture = Fixture::through(crate::fixture::Place::Postgres(database), way).await;
+    let fixture = Fixture::through(crate::fixture::EngineFiles::Postgres(database), way).await;
     let basket = Basket::attach(&fixture);
     fixture.accept(fixture.send_to(&["first@example.com"])).await;
     let mut tasks = tokio::task::JoinSet::new();

@@ -7,7 +7,7 @@ use postroad_model::{MessageId, Status};
 use postroad_store::{Begin, Begun, Outcome};
 
 use crate::counting::rules;
-use crate::fixture::{Fixture, IDENTITY, Place, connect, open};
+use crate::fixture::{EngineFiles, Fixture, IDENTITY, connect, open};
 
 const ROWS_READ: &str = "SELECT ((SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables)
     + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes))::bigint";
@@ -22,7 +22,7 @@ const BATCH: usize = 100;
 async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     let Fixture { store, clock, account, server, other_server, place } = fixture;
     drop(store);
-    let Place::Postgres(database) = &place else { panic!("this is SQLite") };
+    let EngineFiles::Postgres(database) = &place else { panic!("this is SQLite") };
     let client = connect(database.url()).await;
     let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
     eventually(async || match ask(OTHERS).await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{EventKind, MessageId, Status};
 use postroad_store::{Accepted, InitialState, NewSend};
 
-use crate::fixture::{Fixture, Place, connect, is_unavailable, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, connect, is_unavailable, on_both_engines};
 
 on_both_engines!(
     messages_beyond_the_limit_are_held,
@@ -98,7 +98,7 @@ async fn limit_is_kept_by_sends_side_by_side(fixture: Fixture) {
 async fn locked_hour_is_unavailable_and_keeps_other_servers_going() {
     let fixture = Fixture::postgres().await;
     fixture.accept(limited(&fixture, &["a@example.com"], 10)).await;
-    let Place::Postgres(database) = &fixture.place else { unreachable!("it is PostgreSQL") };
+    let EngineFiles::Postgres(database) = &fixture.place else { unreachable!("it is PostgreSQL") };
     let other = connect(database.url()).await;
     other.batch_execute("BEGIN; SELECT * FROM server_hours FOR UPDATE").await.expect("the row is there");
     let mut with_key = limited(&fixture, &["b@example.com"], 10);

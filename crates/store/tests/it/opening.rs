@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postroad_store::{Database, OpenError, Role, Store, StoreError};
 
-use crate::fixture::{Fixture, IDENTITY, Place, on_both_engines, open, settings};
+use crate::fixture::{EngineFiles, Fixture, IDENTITY, on_both_engines, open, settings};
 
 on_both_engines!(
     newer_schema_is_refused_and_left_alone,
@@ -15,17 +15,17 @@ on_both_engines!(
 
 async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
     let bump = match &fixture.place {
-        Place::Sqlite(_) => "PRAGMA user_version = 4711",
-        Place::Postgres(_) => "INSERT INTO schema_version VALUES (4711)",
+        EngineFiles::Sqlite(_) => "PRAGMA user_version = 4711",
+        EngineFiles::Postgres(_) => "INSERT INTO schema_version VALUES (4711)",
     };
     let Fixture { store, clock, place, .. } = fixture;
     drop(store);
     match &place {
-        Place::Sqlite(_) => {
+        EngineFiles::Sqlite(_) => {
             let connection = rusqlite::Connection::open(place.sqlite_path()).expect("the file is there");
             connection.execute_batch(bump).expect("the statement is good");
         }
-        Place::Postgres(database) => {
+        EngineFiles::Postgres(database) => {
             crate::fixture::connect(database.url()).await.batch_execute(bump).await.expect("the store works");
         }
     }
@@ -48,8 +48,8 @@ async fn migrations_run_once(fixture: Fixture) {
     let fixture = fixture.reopen().await.reopen().await;
     assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
     let version = match &fixture.place {
-        Place::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
-        Place::Postgres(_) => {
+        EngineFiles::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
+        EngineFiles::Postgres(_) => {
             "SELECT CASE WHEN max(version) = count(*) THEN count(*) END FROM schema_version"
         }
     };
@@ -64,7 +64,7 @@ async fn tool_works_on_the_set_up_and_accepts_nothing(fixture: Fixture) {
     let tool = Store::open(settings(place.database()), Role::Tool, clock).await.expect("the store works");
     tool.create_account("From the command line".into()).await.expect("the store works");
     assert_eq!(tool.list_accounts().await.expect("the store works").len(), 2);
-    if matches!(place, Place::Postgres(_)) {
+    if matches!(place, EngineFiles::Postgres(_)) {
         assert!(matches!(tool.ids(), Err(StoreError::Internal(_))));
         assert!(tool.accept(send).await.is_err());
     }
@@ -139,7 +139,7 @@ fn database_names_are_parsed() {
 #[tokio::test]
 async fn several_nodes_may_migrate_an_empty_database_at_once() {
     let database = postroad_testkit::Database::create();
-    let clock = postroad_testkit::MovedClock::default();
+    let clock = postroad_testkit::ManualClock::default();
     let opened = futures_util::future::join_all((0..4).map(|n| {
         let (url, clock) = (database.url().to_owned(), clock.clone());
         async move { open(Database::Postgres(url), &format!("node {n}"), &clock).await }

@@ -12,7 +12,7 @@ use rand::{RngCore, SeedableRng};
 
 use crate::bodies::files_below;
 use crate::child;
-use crate::fixture::{Fixture, Place, is_unavailable, message_ids};
+use crate::fixture::{EngineFiles, Fixture, is_unavailable, message_ids};
 
 #[test]
 fn full_disk_is_survived_on_sqlite() {
@@ -101,7 +101,7 @@ impl Outage {
         let database = postroad_testkit::Database::create();
         let proxy = PgProxy::start(database.url());
         let way = Database::Postgres(proxy.url().to_owned());
-        let fixture = Fixture::through(Place::Postgres(database), way).await;
+        let fixture = Fixture::through(EngineFiles::Postgres(database), way).await;
         fixture.accept(fixture.send_to(&["ann@example.com"])).await;
         fixture.accept(fixture.send_with_key("before", 1, "a")).await;
         Self { fixture, proxy }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postroad_model::{
-    CountedThing, EventSet, GateAction, GateScope, Scope, ServerId, SuppressionReason, WebhookFormat,
+    EventSet, GateAction, GateScope, LimitedObject, Scope, ServerId, SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
     DomainOwner, KeyAlgorithm, KeyHash, NewCredential, NewGate, NewSuppression, NewTemplate, NewUser,
     NewWebhook, StoreError, TemplateContent, TemplateKind, WebhookSecret,
 };
 
-use crate::fixture::{Fixture, Place, connect, create_server, new_key, on_both_engines, open};
+use crate::fixture::{EngineFiles, Fixture, connect, create_server, new_key, on_both_engines, open};
 
 on_both_engines!(
     a_deleted_server_goes_with_all_it_has_and_nobody_elses,
@@ -83,13 +83,13 @@ async fn counts(fixture: &Fixture) -> BTreeMap<&'static str, i64> {
 async fn counts_are_kept(fixture: &Fixture) {
     let account = fixture.account.0;
     for (what, rows) in [
-        (CountedThing::Servers, format!("servers WHERE account_id = {account}")),
-        (CountedThing::Domains, format!("domains WHERE account_id = {account}")),
+        (LimitedObject::Servers, format!("servers WHERE account_id = {account}")),
+        (LimitedObject::Domains, format!("domains WHERE account_id = {account}")),
         (
-            CountedThing::Webhooks,
+            LimitedObject::Webhooks,
             format!("webhooks WHERE server_id IN (SELECT id FROM servers WHERE account_id = {account})"),
         ),
-        (CountedThing::Users, format!("users WHERE account_id = {account}")),
+        (LimitedObject::Users, format!("users WHERE account_id = {account}")),
     ] {
         let kept = fixture.store.count_things(fixture.account, what).await.expect("the store works");
         let found = fixture.query_int(&format!("SELECT count(*) FROM {rows}")).await;
@@ -190,7 +190,7 @@ async fn a_deleted_account_goes_and_its_name_is_free(fixture: Fixture) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_two_nodes_remove_at_once_is_counted_once() {
     let fixture = Fixture::postgres().await;
-    let Place::Postgres(database) = &fixture.place else { panic!("this is PostgreSQL") };
+    let EngineFiles::Postgres(database) = &fixture.place else { panic!("this is PostgreSQL") };
     let other = open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens");
     let doomed = create_server(&fixture.store, fixture.account, "Doomed").await;
     fixture.store.set_server_deleted(doomed, Some(fixture.in_secs(60))).await.expect("it works");

@@ -16,7 +16,7 @@ use tokio_postgres::SimpleQueryMessage;
 use serde_json::json;
 
 use crate::counting::fold_all;
-use crate::fixture::{Fixture, Place, connect, message_ids, new_send, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines};
 
 on_both_engines!(after_random_fates_the_counters_equal_a_recount);
 
@@ -448,14 +448,14 @@ async fn list(fixture: &Fixture, kind: (Grain, Breakdown)) -> Vec<CounterRow> {
 async fn rows(fixture: &Fixture, text: &str) -> Vec<Vec<String>> {
     let split = |row: &str| row.split('|').map(ToOwned::to_owned).collect();
     match &fixture.place {
-        Place::Sqlite(_) => {
+        EngineFiles::Sqlite(_) => {
             let connection =
                 rusqlite::Connection::open(fixture.place.sqlite_path()).expect("the file is there");
             let mut statement = connection.prepare(text).expect("the question is good");
             let rows = statement.query_map([], |row| row.get::<_, String>(0)).expect("it is answered");
             rows.map(|row| split(&row.expect("a text"))).collect()
         }
-        Place::Postgres(database) => {
+        EngineFiles::Postgres(database) => {
             let answer =
                 connect(database.url()).await.simple_query(text).await.expect("the question is good");
             let texts = answer.iter().filter_map(|message| match message {

@@ -9,7 +9,7 @@ use postroad_testkit::postgres::find_server_programs;
 use postroad_testkit::{Cluster, Database};
 
 use crate::counting::{fold_all, totals};
-use crate::fixture::{Fixture, Place, open};
+use crate::fixture::{EngineFiles, Fixture, open};
 use crate::webhooks;
 
 /// Higher than a new cluster's numbers are after a restore.
@@ -22,7 +22,7 @@ const NOW: &str = "SELECT pg_current_xact_id()::text::bigint";
 async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
     let Fixture { store, clock, account, server, other_server, place } = fixture;
     drop(store);
-    let Place::Postgres(old) = &place else { unreachable!("it was made on PostgreSQL") };
+    let EngineFiles::Postgres(old) = &place else { unreachable!("it was made on PostgreSQL") };
     let new = Database::create_on(cluster.url());
     // PATH may have links to some of the programs only.
     let initdb = find_server_programs().expect("the cluster has them too").join("initdb");
@@ -40,7 +40,7 @@ async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
         .status()
         .expect("psql is beside the server");
     assert!(restored.success() && dump.wait().expect("it was started").success());
-    let place = Place::Postgres(new);
+    let place = EngineFiles::Postgres(new);
     // Several nodes at once: one of them finds out.
     let other_node = open(place.database(), "another node", &clock);
     let (store, other_node) =

@@ -6,7 +6,7 @@ use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
 use postroad_store::{Breakdown, ClaimSkips, Grain, InitialState, OldRows, Outcome, Removal};
 
 use crate::counting::fold_all;
-use crate::fixture::{Fixture, Place, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines};
 use crate::webhooks;
 
 on_both_engines!(
@@ -221,7 +221,7 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
             None
         );
     }
-    if let Place::Sqlite(folder) = &fixture.place {
+    if let EngineFiles::Sqlite(folder) = &fixture.place {
         let mut files = Vec::new();
         for folder in std::fs::read_dir(folder.path().join("data/bodies")).expect("a folder") {
             files.extend(std::fs::read_dir(folder.expect("an entry").path()).expect("a folder"));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::fixture::{Fixture, Place, connect};
+use crate::fixture::{EngineFiles, Fixture, connect};
 
 #[tokio::test]
 async fn sqlite_schema_is_the_golden_one() {
@@ -23,7 +23,7 @@ async fn postgres_schema_is_the_golden_one() {
     let fixture = Fixture::postgres().await;
     // With its partitions, which must not show.
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    let Place::Postgres(database) = &fixture.place else { unreachable!("it was made on PostgreSQL") };
+    let EngineFiles::Postgres(database) = &fixture.place else { unreachable!("it was made on PostgreSQL") };
     let client = connect(database.url()).await;
     let tables = client
         .query(

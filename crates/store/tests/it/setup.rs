@@ -22,27 +22,28 @@ on_both_engines!(
     settings_are_set_replaced_and_removed,
     what_is_not_there_is_not_found,
     a_deleted_server_keeps_nothing_once_it_cannot_be_restored,
-    the_services_own_server_is_nobody_elses,
+    the_service_server_is_nobody_elses,
 );
 
-async fn the_services_own_server_is_nobody_elses(fixture: Fixture) {
+async fn the_service_server_is_nobody_elses(fixture: Fixture) {
     let store = &fixture.store;
-    assert_eq!(store.find_own_server().await.expect("the store works"), None);
+    assert_eq!(store.find_service_server().await.expect("the store works"), None);
     // A customer that has its names has nothing of its mail.
     let customer = store.create_account("postroad".into()).await.expect("the store works").id;
     let new =
         NewServer { account_id: customer, name: "operator".into(), mode: ServerMode::Live, pool_id: None };
     let theirs = store.create_server(new).await.expect("the store works").id;
-    let (one, other) = tokio::join!(store.find_or_create_own_server(), store.find_or_create_own_server());
+    let (one, other) =
+        tokio::join!(store.find_or_create_service_server(), store.find_or_create_service_server());
     let own = one.expect("the store works");
     assert_eq!(other.expect("the store works"), own, "made once");
     assert_ne!(own, theirs);
     let server = store.find_server(own).await.expect("the store works").expect("it is there");
     assert_eq!((server.account_name.as_str(), server.name.as_str()), ("postroad 2", "operator"));
-    assert_eq!(store.find_own_server().await.expect("the store works"), Some(own));
+    assert_eq!(store.find_service_server().await.expect("the store works"), Some(own));
     // A deleted one sends nothing: there is another then.
     store.set_server_deleted(own, Some(fixture.in_secs(60))).await.expect("the store works");
-    assert_ne!(store.find_or_create_own_server().await.expect("the store works"), own);
+    assert_ne!(store.find_or_create_service_server().await.expect("the store works"), own);
 }
 
 async fn accounts_are_created_listed_and_suspended(fixture: Fixture) {

@@ -3,7 +3,7 @@
 
 use postroad_model::DomainName;
 
-use super::answers::{Answer, TOO_MANY_QUESTIONS, Unasked, View};
+use super::answers::{Answer, NotAskedYet, TOO_MANY_QUESTIONS, View};
 use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
@@ -19,7 +19,7 @@ pub(super) fn missing(
     domain: &DomainName,
     found: Vec<String>,
     is_ours: impl Fn(&Answer) -> bool,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let registered = organisational_domain(domain);
     let hint = if *view.ask(registered, RecordType::Ns)? == Answer::NoSuchName {
         format!(
@@ -44,7 +44,7 @@ pub(super) fn no_answer(
     record: &ExpectedRecord,
     domain: &DomainName,
     reason: &str,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     if let Chain::Circle(names) = follow(view, &record.name)? {
         let hint = format!("{} leads in a circle of aliases (CNAME). Remove that CNAME.", record.name);
         return Ok(record.judged(RecordStatus::Mismatch, names, Some(hint)));
@@ -76,7 +76,7 @@ pub(super) fn is_wildcard(
     domain: &DomainName,
     record_type: RecordType,
     answer: &Answer,
-) -> Result<bool, Unasked> {
+) -> Result<bool, NotAskedYet> {
     Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)?.has_same_records(answer))
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use postroad_model::DomainName;
 
 use super::absence::{dns_error, is_wildcard, missing, wildcard_hint};
-use super::answers::{Addresses, Answer, Unasked, View};
+use super::answers::{Addresses, Answer, NotAskedYet, View};
 use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
@@ -16,7 +16,7 @@ pub(super) fn judge(
     record: &ExpectedRecord,
     domain: &DomainName,
     target: &str,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let chain = follow(view, &record.name)?;
     let (Chain::Ends(targets) | Chain::Circle(targets) | Chain::Failed(targets, _)) = &chain;
     let found = shown_names(targets.iter());
@@ -54,7 +54,7 @@ fn judge_without_alias(
     record: &ExpectedRecord,
     domain: &DomainName,
     target: &str,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let name = &record.name;
     let addresses = match view.addresses(name)? {
         Addresses::Found(addresses) => addresses,

@@ -48,7 +48,7 @@ impl DnsAnswers {
 
 /// The answer to this question is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unasked;
+pub(super) struct NotAskedYet;
 
 /// Answers for one round of judging. Records the questions that it could not answer.
 #[derive(Debug)]
@@ -62,11 +62,11 @@ impl<'a> View<'a> {
         Self { answers, missed: RefCell::default() }
     }
 
-    pub(super) fn ask(&self, name: &str, record_type: RecordType) -> Result<&'a Answer, Unasked> {
+    pub(super) fn ask(&self, name: &str, record_type: RecordType) -> Result<&'a Answer, NotAskedYet> {
         let question = question(name, record_type);
         self.answers.answers.get(&question).ok_or_else(|| {
             self.missed.borrow_mut().insert(question);
-            Unasked
+            NotAskedYet
         })
     }
 
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
     }
 
     /// The A and AAAA records of a name. Fails if one of the two questions failed and the other found no address.
-    pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, Unasked> {
+    pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, NotAskedYet> {
         self.want(name, RecordType::Aaaa);
         let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
         let found: Vec<IpAddr> = answers.iter().flat_map(|answer| answer.addresses()).collect();

@@ -1,6 +1,6 @@
 //! Follows the aliases (CNAME) of a name.
 
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::record::RecordType;
 
 const ALIASES_MAX: usize = 8;
@@ -16,7 +16,7 @@ pub(super) enum Chain {
     Failed(Vec<String>, String),
 }
 
-pub(super) fn follow(view: &View<'_>, name: &str) -> Result<Chain, Unasked> {
+pub(super) fn follow(view: &View<'_>, name: &str) -> Result<Chain, NotAskedYet> {
     let mut targets: Vec<String> = Vec::new();
     let mut current = name;
     loop {

@@ -6,7 +6,7 @@ use postroad_mail::dkim_txt;
 use postroad_model::DomainName;
 
 use super::absence::{is_wildcard, missing, no_answer, wildcard_hint};
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::expected::{ExpectedRecord, ExpectedRecords, Rule};
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::shown_all;
@@ -29,7 +29,7 @@ pub(super) fn judge(
     record: &ExpectedRecord,
     domain: &DomainName,
     public_spki_der: &[u8],
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
         return no_answer(view, record, domain, reason);

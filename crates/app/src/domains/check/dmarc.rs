@@ -3,7 +3,7 @@
 use postroad_model::DomainName;
 
 use super::absence::{dns_error, is_wildcard, missing, no_answer, organisational_domain, wildcard_hint};
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::{shown, shown_all};
@@ -12,7 +12,7 @@ pub(super) fn judge(
     view: &View<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
         return no_answer(view, record, domain, reason);
@@ -47,7 +47,7 @@ fn judge_organisation(
     view: &View<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
-) -> Result<Option<RecordCheck>, Unasked> {
+) -> Result<Option<RecordCheck>, NotAskedYet> {
     let organisation = organisational_domain(domain);
     if organisation == domain.as_str() {
         return Ok(None);
@@ -79,7 +79,7 @@ fn judge_organisation(
 }
 
 /// The tag that applies to a domain below the one with the policy.
-fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, Unasked> {
+fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, NotAskedYet> {
     // RFC 9091 3.2: `np` applies to names that have no records at all.
     if tag_value(policy, "np").is_some() {
         let name = domain.as_str();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use postroad_model::DomainName;
 
 use super::absence::{dns_error, missing, no_answer};
-use super::answers::{Addresses, Answer, Unasked, View};
+use super::answers::{Addresses, Answer, NotAskedYet, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::{listed, shown_names};
@@ -16,7 +16,7 @@ pub(super) fn judge_address(
     record: &ExpectedRecord,
     domain: &DomainName,
     address: Option<IpAddr>,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, record.record_type)?;
     let found = shown_names(answer.addresses());
     match answer {
@@ -46,7 +46,7 @@ pub(super) fn judge_pointer(
     record: &ExpectedRecord,
     address: IpAddr,
     helo: &DomainName,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Ptr)?;
     let names = shown_names(answer.names());
     let ask_for = format!("Ask whoever gave you {address} to set its reverse DNS (PTR) to {helo}.");
@@ -89,7 +89,7 @@ pub(super) fn judge_mail_host(
     view: &View<'_>,
     record: &ExpectedRecord,
     host: &DomainName,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Mx)?;
     let found = shown_names(answer.mail_hosts().map(|(preference, name)| format!("{preference} {name}")));
     match answer {
@@ -120,7 +120,7 @@ pub(super) fn judge_leads_to(
     view: &View<'_>,
     record: &ExpectedRecord,
     target: &DomainName,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let addresses = match view.addresses(&record.name)? {
         Addresses::Found(addresses) => addresses,
         Addresses::Failed(reason) => return no_answer(view, record, target, reason),

@@ -5,7 +5,7 @@ use super::answers::{DnsAnswers, View};
 use super::expected::{ExpectedRecords, Rule};
 use super::record::RecordCheck;
 use super::service::Service;
-use super::versioned_text::{self, Wanted};
+use super::versioned_text::{self, RecordMatcher};
 use super::{alias, dkim, dmarc, hosts, spf};
 
 /// The verdict on every expected record, in their order. Pure: the same answers give the same verdicts.
@@ -33,7 +33,7 @@ pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<Reco
             Rule::MailHost { host } => hosts::judge_mail_host(view, record, host),
             Rule::LeadsTo { target } => hosts::judge_leads_to(view, record, target),
             Rule::VersionedText { domain, asked_name, version, needed_tag, missing_hint } => {
-                let wanted = Wanted { asked_name, version, needed_tag: *needed_tag, missing_hint };
+                let wanted = RecordMatcher { asked_name, version, needed_tag: *needed_tag, missing_hint };
                 versioned_text::judge(view, record, domain, &wanted)
             }
         };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use postroad_boxed_futures::boxed_futures;
 use postroad_net::dns::Dns;
 
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::look_up::look_up_for;
 use super::record::RecordType;
 use super::service::{SendingAddress, Service, ServiceConfig, is_private};
@@ -18,7 +18,7 @@ impl Service {
     pub async fn look_up(dns: &Dns, config: &ServiceConfig) -> Self {
         let answers = look_up_for(dns, |view| drop(Self::read(view, config))).await;
         let view = View::new(&answers);
-        let found = Self::read(&view, config).unwrap_or_else(|Unasked| Err("not asked".to_owned()));
+        let found = Self::read(&view, config).unwrap_or_else(|NotAskedYet| Err("not asked".to_owned()));
         let service = found.unwrap_or_else(|reason| Self::unknown(config, reason));
         if let Ok(Allowed::NotAll) = allows_all(&view, &service, &service.spf_name()) {
             tracing::warn!(
@@ -30,7 +30,7 @@ impl Service {
     }
 
     /// The facts, or the reason why they are unknown.
-    fn read(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Self, String>, Unasked> {
+    fn read(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Self, String>, NotAskedYet> {
         let mut service = Self { unknown: None, ..Self::without_dns(config) };
         view.want(&service.spf_name(), RecordType::Txt);
         match seen_from_outside(view, config)? {
@@ -54,7 +54,7 @@ struct Seen {
 
 /// Source addresses as receivers see them. Behind address translation, that is the address of the HELO name. Where the
 /// operating system chooses, it is any address of the host name.
-fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, Unasked> {
+fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, NotAskedYet> {
     let mut seen = Seen::default();
     let mut names = Vec::new();
     if config.uses_host {

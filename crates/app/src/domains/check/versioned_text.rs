@@ -3,13 +3,13 @@
 use postroad_model::DomainName;
 
 use super::absence::no_answer;
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::text::shown_all;
 
 /// Tests by which a text is recognised as the wanted record.
-pub(super) struct Wanted<'a> {
+pub(super) struct RecordMatcher<'a> {
     /// Differs from the record's name where that is a wildcard.
     pub(super) asked_name: &'a str,
     pub(super) version: &'a str,
@@ -21,8 +21,8 @@ pub(super) fn judge(
     view: &View<'_>,
     record: &ExpectedRecord,
     domain: &DomainName,
-    wanted: &Wanted<'_>,
-) -> Result<RecordCheck, Unasked> {
+    wanted: &RecordMatcher<'_>,
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(wanted.asked_name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
         return no_answer(view, record, domain, reason);

@@ -150,35 +150,35 @@ fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) ->
     let amount = write(&locale, &rounded.parse().expect("what a number was written as is one"))?;
     let sign = SIGNS.iter().find(|(known, _)| *known == code).map(|(_, sign)| *sign);
     let minus = if is_negative { "-" } else { "" };
-    let text = match (place_of_sign(&locale), sign) {
-        (Place::Before, Some(sign)) => format!("{minus}{sign}{amount}"),
-        (Place::Before, None) => format!("{minus}{code}{NO_BREAK_SPACE}{amount}"),
-        (Place::BeforeWithSpace, sign) => {
+    let text = match (sign_position(&locale), sign) {
+        (SignPosition::Before, Some(sign)) => format!("{minus}{sign}{amount}"),
+        (SignPosition::Before, None) => format!("{minus}{code}{NO_BREAK_SPACE}{amount}"),
+        (SignPosition::BeforeWithSpace, sign) => {
             format!("{minus}{}{NO_BREAK_SPACE}{amount}", sign.unwrap_or(&code))
         }
-        (Place::Behind, sign) => format!("{minus}{amount}{NO_BREAK_SPACE}{}", sign.unwrap_or(&code)),
+        (SignPosition::Behind, sign) => format!("{minus}{amount}{NO_BREAK_SPACE}{}", sign.unwrap_or(&code)),
     };
     Ok(text)
 }
 
-enum Place {
+enum SignPosition {
     Before,
     BeforeWithSpace,
     Behind,
 }
 
-fn place_of_sign(locale: &Locale) -> Place {
+fn sign_position(locale: &Locale) -> SignPosition {
     let language = locale.id.language;
     let with_region = locale.id.region.map(|region| format!("{language}-{region}"));
     let is_in = |list: &[&str]| {
         with_region.as_deref().is_some_and(|tag| list.contains(&tag)) || list.contains(&language.as_str())
     };
     if is_in(&BEFORE_WITH_SPACE) {
-        Place::BeforeWithSpace
+        SignPosition::BeforeWithSpace
     } else if is_in(&BEFORE) {
-        Place::Before
+        SignPosition::Before
     } else {
-        Place::Behind
+        SignPosition::Behind
     }
 }
 

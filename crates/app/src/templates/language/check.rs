@@ -4,7 +4,7 @@ use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use super::lower::{Lowered, Lowering};
-use super::problem::{Lines, Place};
+use super::problem::{Lines, SourcePosition};
 
 /// Tokens of one tag. More could nest so deeply that recursive code overflows its stack.
 const TOKENS_PER_TAG_MAX: usize = 300;
@@ -15,7 +15,7 @@ const TAGS_MAX: usize = 10_000;
 
 /// Parses a source text. Returns errors with their positions, in the order of the text: the first syntax error alone,
 /// because the rest cannot be interpreted then; otherwise every construct that is not available.
-pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(Place, String)>> {
+pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(SourcePosition, String)>> {
     let lines = Lines::new(source);
     check_bounds(source, &lines).map_err(|found| vec![found])?;
     let tree = parse(source, "template", syntax());
@@ -32,7 +32,7 @@ pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
 }
 
-fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (Place, String)> {
+fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, String)> {
     let (mut tags, mut tokens, mut elifs, mut is_first) = (0, 0, 0, false);
     for token in tokenize(source, false, syntax()) {
         // The parser will report this error.
@@ -64,11 +64,11 @@ fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (Place, String)> 
     Ok(())
 }
 
-fn syntax_problem(error: &minijinja::Error, source: &str, lines: &Lines<'_>) -> (Place, String) {
+fn syntax_problem(error: &minijinja::Error, source: &str, lines: &Lines<'_>) -> (SourcePosition, String) {
     let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let place = match error.range() {
         Some(range) => lines.place(range.start.min(source.len()) as u32),
-        None => Place { line: error.line().unwrap_or(1), column: 1 },
+        None => SourcePosition { line: error.line().unwrap_or(1), column: 1 },
     };
     (place, message)
 }

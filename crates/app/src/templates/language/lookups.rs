@@ -1,6 +1,6 @@
 //! The variables that a template uses: their paths, positions and apparent kinds.
 
-use super::problem::Place;
+use super::problem::SourcePosition;
 
 /// One step from the model to a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(crate) struct Lookup {
     pub(crate) path: Option<Vec<Segment>>,
     /// As it is written.
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) place: SourcePosition,
     /// The line where its tag begins, which minijinja reports for a failure.
     pub(crate) tag_line: usize,
     /// Whether the template handles its absence: `is defined`, `default`.

@@ -6,7 +6,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
 use super::lookups::{Hint, Lookup, Segment};
-use super::problem::{Lines, Place};
+use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
 /// A source text that can be compiled.
@@ -21,7 +21,7 @@ pub(crate) struct Lowered {
 /// Most errors reported for one text.
 const MISTAKES_MAX: usize = 20;
 
-pub(super) type Checked<T> = Result<T, (Place, String)>;
+pub(super) type Checked<T> = Result<T, (SourcePosition, String)>;
 
 pub(super) struct Lowering<'a> {
     pub(super) lines: &'a Lines<'a>,
@@ -34,7 +34,7 @@ pub(super) struct Lowering<'a> {
     /// The line of the tag that is being written.
     pub(super) tag_line: usize,
     /// Mistakes that were found so far.
-    problems: Vec<(Place, String)>,
+    problems: Vec<(SourcePosition, String)>,
 }
 
 impl<'a> Lowering<'a> {
@@ -51,7 +51,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Lowered, Vec<(Place, String)>> {
+    pub(super) fn finish(mut self) -> Result<Lowered, Vec<(SourcePosition, String)>> {
         if self.problems.is_empty() {
             return Ok(Lowered { text: self.out, lookups: self.lookups });
         }
@@ -60,7 +60,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Records an error and continues.
-    pub(super) fn note(&mut self, found: (Place, String)) {
+    pub(super) fn note(&mut self, found: (SourcePosition, String)) {
         if self.problems.len() < MISTAKES_MAX {
             self.problems.push(found);
         }
@@ -70,7 +70,7 @@ impl<'a> Lowering<'a> {
         Err(self.mistake(span, message))
     }
 
-    pub(super) fn mistake(&self, span: Span, message: impl Into<String>) -> (Place, String) {
+    pub(super) fn mistake(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
         let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
         (self.lines.place(offset), message.into())
     }

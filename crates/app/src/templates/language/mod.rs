@@ -15,5 +15,5 @@ mod scope;
 pub(crate) use check::{check, syntax};
 pub(crate) use expressions::{OPERATOR, SLICE};
 pub(crate) use lookups::{Hint, Lookup, Segment};
-pub(crate) use problem::Place;
+pub(crate) use problem::SourcePosition;
 pub use problem::TemplateProblem;

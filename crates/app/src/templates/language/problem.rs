@@ -14,7 +14,7 @@ pub struct TemplateProblem {
 
 /// A place in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourcePosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
@@ -38,10 +38,10 @@ impl<'a> Lines<'a> {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    pub(super) fn place(&self, offset: u32) -> Place {
+    pub(super) fn place(&self, offset: u32) -> SourcePosition {
         let line = self.line(offset);
         let start = self.starts[line - 1] as usize;
         let end = self.source.floor_char_boundary(offset as usize);
-        Place { line, column: self.source[start..end.max(start)].chars().count() + 1 }
+        SourcePosition { line, column: self.source[start..end.max(start)].chars().count() + 1 }
     }
 }

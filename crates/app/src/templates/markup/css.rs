@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::position::Position;
 use super::protect::{place_of, protect};
-use crate::templates::language::Place;
+use crate::templates::language::SourcePosition;
 
 /// Finds the first unclosed comment, quote or brace in the `<style>` and `<mj-style>` elements of a source.
-pub(crate) fn check_css(source: &str) -> Result<(), (Place, String)> {
+pub(crate) fn check_css(source: &str) -> Result<(), (SourcePosition, String)> {
     let protected = protect(source);
     for sheet in style_sheets(&protected.text) {
         let start = sheet.start;
@@ -21,7 +21,7 @@ pub(crate) fn check_css(source: &str) -> Result<(), (Place, String)> {
 }
 
 /// Position of the first style sheet.
-pub(crate) fn place_of_styles(source: &str) -> Place {
+pub(crate) fn place_of_styles(source: &str) -> SourcePosition {
     let protected = protect(source);
     let start = style_sheets(&protected.text).first().map_or(0, |sheet| sheet.start);
     place_of(source, protected.offset_in_source(start))

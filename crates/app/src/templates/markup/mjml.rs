@@ -6,13 +6,13 @@ use mrml::prelude::render::RenderOptions;
 
 use super::nesting::{Syntax, nesting};
 use super::protect::{place_of, protect};
-use crate::templates::language::Place;
+use crate::templates::language::SourcePosition;
 
 const ELEMENTS_MAX: usize = 5_000;
 
 /// Reads no files and fetches nothing: `mj-include` is refused.
-pub(crate) fn mjml_to_html(source: &str) -> Result<String, (Place, String)> {
-    let whole = |message: String| (Place { line: 0, column: 0 }, message);
+pub(crate) fn mjml_to_html(source: &str) -> Result<String, (SourcePosition, String)> {
+    let whole = |message: String| (SourcePosition { line: 0, column: 0 }, message);
     let protected = protect(source);
     let there = |at: usize| place_of(source, protected.offset_in_source(at));
     match nesting(&protected.text, Syntax::Mjml) {

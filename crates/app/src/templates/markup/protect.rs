@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use minijinja::machinery::{Token, tokenize};
 
 use super::position::Position;
-use crate::templates::language::{Place, syntax};
+use crate::templates::language::{SourcePosition, syntax};
 
 /// A piece of a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,10 @@ struct PieceStart {
 }
 
 /// Line and column of an offset in a source.
-pub(super) fn place_of(source: &str, offset: usize) -> Place {
+pub(super) fn place_of(source: &str, offset: usize) -> SourcePosition {
     let before = &source[..source.floor_char_boundary(offset)];
     let line_at = before.rfind('\n').map_or(0, |end| end + 1);
-    Place { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
+    SourcePosition { line: before.matches('\n').count() + 1, column: before[line_at..].chars().count() + 1 }
 }
 
 const WORD: &str = "postroadtag";

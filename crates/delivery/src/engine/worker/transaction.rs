@@ -134,7 +134,7 @@ impl Worker {
             self.put_back(Job { entry, ..job }).await;
             return After::Leave;
         }
-        let come_again_after = tell_schedule(&shared, self.path, &job, &ending);
+        let come_again_after = report_to_schedule(&shared, self.path, &job, &ending);
         if let Some(after) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so the receiver keeps nothing of it.
@@ -281,7 +281,12 @@ async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Endi
 }
 
 /// Reports the outcome to the schedule. Returns the receiver's greylisting time, if it was greylisting.
-fn tell_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
+fn report_to_schedule(
+    shared: &Arc<EngineShared>,
+    path: usize,
+    job: &Job,
+    ending: &Ending,
+) -> Option<Duration> {
     match ending {
         Ending::Accepted(_) => shared.with(|schedule, now| {
             if let Some(first) = job.entry.greylisted_at {

@@ -441,7 +441,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         chosen_pool: None,
         source: None,
         greylisted_at: None,
-        tell_at: None,
+        announce_at: None,
         was_hurried: false,
         begun: false,
         work: None,

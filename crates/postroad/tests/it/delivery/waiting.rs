@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{Clock, MessageId, SystemClock};
-use postroad_testkit::MovedClock;
+use postroad_testkit::ManualClock;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
@@ -181,7 +181,7 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
     let waiting = world.accepted_id(&to("ann@shop.example")).await;
     let other = world.accepted_id(&to("bob@shop.example")).await;
-    let tomorrow = MovedClock::at(SystemClock.now().plus(Duration::from_hours(24)));
+    let tomorrow = ManualClock::at(SystemClock.now().plus(Duration::from_hours(24)));
     let store = world.stopped_store_at(tomorrow).await;
     let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
     // Makes it due now, which is tomorrow; the other one leaves an event with an id of tomorrow.

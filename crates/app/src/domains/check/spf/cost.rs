@@ -3,7 +3,7 @@
 use super::evaluate::{Published, Sender, published};
 use super::macros::MacroValues;
 use super::record::{Mechanism, SpfRecord, Term, TermKind};
-use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 
 /// Counting stops at this number of lookups.
@@ -22,7 +22,7 @@ pub(in super::super) fn cost(
     view: &View<'_>,
     sender: Sender<'_>,
     record: &SpfRecord,
-) -> Result<Cost, Unasked> {
+) -> Result<Cost, NotAskedYet> {
     let mut walk = Walk { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
     let mut terms = walk.costs(sender.domain, record)?;
     let lookups = terms.iter().map(|(_, lookups)| lookups).sum();
@@ -38,7 +38,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, Unasked> {
+    fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, NotAskedYet> {
         let mut terms = Vec::new();
         // Visit every term before reporting a missing answer, so that the questions are asked together.
         let mut is_complete = Ok(());
@@ -61,7 +61,7 @@ impl Walk<'_> {
     }
 
     /// The cost of the record that a term includes or redirects to.
-    fn inner_cost(&mut self, domain: &str, term: &Term) -> Result<usize, Unasked> {
+    fn inner_cost(&mut self, domain: &str, term: &Term) -> Result<usize, NotAskedYet> {
         let (TermKind::Directive { mechanism: Mechanism::Include(target), .. } | TermKind::Redirect(target)) =
             &term.kind
         else {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use postroad_net::dns::TEXT_BYTES_MAX;
 
 use super::record::{Qualifier, SpfRecord, Term, TermKind, is_spf};
-use crate::domains::check::answers::{Answer, Unasked, View};
+use crate::domains::check::answers::{Answer, NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 
 /// RFC 7208 4.6.4.
@@ -100,7 +100,7 @@ pub(in super::super) fn published(answer: &Answer) -> Published {
 }
 
 pub(in super::super) struct Evaluated {
-    pub(in super::super) result: Result<SpfResult, Unasked>,
+    pub(in super::super) result: Result<SpfResult, NotAskedYet>,
     /// Whether a name was needed that differs between senders.
     pub(in super::super) differs_by_sender: bool,
 }
@@ -138,14 +138,14 @@ pub(super) enum TermResult {
 }
 
 impl Evaluation<'_> {
-    fn of_record(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, Unasked> {
+    fn of_record(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
         self.names.push(domain.to_ascii_lowercase());
         let result = self.of_terms(domain, record);
         self.names.pop();
         result
     }
 
-    fn of_terms(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, Unasked> {
+    fn of_terms(&mut self, domain: &str, record: &SpfRecord) -> Result<SpfResult, NotAskedYet> {
         // RFC 7208 4.6: a syntax error anywhere in the record comes before any match.
         if let Some(Term { text, .. }) = record.invalid_term() {
             let reason = PermReason::InvalidTerm { domain: domain.to_owned(), term: text.clone() };
@@ -184,7 +184,7 @@ impl Evaluation<'_> {
     }
 
     /// The result of another name's record.
-    pub(super) fn of_name(&mut self, name: &str) -> Result<SpfResult, Unasked> {
+    pub(super) fn of_name(&mut self, name: &str) -> Result<SpfResult, NotAskedYet> {
         let failed = |reason| SpfResult::PermError(PermError { reason, term: String::new() });
         if self.names.iter().any(|outer| outer.eq_ignore_ascii_case(name)) {
             return Ok(failed(PermReason::Circle { target: name.to_owned() }));

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use super::evaluate::{Evaluation, LOOKUPS_MAX, PermReason, SpfResult, TermResult};
 use super::macros::{DomainSpec, MacroValues};
 use super::record::{Mechanism, Term};
-use crate::domains::check::answers::{Answer, Unasked};
+use crate::domains::check::answers::{Answer, NotAskedYet};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::reverse_name::reverse_name;
 
@@ -20,7 +20,7 @@ impl Evaluation<'_> {
         domain: &str,
         term: &Term,
         mechanism: &Mechanism,
-    ) -> Result<TermResult, Unasked> {
+    ) -> Result<TermResult, NotAskedYet> {
         if term.costs_lookup()
             && let Some(reason) = self.count_lookup()
         {
@@ -65,7 +65,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn of_include(&mut self, target: &str) -> Result<TermResult, Unasked> {
+    fn of_include(&mut self, target: &str) -> Result<TermResult, NotAskedYet> {
         // RFC 7208 5.2.
         Ok(match self.of_name(target)? {
             SpfResult::Pass { allows_everybody, .. } => TermResult::Match { allows_everybody },
@@ -92,7 +92,7 @@ impl Evaluation<'_> {
         name: &str,
         v4_bits: u8,
         v6_bits: u8,
-    ) -> Result<TermResult, Unasked> {
+    ) -> Result<TermResult, NotAskedYet> {
         let answer = self.view.ask(name, RecordType::Mx)?;
         if let Some(result) = self.void_or_failed(term, answer) {
             return Ok(result);
@@ -149,7 +149,7 @@ impl Evaluation<'_> {
         }
     }
 
-    pub(super) fn expand(&self, domain: &str, spec: &DomainSpec) -> Result<String, Unasked> {
+    pub(super) fn expand(&self, domain: &str, spec: &DomainSpec) -> Result<String, NotAskedYet> {
         if spec.differs_by_sender() {
             self.differs_by_sender.set(true);
         }
@@ -167,7 +167,7 @@ impl Evaluation<'_> {
     }
 
     /// RFC 7208 5.5: PTR names of the address that resolve back to it. If a look-up fails, there are none.
-    fn validated_names(&self) -> Result<Vec<String>, Unasked> {
+    fn validated_names(&self) -> Result<Vec<String>, NotAskedYet> {
         self.differs_by_sender.set(true);
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;
         let names: Vec<&str> = answer.names().take(POINTERS_MAX).collect();

@@ -6,7 +6,7 @@ use super::record::{Mechanism, Qualifier, SpfRecord, Term, TermKind};
 
 /// Position of added terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum InsertPosition {
     First,
     /// Directly before `all` or `redirect`.
     Last,
@@ -22,7 +22,12 @@ pub(super) struct LeftOut {
 
 /// Merges all terms of the records, except `left_out`, with the `added` ones. It ends in the mildest of their `all`
 /// terms, so that no sender that was allowed or tolerated is refused. `+all` becomes `?all`.
-pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &LeftOut) -> String {
+pub(super) fn merged(
+    records: &[SpfRecord],
+    added: &[String],
+    place: InsertPosition,
+    left_out: &LeftOut,
+) -> String {
     let mut allowing = Terms::default();
     let mut modifiers = Terms::default();
     let not_kept: HashSet<String> = left_out.terms.iter().chain(added).map(|text| plain(text)).collect();
@@ -44,7 +49,7 @@ pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left
         end = Some(Qualifier::Neutral);
     }
     let mut words = vec!["v=spf1".to_owned()];
-    let (first, last) = if place == Place::First { (added, &[][..]) } else { (&[][..], added) };
+    let (first, last) = if place == InsertPosition::First { (added, &[][..]) } else { (&[][..], added) };
     words.extend_from_slice(first);
     words.append(&mut allowing.texts);
     // A record can have only one end: next to `all` or another redirect, a redirect becomes an include.
@@ -112,7 +117,7 @@ mod tests {
     fn check(records: &[&str], expected: &str) {
         let records: Vec<SpfRecord> = records.iter().map(|record| SpfRecord::parse(record)).collect();
         let ours = ["include:spf.host.example".to_owned()];
-        assert_eq!(merged(&records, &ours, Place::Last, &LeftOut::default()), expected);
+        assert_eq!(merged(&records, &ours, InsertPosition::Last, &LeftOut::default()), expected);
     }
 
     #[test]
@@ -154,7 +159,7 @@ mod tests {
         let merged = |record: &str, may_allow| {
             let ours = ["ip4:192.0.2.9".to_owned()];
             let left_out = LeftOut { terms: vec!["include:gone.example".to_owned()], may_allow };
-            merged(&[SpfRecord::parse(record)], &ours, Place::First, &left_out)
+            merged(&[SpfRecord::parse(record)], &ours, InsertPosition::First, &left_out)
         };
         assert_eq!(merged("v=spf1 mx include:gone.example -all", false), "v=spf1 ip4:192.0.2.9 mx -all");
         assert_eq!(merged("v=spf1 mx include:gone.example -all", true), "v=spf1 ip4:192.0.2.9 mx ?all");

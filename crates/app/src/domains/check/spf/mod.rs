@@ -18,7 +18,7 @@ use postroad_model::DomainName;
 use postroad_net::dns::TEXT_BYTES_MAX;
 
 use super::absence::{dns_error, no_answer};
-use super::answers::{Answer, Unasked, View};
+use super::answers::{Answer, NotAskedYet, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::service::Service;
@@ -38,7 +38,7 @@ pub(super) fn judge(
     service: &Service,
     record: &ExpectedRecord,
     domain: &DomainName,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let answer = view.ask(&record.name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
         return no_answer(view, record, domain, reason);
@@ -107,7 +107,7 @@ fn judge_one(
     published: &SpfRecord,
     text: &[u8],
     found: Vec<String>,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let domain = record.name.as_str();
     // First, because it requests all includes at once.
     let cost = cost(view, first_sender(service, domain), published);

@@ -8,7 +8,7 @@ use super::repair::after_version;
 use super::suggest::suggest;
 use super::{RECORDS_MERGED_MAX, hints};
 use crate::domains::check::absence::missing;
-use crate::domains::check::answers::{Answer, Unasked, View};
+use crate::domains::check::answers::{Answer, NotAskedYet, View};
 use crate::domains::check::expected::ExpectedRecord;
 use crate::domains::check::record::{RecordCheck, RecordStatus};
 use crate::domains::check::service::Service;
@@ -21,7 +21,7 @@ pub(super) fn judge(
     record: &ExpectedRecord,
     domain: &DomainName,
     answer: &Answer,
-) -> Result<RecordCheck, Unasked> {
+) -> Result<RecordCheck, NotAskedYet> {
     let meant = |text: &&[u8]| after_version(&String::from_utf8_lossy(text)).is_some();
     let texts: Vec<&[u8]> = answer.texts().filter(meant).collect();
     if texts.is_empty() {

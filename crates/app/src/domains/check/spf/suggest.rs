@@ -3,11 +3,11 @@
 use super::cost::cost;
 use super::evaluate::{LOOKUPS_MAX, PermReason};
 use super::first_sender;
-use super::merge::{LeftOut, Place, merged};
+use super::merge::{InsertPosition, LeftOut, merged};
 use super::record::{Mechanism, SpfRecord, Term, TermKind};
 use super::repair::with_repaired_terms;
 use super::summary::Summary;
-use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::Service;
 
@@ -30,13 +30,13 @@ pub(super) fn suggest(
     service: &Service,
     domain: &str,
     records: &[SpfRecord],
-) -> Result<Suggestion, Unasked> {
+) -> Result<Suggestion, NotAskedYet> {
     let mut theirs = Theirs::of(records);
     if !service.is_spf_name_usable {
         theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
     theirs.leave_out_broken(view, service, domain)?;
-    let text = theirs.with(&[], Place::Last);
+    let text = theirs.with(&[], InsertPosition::Last);
     // Our terms are complete, and the record does not allow everybody.
     if let Summary::Passed { allows_everybody: None } =
         Summary::of(view, service, domain, &SpfRecord::parse(&text))?
@@ -44,18 +44,20 @@ pub(super) fn suggest(
         return Ok(theirs.suggestion(text));
     }
     let mut terms = service.spf_terms();
-    let text = theirs.with(&terms, Place::Last);
+    let text = theirs.with(&terms, InsertPosition::Last);
     if service.is_spf_name_usable
         && cost(view, first_sender(service, domain), &SpfRecord::parse(&text))?.lookups > LOOKUPS_MAX
     {
         terms = service.spf_address_terms();
         theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
-    let text = theirs.with(&terms, Place::Last);
+    let text = theirs.with(&terms, InsertPosition::Last);
     let text = match Summary::of(view, service, domain, &SpfRecord::parse(&text))? {
         Summary::Passed { .. } | Summary::Unknown(_) => text,
         // Earlier terms refuse our addresses, or receivers stop before they reach our terms.
-        Summary::Refused(_) | Summary::Broken(_) => theirs.with(&service.spf_address_terms(), Place::First),
+        Summary::Refused(_) | Summary::Broken(_) => {
+            theirs.with(&service.spf_address_terms(), InsertPosition::First)
+        }
     };
     Ok(theirs.suggestion(text))
 }
@@ -77,7 +79,7 @@ impl Theirs {
         Self { records, left_out, void: Vec::new(), dropped }
     }
 
-    fn with(&self, added: &[String], place: Place) -> String {
+    fn with(&self, added: &[String], place: InsertPosition) -> String {
         merged(&self.records, added, place, &self.left_out)
     }
 
@@ -87,9 +89,14 @@ impl Theirs {
 
     /// Removes terms that break the record and lead nowhere. Errors inside included records belong to others, who may
     /// repair them.
-    fn leave_out_broken(&mut self, view: &View<'_>, service: &Service, domain: &str) -> Result<(), Unasked> {
+    fn leave_out_broken(
+        &mut self,
+        view: &View<'_>,
+        service: &Service,
+        domain: &str,
+    ) -> Result<(), NotAskedYet> {
         for _ in 0..ROUNDS_MAX {
-            let record = SpfRecord::parse(&self.with(&[], Place::Last));
+            let record = SpfRecord::parse(&self.with(&[], InsertPosition::Last));
             let Summary::Broken(error) = Summary::of(view, service, domain, &record)? else { break };
             let count = self.left_out.terms.len();
             match error.reason {
@@ -123,7 +130,7 @@ impl Theirs {
 }
 
 /// Whether a term matches no address at all, not only none of ours: a name with macros may exist for other senders.
-fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, Unasked> {
+fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, NotAskedYet> {
     let TermKind::Directive { mechanism, .. } = &term.kind else { return Ok(false) };
     let (spec, types) = match mechanism {
         Mechanism::A { domain: spec, .. } => (spec, &[RecordType::A, RecordType::Aaaa][..]),

@@ -2,7 +2,7 @@
 
 use super::evaluate::{PermError, Published, Sender, SpfResult, evaluate, published};
 use super::record::SpfRecord;
-use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::answers::{NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 use crate::domains::check::service::{SendingAddress, Service};
 
@@ -27,7 +27,7 @@ impl Summary {
         service: &Service,
         domain: &str,
         record: &SpfRecord,
-    ) -> Result<Self, Unasked> {
+    ) -> Result<Self, NotAskedYet> {
         Self::with_trust(view, service, domain, record, None)
     }
 
@@ -38,7 +38,7 @@ impl Summary {
         domain: &str,
         record: &SpfRecord,
         trusted: Option<&str>,
-    ) -> Result<Self, Unasked> {
+    ) -> Result<Self, NotAskedYet> {
         let mut allows_everybody = record.plus_all().map(|term| term.text.clone());
         let mut refused = Vec::new();
         // Continue after a missing answer, so that the questions for all addresses are asked together.
@@ -50,7 +50,7 @@ impl Summary {
             let result = match evaluated.result {
                 Ok(result) => result,
                 // The sample covers this address.
-                Err(Unasked) if evaluated.differs_by_sender && !is_in_sample => continue,
+                Err(NotAskedYet) if evaluated.differs_by_sender && !is_in_sample => continue,
                 Err(unasked) => {
                     view.note(own_view.into_missed());
                     is_complete = Err(unasked);
@@ -98,7 +98,7 @@ pub(in super::super) fn allows_all(
     view: &View<'_>,
     service: &Service,
     name: &str,
-) -> Result<Allowed, Unasked> {
+) -> Result<Allowed, NotAskedYet> {
     let record = match published(view.ask(name, RecordType::Txt)?) {
         Published::One(record) => record,
         Published::None => return Ok(Allowed::NoRecord),

@@ -19,19 +19,19 @@ const SERVER_NAME: &str = "operator";
 #[boxed_futures]
 impl Store {
     /// `None` before the first message of the service itself.
-    pub async fn find_own_server(&self) -> Result<Option<ServerId>> {
+    pub async fn find_service_server(&self) -> Result<Option<ServerId>> {
         self.read(move |sql| Box::pin(find(sql))).await
     }
 
     /// Creates it with its own account if there is none.
-    pub async fn find_or_create_own_server(&self) -> Result<ServerId> {
-        if let Some(id) = self.find_own_server().await? {
+    pub async fn find_or_create_service_server(&self) -> Result<ServerId> {
+        if let Some(id) = self.find_service_server().await? {
             return Ok(id);
         }
         let now = self.clock.now();
         match self.change(move |sql| Box::pin(create(sql, now))).await {
             // Another node was faster.
-            Err(StoreError::Conflict) => self.find_own_server().await?.ok_or(StoreError::Conflict),
+            Err(StoreError::Conflict) => self.find_service_server().await?.ok_or(StoreError::Conflict),
             created => created,
         }
     }

@@ -8,7 +8,7 @@ use super::password::{self, BYTES_MAX, normalise};
 use super::{SignedIn, UserRefusal, read_name};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
-use crate::accounts::{AccountRefusal, Requester, Thing};
+use crate::accounts::{AccountRefusal, ObjectKind, Requester};
 
 #[boxed_futures]
 impl App {
@@ -54,7 +54,7 @@ impl App {
 
     pub async fn revoke_own_session(&self, person: &SignedIn, id: UserSessionId) -> Result<(), UserRefusal> {
         match self.ending_own_sessions(person)?.end_user_session(person.user.id, id).await {
-            Err(StoreError::NotFound) => Err(AccountRefusal::NotFound(Thing::Session).into()),
+            Err(StoreError::NotFound) => Err(AccountRefusal::NotFound(ObjectKind::Session).into()),
             ended => Ok(ended?),
         }
     }

@@ -1,7 +1,7 @@
 //! Objects of which an account may have a limited number.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CountedThing {
+pub enum LimitedObject {
     /// Including deleted ones that can be restored.
     Servers,
     /// Of the account and of its servers.
@@ -11,7 +11,7 @@ pub enum CountedThing {
     Users,
 }
 
-impl CountedThing {
+impl LimitedObject {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Servers => "servers",

@@ -1,7 +1,7 @@
 //! Things of which an account may have a limited number: their kept counts, and the check before one is added.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, CountedThing, LimitPeriod, ServerId, Timestamp};
+use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
 
 use super::notices;
 use crate::accept::account_limits::count_event;
@@ -11,12 +11,12 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 /// Query for the ceiling of an account.
-const fn ceiling_text(what: CountedThing) -> &'static str {
+const fn ceiling_text(what: LimitedObject) -> &'static str {
     match what {
-        CountedThing::Servers => "SELECT servers_max FROM accounts WHERE id = $1",
-        CountedThing::Domains => "SELECT domains_max FROM accounts WHERE id = $1",
-        CountedThing::Webhooks => "SELECT webhooks_max FROM accounts WHERE id = $1",
-        CountedThing::Users => "SELECT users_max FROM accounts WHERE id = $1",
+        LimitedObject::Servers => "SELECT servers_max FROM accounts WHERE id = $1",
+        LimitedObject::Domains => "SELECT domains_max FROM accounts WHERE id = $1",
+        LimitedObject::Webhooks => "SELECT webhooks_max FROM accounts WHERE id = $1",
+        LimitedObject::Users => "SELECT users_max FROM accounts WHERE id = $1",
     }
 }
 
@@ -26,7 +26,7 @@ pub type PeriodCounts = [Option<i64>; 3];
 #[boxed_futures]
 impl Store {
     /// How many of the things an account has.
-    pub async fn count_things(&self, account_id: AccountId, what: CountedThing) -> Result<usize> {
+    pub async fn count_things(&self, account_id: AccountId, what: LimitedObject) -> Result<usize> {
         let now = self.clock.now();
         let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, now))).await?;
         Ok(usize::try_from(counted).unwrap_or(0))
@@ -41,13 +41,13 @@ impl Store {
 async fn count(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: CountedThing,
+    what: LimitedObject,
     now: Timestamp,
 ) -> Result<i64, StoreError> {
     let text = "SELECT count FROM account_counts WHERE account_id = $1 AND thing = $2";
     let row = sql.query_opt(text, &[account_id.0.into(), what.as_str().into()]).await?;
     let kept = row.map_or(Ok(0), |row| row.int(0))?;
-    if what != CountedThing::Users {
+    if what != LimitedObject::Users {
         return Ok(kept);
     }
     // Invitations end by themselves, and there are few.
@@ -60,7 +60,7 @@ async fn count(
 pub(crate) async fn count_change(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: CountedThing,
+    what: LimitedObject,
     change: i64,
 ) -> Result<(), StoreError> {
     sql.execute(
@@ -76,7 +76,7 @@ pub(crate) async fn count_change(
 pub(crate) async fn count_change_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
-    what: CountedThing,
+    what: LimitedObject,
     change: i64,
 ) -> Result<(), StoreError> {
     count_change(sql, account_of(sql, server_id).await?, what, change).await
@@ -99,10 +99,10 @@ async fn period_counts(
 
 /// Checks in the adding transaction that the account may have one more, and records a crossed threshold.
 /// `CeilingReached` if not.
-pub(crate) async fn make_room(
+pub(crate) async fn check_ceiling(
     sql: &Sql<'_>,
     account_id: AccountId,
-    what: CountedThing,
+    what: LimitedObject,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let ceiling = |row: Option<crate::sql::Row>| row.map_or(Ok(None), |row| row.int_opt(0));
@@ -128,13 +128,13 @@ pub(crate) async fn make_room(
 }
 
 /// The same for an object of a server.
-pub(crate) async fn make_room_of_server(
+pub(crate) async fn check_ceiling_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
-    what: CountedThing,
+    what: LimitedObject,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    make_room(sql, account_of(sql, server_id).await?, what, now).await
+    check_ceiling(sql, account_of(sql, server_id).await?, what, now).await
 }
 
 async fn account_of(sql: &Sql<'_>, server_id: ServerId) -> Result<AccountId, StoreError> {

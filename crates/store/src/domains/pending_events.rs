@@ -13,7 +13,7 @@ use crate::sql::Sql;
 const WAITING_MAX: usize = 10;
 
 /// Writes the events stored with the domain, then `news`; without ids `news` is stored as well.
-pub(super) async fn tell(
+pub(super) async fn write(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
     domain: &Domain,

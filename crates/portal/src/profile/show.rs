@@ -29,7 +29,7 @@ pub(super) struct Outcome {
 }
 
 #[derive(Template)]
-#[template(path = "own/show.html")]
+#[template(path = "profile/show.html")]
 struct OwnPage {
     layout: Layout,
     name: String,

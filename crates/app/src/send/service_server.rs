@@ -10,21 +10,21 @@ use crate::App;
 #[boxed_futures]
 impl App {
     /// Whether the messages of a server are the service's own mail.
-    pub(crate) async fn is_own_server(&self, id: ServerId) -> Result<bool, StoreError> {
-        if let Some(known) = self.inner.own_server.find(&()) {
+    pub(crate) async fn is_service_server(&self, id: ServerId) -> Result<bool, StoreError> {
+        if let Some(known) = self.inner.service_server.find(&()) {
             return Ok(known == Some(id));
         }
         let read_at = Instant::now();
-        let own = self.inner.store.find_own_server().await?;
-        self.inner.own_server.put((), own, read_at);
+        let own = self.inner.store.find_service_server().await?;
+        self.inner.service_server.put((), own, read_at);
         Ok(own == Some(id))
     }
 
     /// Created with the first message.
     pub(super) async fn service_server(&self) -> Result<ServerId, StoreError> {
         let read_at = Instant::now();
-        let id = self.inner.store.find_or_create_own_server().await?;
-        self.inner.own_server.put((), Some(id), read_at);
+        let id = self.inner.store.find_or_create_service_server().await?;
+        self.inner.service_server.put((), Some(id), read_at);
         Ok(id)
     }
 }
