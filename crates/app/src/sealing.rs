@@ -5,6 +5,9 @@ use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::RngCore as _;
 
 const FORMAT: u8 = 1;
@@ -47,6 +50,13 @@ impl SealingKey {
 
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.bytes
+    }
+
+    /// A secret text that every node computes alike from the same words. `purpose` keeps the texts of different uses apart.
+    pub(crate) fn derive(&self, purpose: &str, words: &[u8]) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.bytes);
+        let tag = hmac::sign(&key, &[purpose.as_bytes(), b"\n", words].concat());
+        URL_SAFE_NO_PAD.encode(tag.as_ref())
     }
 
     /// Seals a secret for one purpose, such as `totp:12`: it cannot be unsealed for another.

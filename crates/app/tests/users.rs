@@ -16,7 +16,9 @@ use postroad_app::users::{
 };
 use postroad_app::{App, Refusal, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
-use postroad_store::{AuditFilter, Database, QueueFilter, Role, Settings, Store, User, UserFilter};
+use postroad_store::{
+    AuditFilter, Database, InvitationFilter, QueueFilter, Role, Settings, Store, User, UserFilter,
+};
 use postroad_testkit::ManualClock;
 use tempfile::TempDir;
 
@@ -440,7 +442,10 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let by_hand = InvitationRequest { account: Some(fixture.account), ..by_hand };
     let operator = Requester::command_line();
     let second = app.invite_user(&operator, by_hand).await.unwrap().value.link.expect("for the operator");
-    assert_eq!(app.list_invitations(&by, None, None, 10).await.unwrap().0.len(), 1);
+    assert_eq!(
+        app.list_invitations(&by, None, InvitationFilter::default(), None, 10).await.unwrap().0.len(),
+        1
+    );
     let home = visitor("192.0.2.7");
     let old = app.accept_invitation(&first, "Bob", PASSWORD, &home).await;
     assert!(matches!(old, Err(UserRefusal::LinkInvalid)), "replaced");
@@ -515,7 +520,13 @@ async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fix
     let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
     // The process ends when the invitation is stored, and before the mail is.
     let mut first = app.invite_user(&by, bob.clone());
-    while fixture.store.list_invitations(fixture.account, None, 1).await.unwrap().is_empty() {
+    while fixture
+        .store
+        .list_invitations(fixture.account, InvitationFilter::default(), None, 1)
+        .await
+        .unwrap()
+        .is_empty()
+    {
         let state = std::future::poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx))).await;
         assert!(state.is_pending(), "{state:?}");
     }

@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 100_000;
 /// Events of one message, as `analytics_fill` writes them.
 const EVENTS_PER_MESSAGE: f64 = 2.4;
 
-/// Pages below the server; `{message}`, `{failed}` and `{webhook}` stand for ids that pages link to.
+/// Pages below the server; `{message}`, `{failed}`, `{webhook}` and `{domain}` stand for what pages link to.
 const OF_SERVER: &[(&str, &str)] = &[
     ("home", ""),
     ("messages", "/messages"),
@@ -34,6 +34,8 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("message, events", "/messages/{message}?view=events"),
     ("message, headers", "/messages/{message}?view=headers"),
     ("message that waits", "/messages/{failed}"),
+    ("message, text", "/messages/{message}?view=text"),
+    ("first message", "/first_message"),
     ("queue", "/queue"),
     ("analytics, 24 hours", "/analytics?range=day"),
     ("analytics, 7 days", "/analytics"),
@@ -41,9 +43,12 @@ const OF_SERVER: &[(&str, &str)] = &[
     ("analytics, 30 days by provider", "/analytics?range=month&by=recipient_provider"),
     ("reports", "/reports"),
     ("templates", "/templates"),
+    ("template editor", "/templates/new"),
     ("domains", "/domains"),
+    ("domain with its records", "/domains/{domain}"),
     ("webhooks", "/webhooks"),
     ("webhook with its attempts", "/webhooks/{webhook}"),
+    ("request inspector", "/webhooks/inspector"),
     ("suppressions", "/suppressions"),
     ("suppressions by reason", "/suppressions?reason=hard_bounce"),
     ("keys", "/keys"),
@@ -54,12 +59,17 @@ const OTHERS: &[(&str, &str)] = &[
     ("servers", "/servers"),
     ("account", "/account"),
     ("people", "/account/people"),
+    ("person", "/account/people/{person}"),
+    ("account domains", "/account/domains"),
     ("pools", "/account/pools"),
     ("account keys", "/account/keys"),
     ("audit log", "/account/audit"),
     ("you", "/account/you"),
     ("operator", "/operator"),
     ("operator, accounts", "/operator/accounts"),
+    ("operator, one account", "/operator/accounts/{account}"),
+    ("operator, keys", "/operator/keys"),
+    ("operator, nodes", "/operator/nodes"),
     ("inbox", "/inbox"),
 ];
 
@@ -148,24 +158,39 @@ impl Pages {
 
     /// Names and paths of all pages, with ids in place.
     async fn all(&self) -> anyhow::Result<Vec<(&'static str, String)>> {
-        let message = self.first_link("/messages", "/messages/").await?;
-        let failed = self.first_link("/messages?status=SoftFail", "/messages/").await?;
-        let webhook = self.first_link("/webhooks", "/webhooks/").await?;
-        let filled = |path: &str| {
-            let path = path.replace("{message}", &message).replace("{failed}", &failed);
-            format!("{}{}", self.server, path.replace("{webhook}", &webhook))
-        };
-        let of_server = OF_SERVER.iter().map(|(name, path)| (*name, filled(path)));
-        Ok(of_server.chain(OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()))).collect())
+        let of_server = |page: &str| format!("{}{page}", self.server);
+        let (messages, webhooks) = (of_server("/messages/"), of_server("/webhooks/"));
+        let is_number = |link: &str| link.parse::<i64>().is_ok();
+        let is_domain = |link: &str| link.contains('.') && !link.contains('/');
+        let links = [
+            ("{message}", self.first_link(&of_server("/messages"), &messages, is_number).await?),
+            (
+                "{failed}",
+                self.first_link(&of_server("/messages?status=SoftFail"), &messages, is_number).await?,
+            ),
+            ("{webhook}", self.first_link(&of_server("/webhooks"), &webhooks, is_number).await?),
+            ("{domain}", self.first_link(&of_server("/domains"), &of_server("/domains/"), is_domain).await?),
+            ("{person}", self.first_link("/account/people", "/account/people/", is_number).await?),
+            ("{account}", self.first_link("/operator/accounts", "/operator/accounts/", is_number).await?),
+        ];
+        let filled = |path: String| links.iter().fold(path, |path, (name, link)| path.replace(name, link));
+        let pages = OF_SERVER.iter().map(|(name, path)| (*name, of_server(path)));
+        let others = OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()));
+        Ok(pages.chain(others).map(|(name, path)| (name, filled(path))).collect())
     }
 
-    /// The id in the first link of a page to `folder`.
-    async fn first_link(&self, page: &str, folder: &str) -> anyhow::Result<String> {
-        let text = self.get(&format!("{}{page}", self.server)).await?.text();
-        let start = format!("href=\"{}{folder}", self.server);
-        let links = text.split(&start).skip(1).filter_map(|rest| rest.split('"').next());
-        let number = links.into_iter().find(|link| link.parse::<i64>().is_ok());
-        Ok(number.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
+    /// The end of the first link of a page to `folder` that is wanted.
+    async fn first_link(
+        &self,
+        page: &str,
+        folder: &str,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<String> {
+        let text = self.get(page).await?.text();
+        let start = format!("href=\"{folder}");
+        let mut links = text.split(&start).skip(1).filter_map(|rest| rest.split('"').next());
+        let found = links.find(|link| is_wanted(link));
+        Ok(found.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
     }
 
     /// The times of all requests of a page in milliseconds, sorted, and the bytes of a first visit.

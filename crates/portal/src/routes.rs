@@ -11,8 +11,8 @@ use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::{
     account, account_keys, analytics, assets, audit, domains, headers, inbox, inspector, keys, live,
-    messages, operator, origin, own, people, pools, queue, reports, servers, settings, sign_in, suppressions,
-    templates, webhooks,
+    messages, operator, origin, people, pools, profile, queue, reports, servers, settings, sign_in,
+    suppressions, templates, webhooks,
 };
 
 pub(crate) fn routes(state: Arc<PortalState>) -> Router {

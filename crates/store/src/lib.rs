@@ -64,8 +64,8 @@ pub use audit::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, INST
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainLink, DomainOwner, DomainReport,
-    DomainReportSum, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, NewDomainLink,
-    OwnerDomains, ReportKind, SendingDomain, SigningKey, VerifiedBy,
+    DomainReportSum, DomainScope, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain,
+    NewDomainLink, OwnerDomains, ReportKind, SendingDomain, SigningKey, VerifiedBy,
 };
 pub use erase::{ERASED_ADDRESS, Erased};
 pub use error::{OpenError, StoreError};
@@ -104,8 +104,8 @@ pub use templates::{
 };
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
 pub use users::{
-    FirstUser, Invitation, NewInvitation, NewSavedSearch, NewUser, NewUserSession, SavedSearch, User,
-    UserChange, UserChanged, UserFilter, UserSession, UserToken, UserTokenKind,
+    FirstUser, Invitation, InvitationFilter, NewInvitation, NewSavedSearch, NewUser, NewUserSession,
+    SavedSearch, User, UserChange, UserChanged, UserFilter, UserSession, UserToken, UserTokenKind,
 };
 pub use webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,

@@ -1,5 +1,6 @@
 //! analytics/*: statistics about a server's mail.
 
+mod dimension_fields;
 mod figures_out;
 pub(crate) mod message;
 mod question;

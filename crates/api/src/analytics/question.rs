@@ -1,42 +1,12 @@
 //! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
-use postroad_openapi_macros::request_shape;
 
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
 
 /// Most values in one filter.
 const VALUES_MAX: usize = 100;
-
-/// One value, or a list of which any may match; an empty string matches messages without a value.
-#[request_shape]
-#[serde(untagged)]
-pub(crate) enum FilterIn {
-    One(String),
-    Any(Vec<String>),
-}
-
-/// Only messages that match all of these.
-#[request_shape]
-pub(crate) struct FiltersIn {
-    /// Domain of the sender.
-    domain: Option<FilterIn>,
-    tag: Option<FilterIn>,
-    /// Mail provider of the recipient's domain, such as `google`; `other` if unknown.
-    recipient_provider: Option<FilterIn>,
-    template: Option<FilterIn>,
-    /// Name of the pool.
-    ip_pool: Option<FilterIn>,
-    /// Id of the credential.
-    credential: Option<FilterIn>,
-    /// Why attempts failed or messages bounced, such as `spam_block`; empty for messages that did not fail.
-    bounce_class: Option<FilterIn>,
-    /// Address of this service from which the attempt was made.
-    source_ip: Option<FilterIn>,
-    /// `TLSv1.3`, `TLSv1.2`, `other`; empty for attempts without TLS.
-    tls_version: Option<FilterIn>,
-}
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {
     let Some(mut given) = fields.object("filters", findings) else { return Vec::new() };

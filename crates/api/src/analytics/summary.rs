@@ -23,10 +23,10 @@ pub(crate) struct SummaryIn {
     /// End (RFC 3339); now if left out.
     to: Option<String>,
     /// Domain of the sender; the same as in `filters`.
-    domain: Option<super::question::FilterIn>,
+    domain: Option<super::dimension_fields::FilterIn>,
     /// The same as in `filters`.
-    tag: Option<super::question::FilterIn>,
-    filters: Option<super::question::FiltersIn>,
+    tag: Option<super::dimension_fields::FilterIn>,
+    filters: Option<super::dimension_fields::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }

@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 
 use crate::documented::ToSchema;
-use postroad_app::analytics::{
-    DIMENSIONS_MAX, Dimension, DimensionValue, Granularity, Series, Timeseries, TimeseriesQuery, Zone,
-};
+use postroad_app::analytics::{DIMENSIONS_MAX, Dimension, Granularity, Timeseries, TimeseriesQuery, Zone};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::figures_out::FiguresOut;
+use super::dimension_fields::{SeriesOut, series_out};
 use super::question::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
-use crate::envelope::{Flags, OrNull, Success};
+use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
@@ -37,10 +35,9 @@ pub(crate) struct TimeseriesIn {
     granularity: Option<String>,
     /// IANA name such as `Europe/Berlin`; `UTC` if left out.
     timezone: Option<String>,
-    /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`,
-    /// `bounce_class`, `source_ip`, `tls_version`.
+    /// Up to two names of dimensions, as in `filters`.
     dimensions: Option<Vec<String>>,
-    filters: Option<super::question::FiltersIn>,
+    filters: Option<super::dimension_fields::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
@@ -55,54 +52,6 @@ pub(crate) struct TimeseriesOut {
     #[schema(format = DateTime)]
     to: String,
     series: Vec<SeriesOut>,
-}
-
-/// Has the requested dimensions; null for messages without a value.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct SeriesOut {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    domain: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    tag: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    recipient_provider: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    template: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    ip_pool: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>)]
-    credential: Option<OrNull<i64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    bounce_class: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    source_ip: Option<OrNull<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    tls_version: Option<OrNull<String>>,
-    /// True if this series adds up everything beyond the largest series: there are at most 500 series and
-    /// 10,000 points.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schema(required = false)]
-    rest: bool,
-    points: Vec<PointOut>,
-}
-
-/// One step.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PointOut {
-    /// Start of the step.
-    #[schema(format = DateTime)]
-    at: String,
-    #[serde(flatten)]
-    figures: FiguresOut,
 }
 
 /// Get a time series
@@ -211,29 +160,4 @@ fn out(drawn: Timeseries, dimensions: &[Dimension]) -> TimeseriesOut {
         to: drawn.to.to_rfc3339(),
         series: drawn.series.into_iter().map(|series| series_out(series, dimensions)).collect(),
     }
-}
-
-fn series_out(series: Series, dimensions: &[Dimension]) -> SeriesOut {
-    let points = series.points.iter();
-    let points = points.map(|point| PointOut { at: point.at.to_rfc3339(), figures: (&point.figures).into() });
-    let mut out = SeriesOut { rest: series.is_rest, points: points.collect(), ..SeriesOut::default() };
-    for (dimension, value) in dimensions.iter().zip(series.values) {
-        let (text, number) = match value {
-            DimensionValue::None => (None, None),
-            DimensionValue::Text(text) => (Some(text), None),
-            DimensionValue::Number(number) => (None, Some(number)),
-        };
-        match dimension {
-            Dimension::Domain => out.domain = Some(OrNull(text)),
-            Dimension::Tag => out.tag = Some(OrNull(text)),
-            Dimension::RecipientProvider => out.recipient_provider = Some(OrNull(text)),
-            Dimension::Template => out.template = Some(OrNull(text)),
-            Dimension::IpPool => out.ip_pool = Some(OrNull(text)),
-            Dimension::Credential => out.credential = Some(OrNull(number)),
-            Dimension::BounceClass => out.bounce_class = Some(OrNull(text)),
-            Dimension::SourceIp => out.source_ip = Some(OrNull(text)),
-            Dimension::TlsVersion => out.tls_version = Some(OrNull(text)),
-        }
-    }
-    out
 }

@@ -26,15 +26,14 @@ pub(crate) struct TopIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// `recipient_domain` (whole UTC days, no filters), or one of `domain`, `tag`, `recipient_provider`,
-    /// `template`, `ip_pool`, `credential`, `bounce_class`, `source_ip`, `tls_version`.
+    /// `recipient_domain` (whole UTC days, no filters), or the name of a dimension, as in `filters`.
     dimension: String,
     /// Metric to sort by; `accepted` if left out.
     metric: Option<String>,
     /// 20 if left out.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<u64>,
-    filters: Option<super::question::FiltersIn>,
+    filters: Option<super::dimension_fields::FiltersIn>,
     /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }

@@ -1,8 +1,8 @@
 //! domains/list: the domains that a server may send from.
 
 use crate::documented::ToSchema;
-use postroad_app::domains::NamedOwner;
-use postroad_model::DomainId;
+use postroad_app::domains::{ListedDomains, NamedOwner};
+use postroad_model::{DomainId, DomainName};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
@@ -27,6 +27,10 @@ pub(crate) struct ListDomainsIn {
     server: Option<i64>,
     /// Id of an account, with the operator's key; all accounts if left out.
     account: Option<i64>,
+    /// Only domains of this name.
+    name: Option<String>,
+    /// Only verified ones, or only others.
+    verified: Option<bool>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,25 +52,37 @@ pub(crate) struct DomainListOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, Failure> {
     let mut findings = Findings::default();
-    let (owner, limit, after) = read(&call.text, &mut findings)?;
+    let ListRequest { owner, listed, after, limit } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     let memory = call.reserve_answer(limit * DOMAIN_BYTES).await?.into();
-    let (found, has_more) = call.app.list_domains_by(&call.caller, owner, after, limit).await?;
+    let (found, has_more) = call.app.list_domains_by(&call.caller, owner, listed, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|view| view.domain.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(DomainOut::from).collect();
     Ok(Success { data: DomainListOut { items }, flags, memory })
 }
 
+/// Parsed request.
+#[derive(Debug)]
+pub(crate) struct ListRequest {
+    owner: NamedOwner,
+    listed: ListedDomains,
+    after: Option<DomainId>,
+    limit: usize,
+}
+
 /// Parses the request; `ListDomainsIn` documents its fields.
-pub(crate) fn read(
-    text: &[u8],
-    findings: &mut Findings,
-) -> Result<(NamedOwner, usize, Option<DomainId>), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ListRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(DomainId));
     let owner = read_owner(&mut fields, findings);
+    let name = fields.text("name", findings);
+    let name = name.and_then(|name| {
+        let parsed = DomainName::parse_entered(&name);
+        parsed.inspect_err(|problem| findings.problem("/name", format!("`name` {problem}"))).ok()
+    });
+    let listed = ListedDomains { name, verified: fields.flag("verified", findings) };
     fields.finish(findings);
-    Ok((owner, limit, after))
+    Ok(ListRequest { owner, listed, after, limit })
 }

@@ -6,7 +6,7 @@ use postroad_app::MessageAction;
 use postroad_model::EmailAddress;
 use postroad_openapi_macros::request_shape;
 
-use super::actions::{self, ChangedMessagesOut, MessageDetail};
+use super::actions::{self, ActionRequest, ChangedMessagesOut};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Fa
 #[derive(Debug)]
 pub(crate) enum EraseRequest {
     Address { address: EmailAddress, dry_run: bool },
-    Messages(MessageDetail),
+    Messages(ActionRequest),
 }
 
 /// Parses the request; `EraseMessagesIn` documents its fields.
@@ -78,7 +78,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EraseRequest,
         Ok(address) => Ok(EraseRequest::Address { address, dry_run }),
         Err(error) => {
             findings.problem("/address", format!("`address` is not an email address: {error}"));
-            Ok(EraseRequest::Messages(MessageDetail::Many(Vec::new())))
+            Ok(EraseRequest::Messages(ActionRequest::Many(Vec::new())))
         }
     }
 }

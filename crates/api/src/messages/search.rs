@@ -78,7 +78,7 @@ pub(crate) struct SearchItemOut {
 
 /// Parsed request.
 #[derive(Debug)]
-pub(crate) struct SearchRequest {
+pub(crate) struct PageRequest {
     request: SearchRequest,
     limit: usize,
     before: Option<MessageId>,
@@ -98,7 +98,7 @@ pub(crate) struct SearchRequest {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Failure> {
     let mut findings = Findings::default();
-    let SearchRequest { request, limit, before } = read(&call.text, &mut findings)?;
+    let PageRequest { request, limit, before } = read(&call.text, &mut findings)?;
     let filter = request.filter().unwrap_or_else(|problems| {
         for problem in problems {
             findings.problem(problem.pointer, problem.message);
@@ -115,7 +115,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Fai
 }
 
 /// Parses the request; `SearchMessagesIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<SearchRequest, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<PageRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let request = SearchRequest {
         q: read_text(&mut fields, "q", findings),
@@ -132,7 +132,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<SearchRequest
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let before = read_cursor(&mut fields, findings, |text| text.parse().ok().map(MessageId));
     fields.finish(findings);
-    Ok(SearchRequest { request, limit, before })
+    Ok(PageRequest { request, limit, before })
 }
 
 fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The audit entry and the idempotency key that are stored with a change.
 
 use postroad_model::{AccountId, ServerId};
-use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store, StoreError};
+use postroad_store::{Audit, AuditSubject, Creation, INSTALLATION, NewCreation, Store};
 
 use super::{AccountRefusal, Requester};
 use crate::access::Operation;
@@ -49,21 +49,6 @@ impl App {
         });
         let (actor, address) = (by.actor.name(), by.address);
         self.inner.store.audited(Audit { actor, address, operation: operation.name(), subject, creation })
-    }
-
-    /// Keeps the key of a call whose effect outside the store is done. A concurrent call with the same key may have kept it
-    /// before.
-    pub(crate) async fn keep_creation(
-        &self,
-        account_id: AccountId,
-        key: &CreationKey,
-        subject_id: i64,
-    ) -> Result<(), AccountRefusal> {
-        let new = NewCreation { account_id, key: key.key.clone(), fingerprint: key.fingerprint };
-        match self.inner.store.keep_creation(new, subject_id).await {
-            Err(StoreError::Conflict) => Ok(()),
-            kept => Ok(kept?),
-        }
     }
 
     /// The id of what an earlier call with the same key created. Refuses a key that was used for another request.

@@ -24,6 +24,10 @@ impl App {
         Ok(self.inner.store.list_accounts().await?.iter().map(shown).collect())
     }
 
+    pub async fn show_account(&self, name: &str) -> Result<Value, AdminError> {
+        Ok(shown(&self.find_account(name).await?))
+    }
+
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
         let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
@@ -40,15 +44,15 @@ impl App {
         ceilings: AccountCeilingsRequest,
     ) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
-        let name_or_id = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
-        Ok(shown(&self.update_customer(&by, id, name_or_id).await?))
+        let request = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
+        Ok(shown(&self.update_customer(&by, id, request).await?))
     }
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let what = format!("the account `{new_name}`");
-        let name_or_id = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
-        let renamed = self.update_customer(&by, id, name_or_id).await.map_err(|refusal| match refusal {
+        let request = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
+        let renamed = self.update_customer(&by, id, request).await.map_err(|refusal| match refusal {
             AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
             other => other.into(),
         });
@@ -88,12 +92,12 @@ impl App {
             let ids: Vec<String> = meant.iter().map(|account| account.id.to_string()).collect();
             let ids = ids.join(", ");
             return Err(AdminError::refused(format!(
-                "`{given}` means several accounts: give the id, one of {ids}"
+                "`{name_or_id}` means several accounts: give the id, one of {ids}"
             )));
         }
         meant.pop().ok_or_else(|| {
             AdminError::refused(format!(
-                "there is no account `{given}`; `postroad admin account list` shows them"
+                "there is no account `{name_or_id}`; `postroad admin account list` shows them"
             ))
         })
     }

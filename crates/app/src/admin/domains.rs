@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainName, Timestamp};
-use postroad_store::{AuditSubject, Domain, DomainFilter, DomainOwner, StoreError};
+use postroad_store::{AuditSubject, Domain, DomainOwner, DomainScope, StoreError};
 use serde_json::{Value, json};
 
 use super::AdminError;
@@ -44,11 +44,11 @@ impl App {
         account: Option<&str>,
     ) -> Result<Value, AdminError> {
         let filter = match (server, account) {
-            (Some(name_or_id), _) => DomainFilter::UsableBy(self.find_server(name_or_id).await?.id),
-            (None, Some(name_or_id)) => DomainFilter::OfAccount(self.find_account_id(name_or_id).await?),
-            (None, None) => DomainFilter::All,
+            (Some(name_or_id), _) => DomainScope::UsableBy(self.find_server(name_or_id).await?.id),
+            (None, Some(name_or_id)) => DomainScope::OfAccount(self.find_account_id(name_or_id).await?),
+            (None, None) => DomainScope::All,
         };
-        let domains = self.inner.store.list_domains(filter, None, LISTED_MAX).await?;
+        let domains = self.inner.store.list_domains(filter.into(), None, LISTED_MAX).await?;
         Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
     }
 

@@ -87,11 +87,11 @@ impl App {
         match (meant.next(), meant.next()) {
             (Some(server), None) => Ok(server.clone()),
             (Some(one), Some(other)) => Err(AdminError::refused(format!(
-                "several servers are called `{given}`: say {}/{} (id {}) or {}/{} (id {})",
+                "several servers are called `{name_or_id}`: say {}/{} (id {}) or {}/{} (id {})",
                 one.account_name, one.name, one.id, other.account_name, other.name, other.id
             ))),
             (None, _) => Err(AdminError::refused(format!(
-                "there is no server `{given}`; `postroad admin server list` shows them"
+                "there is no server `{name_or_id}`; `postroad admin server list` shows them"
             ))),
         }
     }

@@ -118,7 +118,7 @@ impl App {
         Ok(names)
     }
 
-    async fn find_pool(&self, name: &str) -> Result<Pool, AdminError> {
+    pub(super) async fn find_pool(&self, name: &str) -> Result<Pool, AdminError> {
         let pools = self.inner.store.list_pools().await?;
         pools.into_iter().find(|pool| pool.name == name).ok_or_else(|| {
             AdminError::refused(format!(

@@ -17,11 +17,16 @@ impl App {
         name: String,
         account: &str,
         mode: ServerMode,
+        pool: Option<&str>,
     ) -> Result<Value, AdminError> {
         let name = check_name(&name)?;
         let account = self.find_account(account).await?;
+        let pool_id = match pool {
+            Some(name) => Some(self.find_pool(name).await?.id),
+            None => None,
+        };
         let what = format!("the server `{}/{name}`", account.name);
-        let new = NewServer { account_id: account.id, name, mode, pool_id: None };
+        let new = NewServer { account_id: account.id, name, mode, pool_id };
         let subject = AuditSubject::NewServer(account.id, new.name.clone());
         let store = self.by_operator(Operation::ServersCreate, subject);
         Ok(shown(&store.create_server(new).await.map_err(taken(what))?))

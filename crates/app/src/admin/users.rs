@@ -1,8 +1,8 @@
 //! Admin commands for people who sign in to the portal.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, EmailAddress, Timestamp, UserRole};
-use postroad_store::{Invitation, User, UserFilter, UserSession};
+use postroad_model::{AccountId, EmailAddress, Timestamp, UserRole, UserSessionId};
+use postroad_store::{Invitation, InvitationFilter, User, UserFilter, UserSession};
 use serde_json::{Value, json};
 
 use super::AdminError;
@@ -70,7 +70,7 @@ impl App {
 
     async fn invitations_of(&self, account: AccountId) -> Result<Vec<Invitation>, AdminError> {
         let by = Requester::command_line();
-        Ok(self.list_invitations(&by, Some(account), None, LISTED_MAX).await?.0)
+        Ok(self.list_invitations(&by, Some(account), InvitationFilter::default(), None, LISTED_MAX).await?.0)
     }
 
     /// Newest first.
@@ -116,9 +116,14 @@ impl App {
         Ok(shown(&self.user_by_email(email).await?))
     }
 
-    pub async fn end_sessions_of(&self, email: &str) -> Result<Value, AdminError> {
+    /// Ends one session, or all.
+    pub async fn end_sessions_of(
+        &self,
+        email: &str,
+        session: Option<UserSessionId>,
+    ) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
-        let ended = self.revoke_sessions_of(&Requester::command_line(), id, None).await?;
+        let ended = self.revoke_sessions_of(&Requester::command_line(), id, session).await?;
         Ok(json!({ "sessions_ended": ended }))
     }
 

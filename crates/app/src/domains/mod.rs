@@ -24,7 +24,7 @@ pub use check_task::DomainCheckTask;
 pub use dkim_keys::ImportedDkimKey;
 pub(crate) use limits::DomainLimits;
 pub use link_host::LinkHost;
-pub use owners::NamedOwner;
+pub use owners::{ListedDomains, NamedOwner};
 pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
 pub use run_check::DomainChecker;

@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainId;
 
 use super::view::DomainView;
-use super::{DomainRefusal, ImportedDkimKey};
+use super::{DomainRefusal, ImportedDkimKey, ListedDomains};
 use crate::access::Operation;
 use crate::{App, Caller};
 
@@ -33,7 +33,7 @@ impl App {
         after: Option<DomainId>,
         limit: usize,
     ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
-        self.list_domains_by(&caller.requester(), caller.into(), after, limit).await
+        self.list_domains_by(&caller.requester(), caller.into(), ListedDomains::default(), after, limit).await
     }
 
     /// Checks a domain now and returns it. Returns the last result if that is only seconds old.

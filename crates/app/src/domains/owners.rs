@@ -1,8 +1,8 @@
 //! Finds the owner that a call names, and the domain.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, DomainId, ServerId};
-use postroad_store::{Domain, DomainFilter, DomainOwner};
+use postroad_model::{AccountId, DomainId, DomainName, ServerId};
+use postroad_store::{Domain, DomainFilter, DomainOwner, DomainScope};
 
 use super::create::parse_name;
 use super::view::DomainView;
@@ -17,6 +17,13 @@ use crate::{App, Caller};
 pub struct NamedOwner {
     pub server: Option<ServerId>,
     pub account: Option<AccountId>,
+}
+
+/// Which of the owner's domains to list; `None` takes all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedDomains {
+    pub name: Option<DomainName>,
+    pub verified: Option<bool>,
 }
 
 impl From<&Caller> for NamedOwner {
@@ -58,19 +65,21 @@ impl App {
         &self,
         by: &Requester,
         owner: NamedOwner,
+        listed: ListedDomains,
         after: Option<DomainId>,
         limit: usize,
     ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
         let operation = Operation::DomainsList;
-        let filter = if owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. }) {
+        let scope = if owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. }) {
             match self.domain_owner(by, operation, owner).await? {
-                DomainOwner::Server(id) => DomainFilter::UsableBy(id),
-                DomainOwner::Account(id) => DomainFilter::InAccount(id),
+                DomainOwner::Server(id) => DomainScope::UsableBy(id),
+                DomainOwner::Account(id) => DomainScope::InAccount(id),
             }
         } else {
             let account = self.listed_account(by, operation, owner.account).await?;
-            account.map_or(DomainFilter::All, DomainFilter::InAccount)
+            account.map_or(DomainScope::All, DomainScope::InAccount)
         };
+        let filter = DomainFilter { scope, name: listed.name, verified: listed.verified };
         let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
         let has_more = found.len() > limit;
         found.truncate(limit);

@@ -36,7 +36,7 @@ pub(super) trait Replayed: Serialize + DeserializeOwned {
 
 impl IdempotencyRequest {
     /// The key with the answer that repetitions get.
-    pub(super) fn stored(&self, answer: &impl Replayed, now: Timestamp) -> Idempotency {
+    pub(super) fn stored(&self, answer: &impl Serialize, now: Timestamp) -> Idempotency {
         Idempotency {
             key: self.key.clone(),
             fingerprint: self.fingerprint,

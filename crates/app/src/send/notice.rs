@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use postroad_mail::Composition;
 use postroad_model::{Direction, EmailAddress, Mailbox, Protocol, SendId};
-use postroad_store::{InitialState, NewSend, SendInfo, SendOptions, StoredBody};
+use postroad_store::{Accepted, InitialState, NewSend, SendInfo, SendOptions, StoredBody};
 
+use super::IdempotencyRequest;
 use super::accept::recipients;
 use crate::{App, FieldProblem, Refusal};
 
@@ -13,12 +14,13 @@ const SENDER_NAME: &str = "Postroad";
 
 impl App {
     /// When this returns `Ok`, the message and its queue entry are on stable storage. It is delivered like every other
-    /// message, under the server of the installation.
+    /// message, under the server of the installation. With the key of an earlier notice, nothing is sent.
     pub(crate) async fn send_notice(
         &self,
         to: EmailAddress,
         subject: &str,
         text: &str,
+        once: Option<IdempotencyRequest>,
     ) -> Result<(), Refusal> {
         let inner = &self.inner;
         let from = self.notice_sender()?;
@@ -67,13 +69,15 @@ impl App {
             body: StoredBody::compress(bytes)?,
             recipients: recipients(&[to], &ids, &inner.simulator_domain),
             state: InitialState::Pending,
-            idempotency: None,
+            idempotency: once.map(|request| request.stored(&(), now)),
             hourly_limit: None,
             account_limits: None,
             batch_id: None,
         };
-        inner.store.accept(send).await?;
-        tracing::info!(server.id = %server_id, "notice to a person queued");
+        match inner.store.accept(send).await? {
+            Accepted::Stored(_) => tracing::info!(server.id = %server_id, "notice to a person queued"),
+            Accepted::Repeated(_) => {}
+        }
         Ok(())
     }
 

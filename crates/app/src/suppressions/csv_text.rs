@@ -28,7 +28,7 @@ pub struct CsvList {
 pub struct CsvLine {
     /// Line number of its start, from 1.
     pub number: u64,
-    pub given: Result<SuppressionRequest, String>,
+    pub request: Result<SuppressionRequest, String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Iterator for CsvReader<'_> {
                 *field = cell.to_owned();
             }
         }
-        Some(CsvLine { number: record.line, given: read_line(columns, record) })
+        Some(CsvLine { number: record.line, request: read_line(columns, record) })
     }
 }
 
@@ -123,23 +123,23 @@ fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, S
     if is_too_long {
         return Err("a field of it is too long".to_owned());
     }
-    let mut given = SuppressionRequest::default();
+    let mut request = SuppressionRequest::default();
     for (column, field) in columns.iter().zip(fields) {
         let text = || (!field.is_empty()).then(|| field.clone());
         match column {
-            Column::Address => given.address = field,
-            Column::Reason => given.reason = text(),
-            Column::Details => given.details = text(),
-            Column::ExpiresAt => given.expires_at = text(),
+            Column::Address => request.address = field,
+            Column::Reason => request.reason = text(),
+            Column::Details => request.details = text(),
+            Column::ExpiresAt => request.expires_at = text(),
             Column::Origin if field.is_empty() => {}
             Column::Origin => {
                 let id = field.parse().map_err(|_| "`origin_message_id` is not the id of a message")?;
-                given.origin_message_id = Some(id);
+                request.origin_message_id = Some(id);
             }
             Column::Ignored => {}
         }
     }
-    Ok(given)
+    Ok(request)
 }
 
 /// Spreadsheets treat a cell with one of these first characters as a formula.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn addresses(text: &str) -> Vec<(u64, String)> {
-        read(text).lines.into_iter().map(|line| (line.number, line.given.unwrap().address)).collect()
+        read(text).lines.into_iter().map(|line| (line.number, line.request.unwrap().address)).collect()
     }
 
     #[test]
@@ -234,19 +234,19 @@ mod tests {
         let second = SuppressionRequest { address: "b@example.com".into(), ..SuppressionRequest::default() };
         assert_eq!(
             list.lines,
-            [CsvLine { number: 2, given: Ok(first) }, CsvLine { number: 4, given: Ok(second) }]
+            [CsvLine { number: 2, request: Ok(first) }, CsvLine { number: 4, request: Ok(second) }]
         );
     }
 
     #[test]
     fn without_a_header_the_columns_have_their_order() {
         let list = read("a@example.com,manual,2027-01-01T00:00:00Z,asked by phone\nb@example.com,,,,x\n");
-        let given = list.lines[0].given.as_ref().unwrap();
+        let request = list.lines[0].request.as_ref().unwrap();
         assert_eq!(
-            (given.reason.as_deref(), given.details.as_deref()),
+            (request.reason.as_deref(), request.details.as_deref()),
             (Some("manual"), Some("asked by phone"))
         );
-        assert_eq!(list.lines[1].given, Err("it has 5 fields where 4 are expected".to_owned()));
+        assert_eq!(list.lines[1].request, Err("it has 5 fields where 4 are expected".to_owned()));
     }
 
     #[test]
@@ -276,8 +276,8 @@ mod tests {
             for cell in &cells {
                 assert!(!cell.starts_with(FORMULA_STARTS), "{cell:?} would be evaluated");
             }
-            let given = read(&text).lines.remove(0).given.unwrap();
-            assert_eq!((given.address, given.details), (address, Some(details)));
+            let request = read(&text).lines.remove(0).request.unwrap();
+            assert_eq!((request.address, request.details), (address, Some(details)));
         }
         let text = write_csv(&[suppression("a@example.com", "\t=1+1")]);
         assert!(text.contains(",'\t=1+1,"), "{text}");
@@ -300,9 +300,12 @@ mod tests {
              \"\"\"=cmd(),x\"\"@example.com\",hard_bounce,\"550 \"\"no\"\", such user\",12,2026-11-15T12:00:00Z,\n"
         );
         let line = read(&text).lines.remove(0);
-        let given = line.given.unwrap();
-        assert_eq!((line.number, given.address), (2, suppression.address));
-        assert_eq!((given.details.as_deref(), given.expires_at), (Some(suppression.details.as_str()), None));
-        assert_eq!(given.origin_message_id, Some(12));
+        let request = line.request.unwrap();
+        assert_eq!((line.number, request.address), (2, suppression.address));
+        assert_eq!(
+            (request.details.as_deref(), request.expires_at),
+            (Some(suppression.details.as_str()), None)
+        );
+        assert_eq!(request.origin_message_id, Some(12));
     }
 }

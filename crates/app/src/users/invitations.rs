@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountScope, EmailAddress, InvitationId, LimitedObject, UserRole};
-use postroad_store::{AuditSubject, Invitation, NewInvitation, StoreError};
+use postroad_store::{AuditSubject, Invitation, InvitationFilter, NewInvitation, StoreError};
 
 use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
@@ -12,6 +12,7 @@ use crate::App;
 use crate::access::{Actor, Operation};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
 use crate::secrets::{hash, new_key};
+use crate::send::IdempotencyRequest;
 
 /// An invitation can be accepted for this long.
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
@@ -59,7 +60,7 @@ impl App {
         let account_id = self.account_of(by, operation, request.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
         let people = self.inner.store.count_things(account_id, LimitedObject::Users).await?;
-        if let Some(made) = self.invitation_made_before(account_id, request.key.as_ref()).await? {
+        if let Some(made) = self.invitation_made_before(account_id, &request).await? {
             return Ok(made);
         }
         let email = read_email(&request.email)?;
@@ -74,7 +75,7 @@ impl App {
         if request.mail && !by.actor.is_operator() {
             self.count_invitation(account_id, email.as_str()).await?;
         }
-        let token = new_key();
+        let token = self.invitation_token(account_id, request.key.as_ref());
         let new = NewInvitation {
             account_id,
             email: email.as_str().to_owned(),
@@ -85,24 +86,18 @@ impl App {
         };
         let subject = AuditSubject::NewInvitation(account_id, email.as_str().to_owned());
         let key = request.key.as_ref().map(|key| (account_id, key));
-        // The key of a call that mails is kept when the mail is stored. If the process ends before, a repetition makes
-        // another link and mails that one.
-        let kept_at_once = key.filter(|_| !request.mail);
-        let store = self.recording_creation(by, operation, subject, kept_at_once);
+        let store = self.recording_creation(by, operation, subject, key);
         let created = store.create_invitation(new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(made) = self.invitation_made_before(account_id, request.key.as_ref()).await?
+            && let Some(made) = self.invitation_made_before(account_id, &request).await?
         {
             return Ok(made);
         }
         let invitation = created.map_err(AccountRefusal::store(ObjectKind::User))?;
         let link = self.invitation_link(&token);
         if request.mail {
-            self.mail_invitation(email, &invitation, &link).await?;
-            if let Some((account_id, key)) = key {
-                self.keep_creation(account_id, key, invitation.id.0).await?;
-            }
+            self.mail_invitation(email, &invitation, &link, request.key.as_ref()).await?;
         }
         let value = Invited { invitation, link: shows_link.then_some(link) };
         Ok(Created { value, is_replay: false })
@@ -111,25 +106,47 @@ impl App {
     async fn invitation_made_before(
         &self,
         account_id: AccountId,
-        key: Option<&CreationKey>,
+        request: &InvitationRequest,
     ) -> Result<Option<Created<Invited>>, AccountRefusal> {
+        let key = request.key.as_ref();
         let Some(id) = self.find_created(Some(account_id), key).await? else { return Ok(None) };
         let found = self.inner.store.find_invitation_of(account_id, InvitationId(id)).await?;
         let invitation = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
+        if request.mail {
+            // The first call may have ended before its mail was stored.
+            let token = self.invitation_token(account_id, key);
+            if self.inner.store.find_invitation(hash(&token)).await?.is_some() {
+                let link = self.invitation_link(&token);
+                self.mail_invitation(read_email(&invitation.email)?, &invitation, &link, key).await?;
+            }
+        }
         Ok(Some(Created { value: Invited { invitation, link: None }, is_replay: true }))
     }
 
+    /// Calls with the same idempotency key make the same token, so that any of them can mail the link.
+    fn invitation_token(&self, account_id: AccountId, key: Option<&CreationKey>) -> String {
+        let Some(key) = key else { return new_key() };
+        let words = [&account_id.0.to_be_bytes()[..], &key.fingerprint, key.key.as_bytes()].concat();
+        self.inner.sealing_key.derive("invitation", &words)
+    }
+
+    /// With a key, the mail is stored once, however many calls try.
     async fn mail_invitation(
         &self,
         email: EmailAddress,
         invitation: &Invitation,
         link: &str,
+        key: Option<&CreationKey>,
     ) -> Result<(), AccountRefusal> {
         let text = format!(
             "You are invited to {} as {}.\n\nTo accept, open this link within a week and choose a password:\n\n{link}\n",
             invitation.account_name, invitation.role
         );
-        Ok(self.send_notice(email, "Invitation", &text).await?)
+        let once = key.map(|key| IdempotencyRequest {
+            key: format!("invitation {}\n{}", invitation.account_id, key.key),
+            fingerprint: key.fingerprint,
+        });
+        Ok(self.send_notice(email, "Invitation", &text, once).await?)
     }
 
     /// Open invitations in the order they were made, and whether there are more.
@@ -137,11 +154,14 @@ impl App {
         &self,
         by: &Requester,
         account: Option<AccountId>,
+        filter: InvitationFilter,
         after: Option<InvitationId>,
         limit: usize,
     ) -> Result<(Vec<Invitation>, bool), AccountRefusal> {
         let account_id = self.account_of(by, Operation::UsersInvitations, account).await?;
-        Ok(page(self.inner.store.list_invitations(account_id, after, limit + 1).await?, limit))
+        let email = filter.email.as_deref().map(read_email).transpose()?;
+        let filter = InvitationFilter { email: email.map(|email| email.as_str().to_owned()), ..filter };
+        Ok(page(self.inner.store.list_invitations(account_id, filter, after, limit + 1).await?, limit))
     }
 
     /// Revokes an invitation: its link stops working.

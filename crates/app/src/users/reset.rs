@@ -75,7 +75,7 @@ impl App {
              To set it, open this link within an hour:\n\n{link}\n\n\
              If it was not you, ignore this mail: your password stays as it is.\n"
         );
-        Ok(self.send_notice(email, "Set a new password", &text).await?)
+        Ok(self.send_notice(email, "Set a new password", &text, None).await?)
     }
 
     pub(super) async fn new_reset_link(&self, store: &Store, user: &User) -> Result<String, UserRefusal> {

@@ -142,7 +142,7 @@ pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey
 impl EngineShared {
     async fn settle_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
         let ending = Ending::NoRoute { problem: failure.problem.clone(), class: failure.class };
-        self.settle_unsent(key, entry, ending, None).await;
+        self.record_unsent(key, entry, ending, None).await;
     }
 
     /// Records messages that have been waiting for long as delayed.
@@ -159,11 +159,11 @@ impl EngineShared {
                 class: late.block.why.bounce_class(),
                 is_ours: late.block.why.is_ours(),
             };
-            self.settle_unsent(&late.lane, late.entry, ending, Some(again)).await;
+            self.record_unsent(&late.lane, late.entry, ending, Some(again)).await;
         }
     }
 
-    async fn settle_unsent(
+    async fn record_unsent(
         self: &Arc<Self>,
         key: &LaneKey,
         mut entry: Entry,

@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use postroad_app::access::Operation;
-use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
+use postroad_app::domains::{DomainRefusal, DomainView, ListedDomains, NamedOwner};
 use postroad_model::DomainId;
 
 use super::change::read_key;
@@ -34,7 +34,10 @@ pub(super) async fn list(visit: Visit) -> Answer {
 /// Those of its servers are listed too, with links to their pages.
 async fn list_with(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(DomainId);
-    let (domains, has_more) = visit.app().list_domains_by(&visit.by, owner(visit), after, PAGE_ROWS).await?;
+    let (domains, has_more) = visit
+        .app()
+        .list_domains_by(&visit.by, owner(visit), ListedDomains::default(), after, PAGE_ROWS)
+        .await?;
     let layout = visit.layout("Account domains", Section::AccountDomains).await?;
     let next = page_after(domains.last().map(|last| last.domain.id), has_more);
     let shown = |view: &DomainView| match view.domain.server_id {

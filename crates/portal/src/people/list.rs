@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_model::{UserId, UserRole};
-use postroad_store::{User, UserFilter};
+use postroad_store::{InvitationFilter, User, UserFilter};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -71,7 +71,11 @@ pub(super) async fn list(
     let (people, has_more) = visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?;
     let next = people.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
     // Only those who may invite see whom others invited.
-    let invitations = visit.app().list_invitations(&visit.by, account, None, PAGE_ROWS).await.ok();
+    let invitations = visit
+        .app()
+        .list_invitations(&visit.by, account, InvitationFilter::default(), None, PAGE_ROWS)
+        .await
+        .ok();
     let invitations = invitations.map(|(found, _)| {
         let invited = |one: postroad_store::Invitation| Invited {
             id: one.id.0,

@@ -27,7 +27,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     })?;
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
     for line in read.lines {
-        match line.given {
+        match line.request {
             Ok(request) => good.push((line.number, request)),
             Err(message) => wrong.push((line.number, message)),
         }

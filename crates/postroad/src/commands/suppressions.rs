@@ -42,7 +42,7 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     let mut import = Import { lines: list.lines.len(), ..Import::default() };
     let mut part = Part::default();
     for line in list.lines {
-        match line.given {
+        match line.request {
             Ok(given) => {
                 let bytes = serde_json::to_string(&given)?.len();
                 if bytes > PART_BYTES_MAX {

@@ -20,8 +20,10 @@ both_engines!(
 async fn a_customer_is_set_up_and_sends(world: World) {
     let account = world.admin(&["account", "create", "acme"]);
     assert_eq!(account["name"], "acme");
-    let server = world.admin(&["server", "create", "prod", "--account", "acme"]);
-    assert_eq!(server["mode"], "live");
+    assert_eq!(world.admin(&["account", "show", "acme"]), account);
+    let pool = world.admin(&["pool", "create", "bulk"]);
+    let server = world.admin(&["server", "create", "prod", "--account", "acme", "--pool", "bulk"]);
+    assert_eq!((&server["mode"], &server["ip_pool"]), (&json!("live"), &pool["id"]));
     let domain = world.admin(&["domain", "create", "acme.test", "--server", "prod"]);
     assert_eq!(domain["verified"], false);
     let key = world.admin(&["key", "create", "--server", "prod"]);

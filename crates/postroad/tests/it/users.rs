@@ -28,6 +28,7 @@ fn code(answer: &Value) -> &str {
 both_engines!(
     people_are_invited_by_mail_changed_and_removed,
     inviting_again_with_the_same_key_sends_no_second_mail,
+    concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works,
     an_invitation_does_not_tell_who_is_in_another_account,
     people_are_listed_by_address_and_role,
     the_command_line_manages_people,
@@ -71,6 +72,34 @@ async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
     let id = json!({ "id": first["data"]["id"], "account": account });
     assert_eq!(code(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
     assert_eq!(code(&call(&world, OPERATOR, "users/invite", &asked).await), "InvitationNotFound");
+}
+
+async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works(world: World) {
+    let asked = json!({"email": "eve@customer.example", "idempotency_key": "at once"});
+    let answers =
+        futures_util::future::join_all((0..8).map(|_| call(&world, ACCOUNT, "users/invite", &asked))).await;
+    for answer in &answers {
+        assert_eq!((code(answer), &answer["data"]), ("success", &answers[0]["data"]), "{answer}");
+    }
+    let firsts = answers.iter().filter(|answer| answer["flags"]["idempotent_replay"].is_null()).count();
+    assert_eq!(firsts, 1, "{answers:?}");
+    let log = call(&world, ACCOUNT, "account/audit", &json!({"operation": "users/invite"})).await;
+    assert_eq!(log["data"]["items"].as_array().unwrap().len(), 1, "{log}");
+    // A later mail shows that no second one came before it.
+    call(&world, ACCOUNT, "users/invite", &json!({"email": "carl@customer.example"})).await;
+    world.client.get("/dev/messages/wait?to=carl@customer.example&timeout=30").await.unwrap();
+    let caught = world.client.get("/dev/messages/wait?to=eve@customer.example&timeout=30").await.unwrap();
+    assert_eq!(mails_to(&world, "eve@customer.example").await, 1);
+    let raw = world.client.get(&format!("/dev/messages/{}/raw", caught.json()["id"])).await.unwrap();
+    let raw = raw.text().replace("=\r\n", "").replace("=3D", "=");
+    let (_, link) = raw.split_once("/invitation?token=").expect("a link");
+    let page = format!("/invitation?token={}", link.lines().next().unwrap());
+    let opened = world.client.get(&page).await.unwrap();
+    assert!(
+        opened.status == 200 && opened.text().contains("eve@customer.example"),
+        "{page}: {}",
+        opened.text()
+    );
 }
 
 async fn an_invitation_does_not_tell_who_is_in_another_account(world: World) {
@@ -146,6 +175,12 @@ async fn the_command_line_invites_people(world: World) {
     world.client.get(path).await.expect("the portal answers");
     let sessions = world.admin(&["user", "sessions", "dev@example.test"]);
     assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["address"]), (1, &json!("127.0.0.1")));
+    let id = sessions[0]["id"].to_string();
+    let ended = world.admin(&["user", "sign-out", "dev@example.test", "--session", id.trim_matches('"')]);
+    assert_eq!(ended["sessions_ended"], 1);
+    assert_eq!(world.admin(&["user", "sessions", "dev@example.test"]), json!([]));
+    let (success, _, err) = world.admin_output(&["user", "sign-out", "dev@example.test", "--session", "1"]);
+    assert!(!success && err.contains("session"), "{err}");
 }
 
 async fn people_are_invited_by_mail_changed_and_removed(world: World) {
@@ -167,6 +202,14 @@ async fn people_are_invited_by_mail_changed_and_removed(world: World) {
     assert!(raw.contains("Auto-Submitted: auto-generated"), "{raw}");
     let open = call(&world, ACCOUNT, "users/invitations", &json!({})).await;
     assert_eq!(open["data"]["items"].as_array().unwrap().len(), 1);
+    for (filter, count) in [
+        (json!({"email": "BOB@customer.example", "role": "admin"}), 1),
+        (json!({"email": "bobby@customer.example"}), 0),
+        (json!({"role": "owner"}), 0),
+    ] {
+        let found = call(&world, ACCOUNT, "users/invitations", &filter).await;
+        assert_eq!(found["data"]["items"].as_array().map(Vec::len), Some(count), "{filter}: {found}");
+    }
     assert!(!open.to_string().contains("token"), "{open}");
 
     // The people of the account: that of `dev`, and one made at the command line.

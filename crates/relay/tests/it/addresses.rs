@@ -38,7 +38,7 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
 async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     let service = Service::start_with(behind_proxy(), 0).await;
     let live = postroad_model::ServerMode::Live;
-    service.app.create_server("other".into(), "dev", live).await.unwrap();
+    service.app.create_server("other".into(), "dev", live, None).await.unwrap();
     service
         .new_key(|key| (key.server, key.address) = ("other".into(), vec!["192.0.2.0/24".parse().unwrap()]))
         .await;

@@ -13,7 +13,8 @@ mod tracking;
 
 pub use links::{DomainLink, NewDomainLink};
 pub use records::{
-    Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainTracking, KeyAlgorithm,
-    KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, SendingDomain, SigningKey, VerifiedBy,
+    Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainScope, DomainTracking,
+    KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, SendingDomain, SigningKey,
+    VerifiedBy,
 };
 pub use reports::{DomainReport, DomainReportSum, ReportKind};

@@ -186,9 +186,23 @@ pub struct OwnerDomains {
     pub has_name: bool,
 }
 
-/// Selects the domains of a list.
+/// Domains to list; `None` takes all of the scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainFilter {
+    pub scope: DomainScope,
+    pub name: Option<DomainName>,
+    pub verified: Option<bool>,
+}
+
+impl From<DomainScope> for DomainFilter {
+    fn from(scope: DomainScope) -> Self {
+        Self { scope, name: None, verified: None }
+    }
+}
+
+/// Whose domains a list has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DomainFilter {
+pub enum DomainScope {
     All,
     /// Domains that a server may send from: its own, and its account's of other names.
     UsableBy(ServerId),

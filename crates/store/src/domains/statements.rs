@@ -8,12 +8,12 @@ use postroad_model::{
 use serde_json::json;
 
 use super::records::{
-    Domain, DomainFilter, DomainKey, DomainOwner, KeyState, NameUse, NewDomain, OwnerDomains, SendingDomain,
-    VerifiedBy,
+    Domain, DomainFilter, DomainKey, DomainOwner, DomainScope, KeyState, NameUse, NewDomain, OwnerDomains,
+    SendingDomain, VerifiedBy,
 };
 use super::{keys, pending_events, tracking};
 use crate::error::StoreError;
-use crate::setup::room;
+use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 
 /// The columns that `read` reads.
@@ -149,6 +149,19 @@ pub(super) async fn find_named(
     with_keys(sql, rows).await
 }
 
+/// A page of domains; `$by` finds them by index.
+macro_rules! listed {
+    ($by:expr) => {
+        concat!(
+            select!(),
+            "WHERE ",
+            $by,
+            " AND d.id > $2 AND (CAST($4 AS TEXT) IS NULL OR d.name = $4)
+              AND (CAST($5 AS BIGINT) IS NULL OR (d.verified_by IS NOT NULL) = ($5 = 1)) ORDER BY d.id LIMIT $3"
+        )
+    };
+}
+
 /// In the order of their ids, after `after`.
 pub(super) async fn list(
     sql: &Sql<'_>,
@@ -156,34 +169,29 @@ pub(super) async fn list(
     after: Option<DomainId>,
     limit: i64,
 ) -> Result<Vec<Domain>, StoreError> {
-    let (text, owner) = match filter {
-        DomainFilter::All => {
-            (concat!(select!(), "WHERE CAST($1 AS BIGINT) = 0 AND d.id > $2 ORDER BY d.id LIMIT $3"), 0)
-        }
-        DomainFilter::OfAccount(id) => (
-            concat!(
-                select!(),
-                "WHERE d.account_id = $1 AND d.server_id IS NULL AND d.id > $2 ORDER BY d.id LIMIT $3"
-            ),
-            id.0,
-        ),
-        DomainFilter::InAccount(id) => {
-            (concat!(select!(), "WHERE d.account_id = $1 AND d.id > $2 ORDER BY d.id LIMIT $3"), id.0)
-        }
-        DomainFilter::UsableBy(id) => (
-            concat!(
-                select!(),
-                "WHERE ",
+    let (text, owner) = match (filter.scope, &filter.name) {
+        (DomainScope::All, None) => (listed!("CAST($1 AS BIGINT) = 0"), 0),
+        (DomainScope::All, Some(_)) => (listed!("CAST($1 AS BIGINT) = 0 AND d.name = $4"), 0),
+        (DomainScope::OfAccount(id), _) => (listed!("d.account_id = $1 AND d.server_id IS NULL"), id.0),
+        (DomainScope::InAccount(id), None) => (listed!("d.account_id = $1"), id.0),
+        (DomainScope::InAccount(id), Some(_)) => (listed!("d.account_id = $1 AND d.name = $4"), id.0),
+        (DomainScope::UsableBy(id), _) => (
+            listed!(concat!(
                 usable!(),
-                " AND d.id > $2 AND NOT (d.server_id IS NULL AND EXISTS
-                   (SELECT 1 FROM domains o WHERE o.server_id = $1 AND o.name = d.name))
-                 ORDER BY d.id LIMIT $3"
-            ),
+                " AND NOT (d.server_id IS NULL AND EXISTS
+                   (SELECT 1 FROM domains o WHERE o.server_id = $1 AND o.name = d.name))"
+            )),
             id.0,
         ),
     };
-    let rows = sql.query(text, &[owner.into(), after.map_or(0, |id| id.0).into(), limit.into()]).await?;
-    with_keys(sql, rows).await
+    let params = [
+        owner.into(),
+        after.map_or(0, |id| id.0).into(),
+        limit.into(),
+        filter.name.as_ref().map(|name| name.as_str().to_owned()).into(),
+        filter.verified.map(i64::from).into(),
+    ];
+    with_keys(sql, sql.query(text, &params).await?).await
 }
 
 /// The owner's domains, counted up to `most`. `NotFound` without the server.

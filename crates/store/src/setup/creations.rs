@@ -34,13 +34,6 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
     }
 
-    /// Keeps a key after the call that used it, for calls that are done only outside the store. `Conflict` if the key is
-    /// already in use.
-    pub async fn keep_creation(&self, new: NewCreation, subject_id: i64) -> Result<()> {
-        let now = self.clock.now();
-        self.write(move |sql| Box::pin(async move { insert(sql, &new, subject_id, now).await })).await
-    }
-
     /// Removes keys that are over; returns their number.
     pub async fn purge_creations(&self, limit: usize) -> Result<u64> {
         let before = self.clock.now().minus(KEPT);

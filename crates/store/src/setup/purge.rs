@@ -4,7 +4,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, ServerId, Timestamp};
 
-use super::room;
+use super::object_counts;
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::account_ceilings::{self, AccountCeilings, columns};
 use super::ceiling_values::{self, Ceilings, is_above, lower, read_rate};
-use super::room;
+use super::object_counts;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;

@@ -5,7 +5,7 @@ use postroad_model::{AccountId, InvitationId, LimitedObject, Timestamp, UserRole
 
 use super::user::{self, NewUser, User};
 use crate::error::StoreError;
-use crate::setup::{KeyHash, room};
+use crate::setup::{KeyHash, object_counts};
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
@@ -42,6 +42,14 @@ macro_rules! invitations_where {
     };
 }
 
+/// Invitations to list; `None` takes all.
+#[derive(Debug, Clone, Default)]
+pub struct InvitationFilter {
+    /// In lower case.
+    pub email: Option<String>,
+    pub role: Option<UserRole>,
+}
+
 #[boxed_futures]
 impl Store {
     /// Replaces an earlier invitation of the same address: its link stops working. `Conflict` if the person is already
@@ -72,15 +80,24 @@ impl Store {
     pub async fn list_invitations(
         &self,
         account_id: AccountId,
+        filter: InvitationFilter,
         after: Option<InvitationId>,
         limit: usize,
     ) -> Result<Vec<Invitation>> {
         let text = invitations_where!(
-            "i.account_id = $1 AND i.id > $2 AND i.expires_at > $3 ORDER BY i.id LIMIT $4"
+            "i.account_id = $1 AND i.id > $2 AND i.expires_at > $3 AND (CAST($5 AS TEXT) IS NULL OR i.email = $5)
+             AND (CAST($6 AS TEXT) IS NULL OR i.role = $6) ORDER BY i.id LIMIT $4"
         );
         let after = after.map_or(0, |id| id.0);
         let now = self.clock.now();
-        let params = vec![account_id.0.into(), after.into(), now.into(), (limit as i64).into()];
+        let params = vec![
+            account_id.0.into(),
+            after.into(),
+            now.into(),
+            (limit as i64).into(),
+            filter.email.into(),
+            filter.role.map(UserRole::as_str).into(),
+        ];
         self.fetch_all(text, params, read).await
     }
 

@@ -10,7 +10,7 @@ mod tokens;
 mod user;
 mod user_changes;
 
-pub use invitations::{Invitation, NewInvitation};
+pub use invitations::{Invitation, InvitationFilter, NewInvitation};
 pub use saved_searches::{NewSavedSearch, SavedSearch};
 pub use sessions::{NewUserSession, UserSession};
 pub use tokens::{FirstUser, UserToken, UserTokenKind};

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject, Timestamp, UserId, UserRole};
 
 use crate::error::StoreError;
-use crate::setup::room;
+use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 

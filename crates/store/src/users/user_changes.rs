@@ -5,7 +5,7 @@ use postroad_model::{AccountId, LimitedObject, Timestamp, UserId, UserRole, User
 
 use super::user::{self, User};
 use crate::error::StoreError;
-use crate::setup::room;
+use crate::setup::object_counts;
 use crate::sql::Sql;
 use crate::{Result, Store};
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::Updated;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
-use crate::setup::room;
+use crate::setup::object_counts;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{AccountId, DomainId, DomainKeyId, DomainName, EventKind, ServerId};
 use postroad_store::{
-    Domain, DomainCheck, DomainFilter, DomainOwner, DomainTracking, KeyAlgorithm, KeyState, NewDomain,
-    NewSource, SendersOf, Store, StoreError, VerifiedBy,
+    Domain, DomainCheck, DomainFilter, DomainOwner, DomainScope, DomainTracking, KeyAlgorithm, KeyState,
+    NewDomain, NewSource, SendersOf, Store, StoreError, VerifiedBy,
 };
 use serde_json::{Value, json};
 
@@ -217,8 +217,10 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     let delivery = store.find_domain_delivery(fixture.server, name("acme.example")).await;
     assert!(delivery.expect("the store works").is_some());
     let usable = async |server| {
-        let found =
-            store.list_domains(DomainFilter::UsableBy(server), None, 10).await.expect("the store works");
+        let found = store
+            .list_domains(DomainScope::UsableBy(server).into(), None, 10)
+            .await
+            .expect("the store works");
         found.iter().map(|found| found.id).collect::<Vec<_>>()
     };
     assert_eq!(usable(fixture.server).await, [own.id]);
@@ -243,17 +245,17 @@ async fn lists_come_in_pages(fixture: Fixture) {
         let new = fixture.new_domain(&format!("d{number}.example"));
         ids.push(store.create_domain(new).await.expect("the name is free").id);
     }
-    let filter = DomainFilter::UsableBy(fixture.server);
+    let filter = DomainFilter::from(DomainScope::UsableBy(fixture.server));
     let page = async |after, limit| {
-        let found = store.list_domains(filter, after, limit).await.expect("the store works");
+        let found = store.list_domains(filter.clone(), after, limit).await.expect("the store works");
         assert!(found.iter().all(|found| found.keys.len() == 1));
         found.iter().map(|found| found.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 2).await, ids[..2]);
     assert_eq!(page(Some(ids[1]), 10).await, ids[2..]);
-    let all = store.list_domains(DomainFilter::All, Some(ids[3]), 10).await.expect("the store works");
+    let all = store.list_domains(DomainScope::All.into(), Some(ids[3]), 10).await.expect("the store works");
     assert_eq!(all.len(), 1);
-    let of_account = DomainFilter::OfAccount(fixture.account);
+    let of_account = DomainFilter::from(DomainScope::OfAccount(fixture.account));
     assert!(store.list_domains(of_account, None, 10).await.expect("the store works").is_empty());
 }
 

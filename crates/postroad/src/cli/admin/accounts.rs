@@ -19,6 +19,11 @@ pub(crate) enum AccountCommand {
     },
     /// List accounts
     List,
+    /// Show one account
+    Show {
+        /// Name or id of the account
+        name: String,
+    },
     /// Give an account another name
     Rename {
         /// Name or id of the account
@@ -130,6 +135,7 @@ impl AccountCommand {
         match self {
             Self::Create { name } => app.create_account(name).await,
             Self::List => app.list_accounts().await,
+            Self::Show { name } => app.show_account(&name).await,
             Self::Rename { name, new_name } => app.rename_account(&name, new_name).await,
             Self::Usage { name } => app.show_account_usage(&name).await,
             Self::Suspend { name, reason } => app.suspend_account(&name, Some(reason)).await,

@@ -21,6 +21,9 @@ pub(crate) enum ServerCommand {
         /// live, or development: accepts mail and holds all of it, and its own keys cannot make it live
         #[arg(long, default_value = "live", value_parser = parse_mode)]
         mode: ServerMode,
+        /// Name of the pool that it sends from; the default pool without it
+        #[arg(long)]
+        pool: Option<String>,
     },
     /// List servers
     List,
@@ -117,7 +120,9 @@ pub(crate) enum ServerCommand {
 impl ServerCommand {
     pub(super) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Create { name, account, mode } => app.create_server(name, &account, mode).await,
+            Self::Create { name, account, mode, pool } => {
+                app.create_server(name, &account, mode, pool.as_deref()).await
+            }
             Self::List => app.list_servers().await,
             Self::Rename { name, new_name } => app.rename_server(&name, &new_name).await,
             Self::Suspend { name, reason } => app.suspend_server(&name, Some(reason)).await,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use postroad_app::App;
 use postroad_app::admin::AdminError;
 use postroad_app::users::PersonChangeRequest;
-use postroad_model::UserRole;
+use postroad_model::{UserRole, UserSessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,10 +93,13 @@ pub(crate) enum UserCommand {
         /// E-mail address
         email: String,
     },
-    /// End all sessions of a person
+    /// End all sessions of a person, or one
     SignOut {
         /// E-mail address
         email: String,
+        /// Id of the session to end, as `user sessions` shows it; all without it
+        #[arg(long, value_name = "ID")]
+        session: Option<i64>,
     },
     /// Remove a person, also the last owner of an account
     Remove {
@@ -126,7 +129,7 @@ impl UserCommand {
             Self::ResetPassword { email } => app.give_reset_link(&email).await,
             Self::DisableTotp { email } => app.end_totp_of(&email).await,
             Self::Sessions { email } => app.show_sessions(&email).await,
-            Self::SignOut { email } => app.end_sessions_of(&email).await,
+            Self::SignOut { email, session } => app.end_sessions_of(&email, session.map(UserSessionId)).await,
             Self::Remove { email } => app.delete_user(&email).await,
             Self::SetUpLink => app.give_set_up_link().await,
         }

@@ -38,6 +38,18 @@ async fn an_account_manages_its_domains_and_those_of_its_servers(engine: Engine)
     publish(&dns, &whole);
     let verified = done(&world, by, "domains/verify", &json!({"name": "acme.example"})).await;
     assert_eq!(verified["verified"], true, "{verified:#}");
+    for (filter, found) in [
+        (json!({"verified": true}), vec!["acme.example"]),
+        (json!({"verified": false}), vec!["shop.example"]),
+        (json!({"name": "Shop.example."}), vec!["shop.example"]),
+        (json!({"name": "shop.example", "verified": true}), vec![]),
+        (json!({"name": "acme.example", "server": shop}), vec!["acme.example"]),
+    ] {
+        assert_eq!(names(&world, by, &filter).await, found, "{filter}");
+    }
+    let (operator, filter) = (ready(&world, "operator_api_key"), json!({"name": "shop.example"}));
+    assert_eq!(names(&world, (OPERATOR, operator), &filter).await, ["shop.example"]);
+    assert_eq!(code(&world, by, "domains/list", &json!({"name": "no domain"})).await, "ValidationError");
     let zone = done(&world, by, "domains/zone", &json!({"name": "shop.example", "server": shop})).await;
     assert!(zone["zone"].as_str().unwrap().contains("_domainkey.shop.example"), "{zone}");
     let rotated = done(&world, by, "domains/rotate_dkim", &json!({"name": "acme.example"})).await;

@@ -1,18 +1,25 @@
 //! Failures of calls, and the one table from reason to HTTP status, envelope status, code and text.
 
+#[cfg(test)]
+mod code;
+mod from_refusals;
+mod words;
+
 use std::borrow::Cow;
 
 use crate::documented::ToSchema;
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
-use postroad_app::access::{Denial, Level};
-use postroad_app::accounts::{AccountRefusal, ObjectKind};
-use postroad_app::domains::DomainRefusal;
-use postroad_app::templates::{TemplateProblem, TemplateRefusal};
-use postroad_app::{ActionFailure, FieldProblem, KeyKind, Refusal, WebhookRefusal};
-use postroad_store::StoreError;
+use postroad_app::access::Denial;
+use postroad_app::accounts::AccountRefusal;
+use postroad_app::templates::TemplateProblem;
+use postroad_app::{ActionFailure, FieldProblem, KeyKind, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+#[cfg(test)]
+pub(crate) use self::code::ErrorCode;
+use self::words::{account_refused, denied, key_names};
 
 /// Most characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
@@ -287,102 +294,6 @@ impl Reason {
     }
 }
 
-/// Code and header of a kind of key.
-fn key_names(kind: KeyKind) -> (&'static str, &'static str) {
-    match kind {
-        KeyKind::Server => ("InvalidServerAPIKey", "X-Server-API-Key"),
-        KeyKind::Account => ("InvalidAccountAPIKey", "X-Account-API-Key"),
-        KeyKind::Operator => ("InvalidOperatorAPIKey", "X-Operator-API-Key"),
-    }
-}
-
-fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'static, str>) {
-    match refusal {
-        AccountRefusal::NotFound(thing) => {
-            let code = match thing {
-                ObjectKind::Account => "AccountNotFound",
-                ObjectKind::AccountKey => "AccountKeyNotFound",
-                ObjectKind::Server => "ServerNotFound",
-                ObjectKind::Credential => "CredentialNotFound",
-                ObjectKind::User => "UserNotFound",
-                ObjectKind::Invitation => "InvitationNotFound",
-                ObjectKind::Session => "SessionNotFound",
-                ObjectKind::IpPool => "IpPoolNotFound",
-                ObjectKind::IpAddress => "IpAddressNotFound",
-            };
-            let by = if *thing == ObjectKind::IpAddress { "address" } else { "ID" };
-            (code, format!("No {} found matching provided {by}", thing.name()).into())
-        }
-        AccountRefusal::Exists(ObjectKind::Account) => {
-            ("AccountExists", "Another account has this name".into())
-        }
-        AccountRefusal::Exists(ObjectKind::User) => {
-            ("UserExists", "A person with this address is in the account already".into())
-        }
-        AccountRefusal::LastOwner => {
-            ("LastOwner", "An account needs an owner: make somebody else one first".into())
-        }
-        AccountRefusal::Exists(ObjectKind::IpPool) => {
-            ("IpPoolExists", "Another pool has this name, or is the shared one".into())
-        }
-        AccountRefusal::Exists(ObjectKind::IpAddress) => {
-            ("IpAddressExists", "The address is in a pool already".into())
-        }
-        AccountRefusal::Exists(_) => ("ServerExists", "Another server of the account has this name".into()),
-        AccountRefusal::OtherVersion(version) => {
-            let message = format!("It was changed since: its version is {version}. Get it, and try again");
-            ("VersionConflict", message.into())
-        }
-        AccountRefusal::SetByOperator => (
-            "SuspendedByOperator",
-            "The operator of the service suspended it: only the operator changes that".into(),
-        ),
-        AccountRefusal::PoolInUse => (
-            "IpPoolInUse",
-            "The pool is in use: remove its addresses and give its servers another pool first".into(),
-        ),
-        AccountRefusal::CredentialEnded => {
-            let message =
-                "The credential is revoked, expired, replaced or bound to addresses; create a new one";
-            ("CredentialEnded", message.into())
-        }
-        // `Failure::from` maps these to their rows elsewhere.
-        AccountRefusal::Refused(_) | AccountRefusal::Denied(_) | AccountRefusal::Store(_) => {
-            ("InternalError", "An unexpected error occurred".into())
-        }
-    }
-}
-
-/// Text of `AccessDenied`.
-fn denied(denial: &Denial) -> Cow<'static, str> {
-    match denial {
-        Denial::ServerScope { scope, needed } => {
-            format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into()
-        }
-        Denial::AccountScopes { scopes, operation } => {
-            let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
-            let read = if operation.is_read() { ", `read`" } else { "" };
-            let (scopes, group) = (scopes.join(", "), operation.group());
-            format!("The API key has the scopes `{scopes}`; this call needs `{group}`{read} or `full`").into()
-        }
-        Denial::TestKey => {
-            "The API key is a test key: it can send in test mode and read, but change nothing of the server"
-                .into()
-        }
-        Denial::Role { needed } => format!("This needs the role `{needed}` or a higher one").into(),
-        Denial::Kind(Level::Server | Level::ServerOrAccount) => {
-            "This call needs the API key of a server, in the header X-Server-API-Key".into()
-        }
-        Denial::Kind(Level::Account | Level::Person) => {
-            "This call needs the API key of an account, in the header X-Account-API-Key".into()
-        }
-        Denial::Kind(Level::Operator) => {
-            "This call needs the API key of the operator, in the header X-Operator-API-Key".into()
-        }
-        Denial::NotFound => "The key has nothing of this kind".into(),
-    }
-}
-
 impl Failure {
     pub(crate) fn validation(problems: Vec<FieldProblem>) -> Self {
         Refusal::Validation(problems).into()
@@ -400,177 +311,12 @@ impl From<Reason> for Failure {
     }
 }
 
-impl From<FieldProblem> for Failure {
-    fn from(problem: FieldProblem) -> Self {
-        Self::validation(vec![problem])
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self::from(match refusal {
-            Refusal::Unavailable(cause) => Reason::Unavailable(cause),
-            Refusal::Internal(cause) => Reason::Internal(cause),
-            refusal => Reason::Refused(refusal),
-        })
-    }
-}
-
-impl From<WebhookRefusal> for Failure {
-    fn from(refusal: WebhookRefusal) -> Self {
-        match refusal {
-            WebhookRefusal::Validation(problems) => Self::validation(problems),
-            WebhookRefusal::NotFound => Reason::WebhookNotFound.into(),
-            WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
-            WebhookRefusal::OtherVersion(version) => AccountRefusal::OtherVersion(version).into(),
-            WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
-            WebhookRefusal::Refused(refusal) => refusal.into(),
-            WebhookRefusal::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<AccountRefusal> for Failure {
-    fn from(refusal: AccountRefusal) -> Self {
-        match refusal {
-            AccountRefusal::Refused(refusal) => refusal.into(),
-            AccountRefusal::Denied(denial) => Reason::Denied(denial).into(),
-            AccountRefusal::Store(error) => error.into(),
-            refusal => Reason::Account(refusal).into(),
-        }
-    }
-}
-
-impl From<DomainRefusal> for Failure {
-    fn from(refusal: DomainRefusal) -> Self {
-        match refusal {
-            DomainRefusal::Validation(problems) => Self::validation(problems),
-            DomainRefusal::NotFound => Reason::DomainNotFound.into(),
-            DomainRefusal::Exists => Reason::DomainExists.into(),
-            DomainRefusal::TooMany { most } => Reason::TooManyDomains { most }.into(),
-            DomainRefusal::Busy => Reason::DomainsBusy.into(),
-            DomainRefusal::NotVerified => Reason::DomainNotVerified.into(),
-            DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),
-            DomainRefusal::Account(refusal) => refusal.into(),
-            DomainRefusal::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<TemplateRefusal> for Failure {
-    fn from(refusal: TemplateRefusal) -> Self {
-        match refusal {
-            TemplateRefusal::Validation(problems) => Self::validation(problems),
-            TemplateRefusal::Invalid(problems) => Reason::TemplateInvalid(problems).into(),
-            TemplateRefusal::NotFound => Reason::TemplateNotFound.into(),
-            TemplateRefusal::VersionNotFound => Reason::TemplateVersionNotFound.into(),
-            TemplateRefusal::NotPublished => Refusal::TemplateNotPublished.into(),
-            TemplateRefusal::NothingToRollBackTo => Reason::NothingToRollBackTo.into(),
-            TemplateRefusal::AliasTaken => Reason::TemplateAliasTaken.into(),
-            TemplateRefusal::OtherVersion(version) => AccountRefusal::OtherVersion(version).into(),
-            TemplateRefusal::InUse => Reason::TemplateInUse.into(),
-            TemplateRefusal::TooMany => Reason::TooManyTemplates.into(),
-            TemplateRefusal::Render(failure) => Refusal::TemplateRendering(Box::new(failure)).into(),
-            TemplateRefusal::Store(refusal) => refusal.into(),
-        }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Refusal::from(error).into()
-    }
-}
-
-/// All values of `data.code`.
-#[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "the list of the OpenAPI document; a test compares it with the table above")]
-pub(crate) enum ErrorCode {
-    ValidationError,
-    CeilingExceeded,
-    NoRecipients,
-    NoContent,
-    TooManyToAddresses,
-    TooManyCCAddresses,
-    TooManyBCCAddresses,
-    FromAddressMissing,
-    UnauthenticatedFromAddress,
-    AttachmentMissingName,
-    AttachmentMissingData,
-    IdempotencyConflict,
-    IdempotencyInProgress,
-    BatchRejected,
-    MessageNotScheduled,
-    TooLateToCancel,
-    MessageNotFound,
-    MessageNotQueued,
-    MessageNotHeld,
-    AccountLimitReached,
-    HourlyLimitReached,
-    DevelopmentServer,
-    MessageInDelivery,
-    MessageTextNeeded,
-    RecipientSuppressed,
-    JobNotFound,
-    TooManyJobs,
-    WebhookNotFound,
-    EventNotFound,
-    TooManyWebhooks,
-    SuppressionNotFound,
-    DomainNotFound,
-    DomainExists,
-    TooManyDomains,
-    DomainsBusy,
-    DomainNotVerified,
-    TemplateNotFound,
-    TemplateVersionNotFound,
-    TemplateInvalid,
-    TemplateVariableMissing,
-    TemplateRenderingFailed,
-    TemplateNotPublished,
-    NothingToRollBackTo,
-    TemplateAliasTaken,
-    TemplateInUse,
-    TooManyTemplates,
-    AccountNotFound,
-    AccountKeyNotFound,
-    ServerNotFound,
-    CredentialNotFound,
-    UserNotFound,
-    InvitationNotFound,
-    SessionNotFound,
-    UserExists,
-    LastOwner,
-    AccountExists,
-    ServerExists,
-    IpPoolNotFound,
-    IpPoolExists,
-    SuspendedByOperator,
-    IpPoolInUse,
-    IpAddressNotFound,
-    IpAddressExists,
-    VersionConflict,
-    CredentialEnded,
-    InvalidServerAPIKey,
-    InvalidAccountAPIKey,
-    InvalidOperatorAPIKey,
-    ServerSuspended,
-    AccountSuspended,
-    AccessDenied,
-    UnknownEndpoint,
-    MethodNotAllowed,
-    BadRequest,
-    RequestTooLarge,
-    Maintenance,
-    ServiceUnavailable,
-    InternalError,
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use postroad_app::AddressList;
+    use postroad_app::accounts::ObjectKind;
     use postroad_app::templates::RenderFailure;
     use postroad_model::{SuppressionReason, Timestamp};
     use utoipa::PartialSchema;
