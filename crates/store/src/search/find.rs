@@ -19,7 +19,9 @@ use crate::{Result, Store};
 /// Messages examined in one read.
 const ROWS_PER_STEP: usize = 500;
 /// Blocks whose postings are looked at in one read; a merged one counts as its parts.
-const BLOCKS_PER_STEP: usize = 256;
+const BLOCKS_PER_STEP: usize = 2_048;
+/// A read looks at up to this many times the blocks of the one before.
+const STEP_GROWTH_MAX: u128 = 8;
 /// Blocks whose lists of ids are read together.
 const BLOCKS_OF_IDS: usize = 16;
 /// With more candidates than this in a block, those of the wanted statuses are listed first.
@@ -37,6 +39,8 @@ pub struct SearchPage {
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
+    /// It looked into blocks, not at messages that are not indexed.
+    is_of_blocks: bool,
     /// It ended before the blocks did, because they have many candidates.
     is_cut: bool,
 }
@@ -66,12 +70,14 @@ impl Store {
         let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: mostly the newest messages are enough.
-        let mut blocks_max = 0;
+        let mut blocks_max = 1;
+        let mut is_first = true;
         let mut frequencies = Frequencies::default();
-        while rows.len() <= limit && position > plan.floor && (blocks_max == 0 || begun.elapsed() < time_max)
-        {
+        while rows.len() <= limit && position > plan.floor && (is_first || begun.elapsed() < time_max) {
+            is_first = false;
+            let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let place = SearchPosition { server_id, position, blocks_max: blocks_max.max(1) };
+            let place = SearchPosition { server_id, position, blocks_max };
             let read = self.read(move |sql| {
                 Box::pin(async move {
                     let step = step(sql, &filter, &plan, place, &mut frequencies).await?;
@@ -80,10 +86,19 @@ impl Store {
             });
             let step;
             (step, frequencies) = read.await?;
+            let found = step.rows.len();
             rows.extend(step.rows);
             position = step.position;
-            // Postings of more blocks would only be read again.
-            blocks_max = if step.is_cut { 1 } else { (place.blocks_max * 4).min(BLOCKS_PER_STEP) };
+            blocks_max = if step.is_cut {
+                // Postings of more blocks would only be read again.
+                1
+            } else if step.is_of_blocks {
+                let by_time = step_growth(step_begun.elapsed(), time_max.saturating_sub(begun.elapsed()));
+                let by_need = (limit + 1).saturating_sub(rows.len()).div_ceil(found.max(1)).max(1);
+                (blocks_max * by_time.min(by_need)).min(BLOCKS_PER_STEP)
+            } else {
+                blocks_max
+            };
         }
         let next = match rows.get(limit) {
             Some(_) => {
@@ -105,6 +120,12 @@ impl Store {
         }
         Ok(SearchPage { items, next })
     }
+}
+
+/// How many times the blocks of a read that took so long the next one may have, to end in the time that is left.
+fn step_growth(took: Duration, left: Duration) -> usize {
+    let times = left.as_nanos() / took.as_nanos().max(1);
+    usize::try_from(times.clamp(1, STEP_GROWTH_MAX)).unwrap_or(1)
 }
 
 async fn step(
@@ -137,7 +158,7 @@ async fn scan(
         Some(last) if rows.len() == ROWS_PER_STEP => last.id,
         _ => floor,
     };
-    Ok(Step { rows: matching(rows, filter)?, position, is_cut: false })
+    Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
 
 async fn by_status(
@@ -154,7 +175,7 @@ async fn by_status(
         _ => plan.floor,
     };
     let rows = read_newest_first(sql, server_id, &ids).await?;
-    Ok(Step { rows: matching(rows, filter)?, position, is_cut: false })
+    Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
 
 /// Ids of messages with one of these statuses, newest first, at most one step.
@@ -227,7 +248,7 @@ async fn in_blocks(
     found: &HashMap<i64, Vec<u32>>,
 ) -> Result<Step> {
     let SearchPosition { server_id, position, .. } = place;
-    let mut step = Step { rows: Vec::new(), position, is_cut: false };
+    let mut step = Step { rows: Vec::new(), position, is_of_blocks: true, is_cut: false };
     let mut looked_at = 0;
     for some in blocks.chunks(BLOCKS_OF_IDS) {
         let with_some: Vec<i64> = some
