@@ -13,6 +13,7 @@ mod audit;
 mod chart;
 mod csrf;
 mod csv;
+mod days;
 mod domains;
 mod fields;
 mod gates;

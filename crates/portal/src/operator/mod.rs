@@ -18,11 +18,12 @@ pub(crate) use nodes::certificate_troubles;
 use crate::state::PortalState;
 
 /// Paths and titles of the pages.
-const TABS: [(&str, &str); 5] = [
+pub(crate) const TABS: [(&str, &str); 6] = [
     ("/operator", "Delivery"),
     ("/operator/accounts", "Accounts"),
     ("/operator/keys", "Operator keys"),
     ("/operator/nodes", "Nodes"),
+    ("/operator/audit", "Audit log"),
     ("/operator/doctor", "Check-up"),
 ];
 

@@ -18,4 +18,5 @@ mod served;
 mod set_up;
 mod sharing;
 mod site;
+mod suppressions;
 mod tour;
