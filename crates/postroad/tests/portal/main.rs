@@ -20,3 +20,4 @@ mod sharing;
 mod site;
 mod suppressions;
 mod tour;
+mod webhooks;
