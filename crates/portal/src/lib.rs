@@ -15,6 +15,7 @@ mod csrf;
 mod csv;
 mod days;
 mod domains;
+mod events;
 mod fields;
 mod gates;
 mod headers;

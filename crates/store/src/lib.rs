@@ -70,7 +70,7 @@ pub use domains::{
 pub use erase::{ERASED_ADDRESS, Erased};
 pub use error::{OpenError, StoreError};
 pub use events::{
-    Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent,
+    Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEvents, RecentEventsQuery,
 };
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};

@@ -91,6 +91,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/servers/{server}/queue", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/queue/suspend", "reason=x&per_minute=60", AtLeast(Admin)),
     (Form, "/servers/{server}/queue/resume", "", AtLeast(Admin)),
+    (Page, "/servers/{server}/events", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/events", "kind=message.delivered&since=2026-01-01", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/analytics", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/analytics/csv", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/reports", "", AtLeast(ReadOnly)),
