@@ -4,6 +4,7 @@
 
 mod audit;
 mod changes;
+mod domains;
 mod events;
 mod first_run;
 mod forms;
