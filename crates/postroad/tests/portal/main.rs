@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+mod analytics;
 mod audit;
 mod changes;
 mod domains;

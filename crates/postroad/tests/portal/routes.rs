@@ -94,6 +94,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/servers/{server}/events", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/events", "kind=message.delivered&since=2026-01-01", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/analytics", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/analytics", "tag=x&zone=Europe%2FBerlin&since=2026-01-01", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/analytics/csv", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/reports", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/templates", "", AtLeast(ReadOnly)),
