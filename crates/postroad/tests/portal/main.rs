@@ -22,5 +22,6 @@ mod set_up;
 mod sharing;
 mod site;
 mod suppressions;
+mod templates;
 mod tour;
 mod webhooks;

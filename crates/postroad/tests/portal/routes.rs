@@ -102,6 +102,8 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/templates/new", "name=x", AtLeast(Member)),
     (Page, "/servers/{server}/templates/{template}", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/templates/{template}", "name=x&subject=y&plain_body=z", AtLeast(Member)),
+    (Form, "/servers/{server}/templates/new/check", "name=x&subject=y", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/templates/{template}/check", "name=x&subject=y", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/templates/{template}/preview", "", AtLeast(ReadOnly)),
     (Page, "/servers/{server}/templates/{template}/compare", "from=1&to=1", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/templates/{template}/publish", "version=1", AtLeast(Member)),
