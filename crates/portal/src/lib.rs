@@ -49,6 +49,7 @@ mod sign_in;
 mod state;
 mod suppressions;
 mod templates;
+mod viewed_account;
 mod visit;
 mod webhooks;
 
