@@ -11,6 +11,7 @@ mod first_run;
 mod forms;
 mod hostile;
 mod inbox;
+mod keys;
 mod managing;
 mod messages;
 mod operating;
