@@ -34,6 +34,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/nodes", get(nodes::show))
         .route("/operator/accounts", get(accounts::show).post(accounts::create))
         .route("/operator/accounts/{account}", get(account::show).post(account::update))
+        .route("/operator/accounts/{account}/servers", post(account::create_server))
         .route("/operator/accounts/{account}/delete", post(account::delete))
         .route("/operator/accounts/{account}/restore", post(account::restore))
         .route("/operator/accounts/{account}/suspend", post(accounts::suspend))

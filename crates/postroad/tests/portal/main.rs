@@ -5,6 +5,7 @@
 mod analytics;
 mod audit;
 mod changes;
+mod customers;
 mod domains;
 mod events;
 mod first_run;
