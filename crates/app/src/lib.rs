@@ -24,6 +24,7 @@ mod maintenance;
 mod names;
 mod nodes;
 pub mod queue;
+mod recent_events;
 mod refusal;
 mod retention;
 mod returns;
@@ -64,6 +65,7 @@ pub use postroad_mail::{
     AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
     visible_text,
 };
+pub use recent_events::EventSelection;
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
 pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};

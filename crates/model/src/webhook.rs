@@ -11,6 +11,8 @@ pub enum WebhookFormat {
 }
 
 impl WebhookFormat {
+    pub const ALL: [Self; 2] = [Self::Standard, Self::Postal];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -19,7 +21,7 @@ impl WebhookFormat {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Standard, Self::Postal].into_iter().find(|format| format.as_str() == text)
+        Self::ALL.into_iter().find(|format| format.as_str() == text)
     }
 }
 

@@ -48,10 +48,18 @@
     }
   };
 
+  // The reader's time zone, to choose from.
+  const addZone = (input) => {
+    const option = document.createElement("option");
+    option.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    input.list?.append(option);
+  };
+
   const prepare = (root) => {
     localise(root);
     addCopyButtons(root);
     for (const input of root.querySelectorAll("input[data-moment]")) localiseField(input);
+    for (const input of root.querySelectorAll("input[data-zone]")) addZone(input);
   };
 
   // Loads the region again from its page when the server says that something happened.

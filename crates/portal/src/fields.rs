@@ -57,6 +57,15 @@ impl Fields {
         self.text(name).parse().ok()
     }
 
+    /// A filter that is `yes`, `no`, or empty for both.
+    pub(crate) fn yes_or_no(&self, name: &str) -> Option<bool> {
+        match self.text(name) {
+            "yes" => Some(true),
+            "no" => Some(false),
+            _ => None,
+        }
+    }
+
     /// Whether a check box is ticked.
     pub(crate) fn is_ticked(&self, name: &str) -> bool {
         !self.text(name).is_empty()

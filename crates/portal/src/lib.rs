@@ -13,7 +13,9 @@ mod audit;
 mod chart;
 mod csrf;
 mod csv;
+mod days;
 mod domains;
+mod events;
 mod fields;
 mod gates;
 mod headers;
@@ -47,6 +49,7 @@ mod sign_in;
 mod state;
 mod suppressions;
 mod templates;
+mod viewed_account;
 mod visit;
 mod webhooks;
 

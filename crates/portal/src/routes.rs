@@ -10,7 +10,7 @@ use axum::{Router, middleware};
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::{
-    account, account_keys, analytics, assets, audit, domains, headers, inbox, inspector, keys, live,
+    account, account_keys, analytics, assets, audit, domains, events, headers, inbox, inspector, keys, live,
     messages, operator, origin, people, pools, profile, queue, reports, servers, settings, sign_in,
     suppressions, templates, webhooks,
 };
@@ -21,6 +21,7 @@ pub(crate) fn routes(state: Arc<PortalState>) -> Router {
         .merge(servers::routes())
         .merge(messages::routes())
         .merge(queue::routes())
+        .merge(events::routes())
         .merge(analytics::routes())
         .merge(reports::routes())
         .merge(templates::routes())

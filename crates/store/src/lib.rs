@@ -69,7 +69,9 @@ pub use domains::{
 };
 pub use erase::{ERASED_ADDRESS, Erased};
 pub use error::{OpenError, StoreError};
-pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
+pub use events::{
+    Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEvents, RecentEventsQuery,
+};
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
 pub use jobs::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob, NewJob};
@@ -108,8 +110,8 @@ pub use users::{
     SavedSearch, User, UserChange, UserChanged, UserFilter, UserSession, UserToken, UserTokenKind,
 };
 pub use webhooks::{
-    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
-    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+    FoundAttempts, NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt,
+    WebhookAttemptFilter, WebhookChange, WebhookDue, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 /// Settings of a store.

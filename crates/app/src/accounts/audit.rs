@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, UserId};
 use postroad_store::{AuditEntry, AuditFilter, AuditVerdict, INSTALLATION, StoreError};
+use serde_json::{Value, json};
 
 use super::{AccountRefusal, Requester, page};
 use crate::App;
@@ -43,6 +44,22 @@ impl App {
         let mut entries = self.inner.store.export_audit(account_id, filter, after, limit).await?;
         self.name_actors(by, &mut entries).await?;
         Ok(entries)
+    }
+
+    /// The same as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns the last entry of the
+    /// page if more may follow.
+    pub async fn export_audit_lines(
+        &self,
+        by: &Requester,
+        account: Option<AccountId>,
+        filter: AuditFilter,
+        after: i64,
+        limit: usize,
+    ) -> Result<(String, Option<i64>), AccountRefusal> {
+        let entries = self.export_audit(by, account, filter, after, limit).await?;
+        let next = entries.last().filter(|_| entries.len() == limit).map(|last| last.seq);
+        let lines = entries.iter().map(|entry| format!("{}\n", audit_entry(entry))).collect();
+        Ok((lines, next))
     }
 
     /// Fills in the ids of actors who had none yet. Customers learn that the operator made a change, but neither which key or
@@ -91,6 +108,12 @@ impl App {
         Ok(!self.inner.store.list_audit(account_id, filter, None, 1).await?.is_empty())
     }
 
+    /// Refuses everybody but the operator: only the operator reads the installation's own log.
+    pub fn check_installation_audit(&self, by: &Requester) -> Result<(), AccountRefusal> {
+        permit(&by.actor, Operation::InstallationVerifyAudit, Subject::Installation)
+            .map_err(AccountRefusal::Denied)
+    }
+
     async fn audited_account(
         &self,
         by: &Requester,
@@ -119,4 +142,21 @@ impl App {
             after = last;
         }
     }
+}
+
+/// An entry as exports show it.
+pub(crate) fn audit_entry(entry: &AuditEntry) -> Value {
+    json!({
+        "account": entry.account_id,
+        "seq": entry.seq,
+        "at": entry.at.to_rfc3339(),
+        "actor": entry.actor,
+        "actor_id": entry.actor_id,
+        "address": entry.address,
+        "operation": entry.operation,
+        "subject": entry.subject,
+        "subject_id": entry.subject_id,
+        "before": entry.before,
+        "after": entry.after,
+    })
 }

@@ -18,6 +18,7 @@ use postroad_model::AccountId;
 use postroad_store::{Server, StoreError};
 
 pub use account::AccountUsage;
+pub(crate) use audit::audit_entry;
 pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
 pub use ceilings::AccountCeilingsRequest;
 pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};

@@ -2,12 +2,12 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, Timestamp};
-use postroad_store::{AccountKey, AccountKeyFilter, AuditEntry, AuditFilter, INSTALLATION};
+use postroad_store::{AccountKey, AccountKeyFilter, AuditFilter, INSTALLATION};
 use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::App;
-use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester};
+use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester, audit_entry};
 
 /// Keys that one list shows.
 const LISTED_MAX: usize = 10_000;
@@ -81,7 +81,7 @@ impl App {
         let by = Requester::command_line();
         let entries = self.export_audit(&by, Some(id), filter, after, EXPORTED_AT_ONCE).await?;
         let next = entries.last().filter(|_| entries.len() == EXPORTED_AT_ONCE).map(|last| last.seq);
-        Ok(json!({ "entries": entries.iter().map(entry).collect::<Vec<_>>(), "next": next }))
+        Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
     }
 
     /// Fails if the chain of any account's log is broken, or if an entry expected as `ACCOUNT:SEQ:HASH` is missing.
@@ -126,22 +126,6 @@ impl From<AccountRefusal> for AdminError {
             other => Self::refused(other.to_string()),
         }
     }
-}
-
-fn entry(entry: &AuditEntry) -> Value {
-    json!({
-        "account": entry.account_id,
-        "seq": entry.seq,
-        "at": entry.at.to_rfc3339(),
-        "actor": entry.actor,
-        "actor_id": entry.actor_id,
-        "address": entry.address,
-        "operation": entry.operation,
-        "subject": entry.subject,
-        "subject_id": entry.subject_id,
-        "before": entry.before,
-        "after": entry.after,
-    })
 }
 
 fn shown(key: &AccountKey) -> Value {

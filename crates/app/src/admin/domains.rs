@@ -2,12 +2,11 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, DomainName, Timestamp};
-use postroad_store::{AuditSubject, Domain, DomainOwner, DomainScope, StoreError};
+use postroad_store::{Domain, DomainOwner, DomainScope};
 use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::App;
-use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView, ReportPeriod};
 
@@ -59,11 +58,8 @@ impl App {
         verified: bool,
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        let verified_at = verified.then(|| self.inner.clock.now());
-        let store = self.by_operator(Operation::DomainsSetVerified, AuditSubject::Domain(domain.id));
-        store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
-        let domain = self.inner.store.find_domain_by_id(domain.id).await?.ok_or(StoreError::NotFound)?;
-        Ok(shown(self.domain_view(domain).await))
+        let set = self.set_verified_of(&Requester::command_line(), &domain, verified).await;
+        Ok(shown(set.map_err(|refusal| admin_error(refusal, &domain.name))?))
     }
 
     pub async fn domain_records(&self, named: &NamedDomain) -> Result<Value, AdminError> {
@@ -152,7 +148,7 @@ pub(super) fn parse_name(name: &str) -> Result<DomainName, AdminError> {
 }
 
 /// Turns a refusal into an error message for the operator.
-fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminError {
+pub(super) fn admin_error(refusal: DomainRefusal, name: &DomainName) -> AdminError {
     match refusal {
         DomainRefusal::Validation(problems) => {
             let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();

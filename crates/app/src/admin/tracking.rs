@@ -1,13 +1,13 @@
 //! Admin commands for tracking: defaults of a server, overrides of a domain.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::{AuditSubject, Domain, DomainTracking, Server, ServerTracking};
+use postroad_store::{Domain, DomainTracking, Server, ServerTracking};
 use serde_json::{Value, json};
 
 use super::AdminError;
-use super::domains::{NamedDomain, parse_name};
+use super::domains::{NamedDomain, admin_error, parse_name};
 use crate::App;
-use crate::access::Operation;
+use crate::accounts::Requester;
 
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
@@ -71,19 +71,13 @@ impl App {
             Some("") => None,
             Some(host) => Some(parse_name(host)?.as_str().to_owned()),
         };
-        if host.as_deref() == Some(self.inner.hostname.as_str()) {
-            return Err(AdminError::refused(format!(
-                "`{}` is the name of this service itself: take one of the customer's, such as track.{}",
-                self.inner.hostname, domain.name
-            )));
-        }
         let new = DomainTracking {
             opens: given.opens.map_or(old.opens, Into::into),
             clicks: given.clicks.map_or(old.clicks, Into::into),
             host,
         };
-        let store = self.by_operator(Operation::DomainsSetTracking, AuditSubject::Domain(domain.id));
-        store.set_domain_tracking(domain.id, new.clone(), self.links_until()).await?;
+        let set = self.set_tracking_of(&Requester::command_line(), &domain, new.clone()).await;
+        set.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(shown_domain(&domain, &new))
     }
 }

@@ -35,6 +35,22 @@ impl Zone {
         self.rules.iana_name().unwrap_or("UTC")
     }
 
+    /// First moment of a local day such as `2027-01-31`; `None` if the text is no day.
+    pub fn day_begin(&self, day: &str) -> Option<Timestamp> {
+        self.begin(parse_day(day)?).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
+    }
+
+    /// First moment after a local day.
+    pub fn day_end(&self, day: &str) -> Option<Timestamp> {
+        let next = parse_day(day)?.checked_add(1.day()).ok()?;
+        self.begin(next).map(|seconds| Timestamp::from_micros(seconds * 1_000_000))
+    }
+
+    /// Local date and minute, such as `2027-01-31T09:00`.
+    pub fn local(&self, at: Timestamp) -> String {
+        self.at(at.as_secs()).map(|local| local.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default()
+    }
+
     /// Borders of all spans that `from` to `to` touches, in seconds since 1970: one more than there are spans.
     /// `None` if there are more than `spans_max`.
     pub(crate) fn borders(
@@ -90,6 +106,13 @@ impl Zone {
     }
 }
 
+fn parse_day(text: &str) -> Option<DateTime> {
+    // Shorter and longer texts could be other forms of a date.
+    let is_day = text.len() == "2027-01-31".len();
+    let day = is_day.then(|| text.parse::<jiff::civil::Date>().ok()).flatten()?;
+    Some(day.at(0, 0, 0, 0))
+}
+
 /// Seconds since the last full local hour.
 fn since_full_hour(local: &Zoned) -> i64 {
     i64::from(local.minute()) * 60 + i64::from(local.second())
@@ -118,6 +141,17 @@ mod tests {
         // Clocks jump over midnight here.
         let cairo = hours("Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-25T12:00:00Z", Granularity::Day);
         assert_eq!(cairo, [24.0, 23.0, 24.0]);
+    }
+
+    #[test]
+    fn days_begin_and_end_in_their_zone() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        let day = |text: &str| (berlin.day_begin(text), berlin.day_end(text));
+        assert_eq!(day("2026-03-29"), (Some(at("2026-03-28T23:00:00Z")), Some(at("2026-03-29T22:00:00Z"))));
+        assert_eq!(berlin.local(at("2026-03-29T22:00:00Z")), "2026-03-30T00:00");
+        for wrong in ["", "today", "2026-02-30", "20260329", "2026-03-29T10:00"] {
+            assert_eq!(day(wrong), (None, None), "{wrong}");
+        }
     }
 
     #[test]

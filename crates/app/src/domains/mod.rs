@@ -1,6 +1,7 @@
 //! Sending domains: their owners, the DNS records they need, and whether these are published.
 
 mod authentication;
+mod by_operator;
 mod change;
 pub mod check;
 mod check_task;
@@ -16,6 +17,7 @@ mod refusal;
 mod reports;
 mod run_check;
 mod schedule;
+mod search;
 mod share;
 mod view;
 
@@ -29,5 +31,6 @@ pub use refusal::DomainRefusal;
 pub use reports::{DmarcTotals, DomainReports, ReportPeriod, SourceTotals, TlsTotals};
 pub use run_check::DomainChecker;
 pub use schedule::CheckIntervals;
+pub use search::{DomainSelection, DomainState};
 pub use share::SharedDomain;
 pub use view::{DomainView, RecordView};

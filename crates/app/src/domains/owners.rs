@@ -69,21 +69,28 @@ impl App {
         after: Option<DomainId>,
         limit: usize,
     ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
-        let operation = Operation::DomainsList;
-        let scope = if owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. }) {
-            match self.domain_owner(by, operation, owner).await? {
-                DomainOwner::Server(id) => DomainScope::UsableBy(id),
-                DomainOwner::Account(id) => DomainScope::InAccount(id),
-            }
-        } else {
-            let account = self.listed_account(by, operation, owner.account).await?;
-            account.map_or(DomainScope::All, DomainScope::InAccount)
-        };
+        let scope = self.domain_scope(by, owner).await?;
         let filter = DomainFilter { scope, name: listed.name, verified: listed.verified };
         let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok((self.domain_views(found).await, has_more))
+    }
+
+    pub(super) async fn domain_scope(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+    ) -> Result<DomainScope, DomainRefusal> {
+        let operation = Operation::DomainsList;
+        if owner.server.is_some() || matches!(by.actor, Actor::ServerKey { .. }) {
+            return Ok(match self.domain_owner(by, operation, owner).await? {
+                DomainOwner::Server(id) => DomainScope::UsableBy(id),
+                DomainOwner::Account(id) => DomainScope::InAccount(id),
+            });
+        }
+        let account = self.listed_account(by, operation, owner.account).await?;
+        Ok(account.map_or(DomainScope::All, DomainScope::InAccount))
     }
 
     /// Checks a domain now and returns it. Returns the last result if that is only seconds old.

@@ -7,11 +7,12 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainLinkId, Timestamp};
 use postroad_store::{AuditSubject, DomainLink, NewDomainLink, StoreError};
 
-use super::DomainRefusal;
 use super::view::DomainView;
+use super::{DomainRefusal, NamedOwner};
 use crate::access::Operation;
+use crate::accounts::Requester;
 use crate::secrets::{hash, new_key};
-use crate::{App, Caller, FieldProblem};
+use crate::{App, FieldProblem};
 
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
 /// Links of one domain that work at the same time.
@@ -31,18 +32,19 @@ impl App {
     /// The secret part of a new link to the records of a domain, and the link.
     pub async fn share_domain(
         &self,
-        caller: &Caller,
+        by: &Requester,
+        owner: NamedOwner,
         name: &str,
     ) -> Result<(String, DomainLink), DomainRefusal> {
-        let (by, operation) = (caller.requester(), Operation::DomainsShare);
-        let domain = self.domain_of(&by, operation, caller.into(), name).await?;
+        let operation = Operation::DomainsShare;
+        let domain = self.domain_of(by, operation, owner, name).await?;
         let token = new_key();
         let new = NewDomainLink {
             domain_id: domain.id,
             token_hash: hash(&token),
             expires_at: self.inner.clock.now().plus(VALID_FOR),
         };
-        let store = self.recording(&by, operation, AuditSubject::NewDomainLink(hash(&token)));
+        let store = self.recording(by, operation, AuditSubject::NewDomainLink(hash(&token)));
         match store.create_domain_link(new, LINKS_MAX).await {
             Err(StoreError::LimitReached) => {
                 let text = format!("`name` has {LINKS_MAX} links that work: revoke one first");
@@ -55,24 +57,25 @@ impl App {
     /// Links of a domain that work, the newest first.
     pub async fn list_domain_links(
         &self,
-        caller: &Caller,
+        by: &Requester,
+        owner: NamedOwner,
         name: &str,
     ) -> Result<Vec<DomainLink>, DomainRefusal> {
-        let by = caller.requester();
-        let domain = self.domain_of(&by, Operation::DomainsLinks, caller.into(), name).await?;
+        let domain = self.domain_of(by, Operation::DomainsLinks, owner, name).await?;
         Ok(self.inner.store.list_domain_links(domain.id, LINKS_MAX).await?)
     }
 
     /// The link stops working at once. `NotFound` if the domain has no such link.
     pub async fn unshare_domain(
         &self,
-        caller: &Caller,
+        by: &Requester,
+        owner: NamedOwner,
         name: &str,
         id: DomainLinkId,
     ) -> Result<(), DomainRefusal> {
-        let (by, operation) = (caller.requester(), Operation::DomainsUnshare);
-        let domain = self.domain_of(&by, operation, caller.into(), name).await?;
-        let store = self.recording(&by, operation, AuditSubject::DomainLink(id));
+        let operation = Operation::DomainsUnshare;
+        let domain = self.domain_of(by, operation, owner, name).await?;
+        let store = self.recording(by, operation, AuditSubject::DomainLink(id));
         Ok(store.revoke_domain_link(domain.id, id).await?)
     }
 

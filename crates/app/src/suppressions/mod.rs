@@ -112,4 +112,18 @@ impl App {
         let next = found.last().filter(|_| has_more).map(|last| last.address.clone());
         Ok(ExportedPage { csv: write_csv(&found), count: found.len(), next })
     }
+
+    /// Exports the entries that a filter selects page by page, newest first. Returns CSV text with its header, and where
+    /// the next page begins if more may follow.
+    pub async fn export_selected_suppressions(
+        &self,
+        server_id: ServerId,
+        filter: SuppressionFilter,
+        after: Option<SuppressionCursor>,
+        limit: usize,
+    ) -> Result<(String, Option<SuppressionCursor>), StoreError> {
+        let (found, has_more) = self.list_suppressions(server_id, filter, after, limit).await?;
+        let next = found.last().filter(|_| has_more).map(SuppressionCursor::after);
+        Ok((write_csv(&found), next))
+    }
 }

@@ -12,7 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookAttemptId, WebhookId};
-use postroad_store::{AuditSubject, Webhook, WebhookAttempt, WebhookSecret};
+use postroad_store::{
+    AuditSubject, FoundAttempts, Webhook, WebhookAttempt, WebhookAttemptFilter, WebhookSecret,
+};
 use rand::RngCore as _;
 
 pub use change::WebhookChanges;
@@ -24,6 +26,8 @@ pub use replay::ReplayRequest;
 use crate::access::Operation;
 use crate::{App, Caller};
 
+/// Attempts that one call of a search looks at.
+const SCANNED_MAX: usize = 5_000;
 /// The old secret also signs for this long after a rotation.
 const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
 /// Standard Webhooks requires 24 to 64.
@@ -81,6 +85,21 @@ impl App {
             self.find_webhook(caller, id).await?;
         }
         Ok(page_of(found, limit))
+    }
+
+    /// Attempts that a filter selects, newest first. One call looks at some thousand attempts; `before` of the answer says
+    /// where the next continues.
+    pub async fn search_webhook_attempts(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        filter: WebhookAttemptFilter,
+        before: Option<WebhookAttemptId>,
+        limit: usize,
+    ) -> Result<FoundAttempts, WebhookRefusal> {
+        let webhook = (caller.server_id, id);
+        let store = &self.inner.store;
+        Ok(store.search_webhook_attempts(webhook, filter, before, limit, SCANNED_MAX).await?)
     }
 }
 

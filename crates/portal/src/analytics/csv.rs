@@ -1,42 +1,55 @@
-//! The time series by dimension as CSV.
+//! The time series by one or two dimensions as CSV.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::analytics::{Dimension, METRICS, Timeseries};
+use postroad_app::analytics::{Dimension, METRICS, Timeseries, TopBy};
 
-use super::range::Range;
+use super::question::Question;
 use super::show::shown;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
+use crate::problem::Problem;
 use crate::visit::Visit;
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
-    let range = Range::parse(visit.query.text("range"));
-    let dimension = Dimension::parse(visit.query.text("by")).unwrap_or(Dimension::Domain);
-    let query = range.timeseries(visit.app().now(), Some(dimension), Vec::new());
-    let series = visit.app().analytics_timeseries(&caller, &query).await?;
-    let name = format!("analytics-{}-{}.csv", range.name, dimension.as_str());
-    Ok(download("text/csv; charset=utf-8", &name, csv(&series, dimension)))
+    let (question, problem) = Question::read(&visit.query, visit.app().now());
+    if let Some(problem) = problem {
+        return Err(Problem::Invalid(problem));
+    }
+    // Recipient domains are too many for a series of each.
+    let first = match question.by {
+        TopBy::Dimension(dimension) => dimension,
+        TopBy::RecipientDomain => Dimension::Domain,
+    };
+    let also = question.also.filter(|also| *also != first);
+    let dimensions: Vec<Dimension> = [first].into_iter().chain(also).collect();
+    let series = visit.app().analytics_timeseries(&caller, &question.timeseries(dimensions.clone())).await?;
+    let names = dimensions.iter().map(|dimension| dimension.as_str()).collect::<Vec<_>>().join("-");
+    let name = format!("analytics-{}-{names}.csv", question.range.name);
+    Ok(download("text/csv; charset=utf-8", &name, csv(&series, &dimensions)))
 }
 
-fn csv(series: &Timeseries, dimension: Dimension) -> String {
-    let mut text = format!("at,{}", dimension.as_str());
-    for metric in METRICS {
+fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
+    let mut text = "at".to_owned();
+    let columns = dimensions.iter().map(|dimension| dimension.as_str());
+    for column in columns.chain(METRICS.map(|metric| metric.as_str())) {
         text.push(',');
-        text.push_str(metric.as_str());
+        text.push_str(column);
     }
     text.push_str("\r\n");
     for one in &series.series {
-        let value = if one.is_rest {
-            "(the rest)".to_owned()
-        } else {
-            one.values.first().map(shown).unwrap_or_default()
+        let value = |at: usize| {
+            if one.is_rest {
+                "(the rest)".to_owned()
+            } else {
+                one.values.get(at).map(shown).unwrap_or_default()
+            }
         };
+        let values: String = (0..dimensions.len()).map(|at| format!(",{}", cell(&value(at)))).collect();
         for point in &one.points {
             text.push_str(&point.at.to_rfc3339());
-            text.push(',');
-            text.push_str(&cell(&value));
+            text.push_str(&values);
             for metric in METRICS {
                 text.push(',');
                 text.push_str(&point.figures.count(metric).to_string());

@@ -2,6 +2,7 @@
 
 mod chart;
 mod csv;
+mod question;
 mod range;
 mod show;
 

@@ -1,8 +1,8 @@
-//! Time ranges that can be chosen.
+//! Named ranges, up to now.
 
 use std::time::Duration;
 
-use postroad_app::analytics::{Dimension, Filter, Granularity, TimeseriesQuery, Zone};
+use postroad_app::analytics::{Granularity, TimeseriesQuery, Zone};
 use postroad_model::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -12,14 +12,13 @@ pub(super) struct Range {
     pub(super) name: &'static str,
     pub(super) words: &'static str,
     days: u32,
-    granularity: Granularity,
 }
 
 pub(super) const RANGES: [Range; 4] = [
-    Range { name: "day", words: "24 hours", days: 1, granularity: Granularity::Hour },
-    Range { name: "week", words: "7 days", days: 7, granularity: Granularity::Day },
-    Range { name: "month", words: "30 days", days: 30, granularity: Granularity::Day },
-    Range { name: "quarter", words: "90 days", days: 90, granularity: Granularity::Day },
+    Range { name: "day", words: "24 hours", days: 1 },
+    Range { name: "week", words: "7 days", days: 7 },
+    Range { name: "month", words: "30 days", days: 30 },
+    Range { name: "quarter", words: "90 days", days: 90 },
 ];
 
 impl Range {
@@ -32,24 +31,25 @@ impl Range {
         DAY * self.days
     }
 
-    pub(super) fn is_hourly(self) -> bool {
-        self.granularity == Granularity::Hour
-    }
-
-    pub(super) fn timeseries(
-        self,
-        now: Timestamp,
-        dimension: Option<Dimension>,
-        filters: Vec<Filter>,
-    ) -> TimeseriesQuery {
+    /// Without dimensions and filters, in UTC.
+    pub(super) fn timeseries(self, now: Timestamp) -> TimeseriesQuery {
         TimeseriesQuery {
             from: Some(now.minus(self.length())),
             to: Some(now),
-            granularity: self.granularity,
+            granularity: granularity_for(self.length()),
             zone: Zone::utc(),
-            dimensions: dimension.into_iter().collect(),
-            filters,
+            dimensions: Vec::new(),
+            filters: Vec::new(),
             include_bots: false,
         }
+    }
+}
+
+/// As fine as a chart of this length can show.
+pub(super) fn granularity_for(length: Duration) -> Granularity {
+    match length {
+        length if length <= DAY * 2 => Granularity::Hour,
+        length if length <= DAY * 120 => Granularity::Day,
+        _ => Granularity::Month,
     }
 }

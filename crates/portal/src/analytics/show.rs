@@ -1,22 +1,32 @@
 //! The page: figures compared with the previous period, the chart, and a table by dimension.
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
-    Dimension, DimensionValue, Figures, Metric, Summary, SummaryQuery, TopBy, TopQuery,
+    Dimension, DimensionValue, Figures, METRICS, Metric, Summary, TopBy, TopEntry,
 };
+use postroad_model::ServerId;
+use postroad_store::CredentialFilter;
 
 use super::chart::{PARTS, chart};
-use super::range::{RANGES, Range};
-use crate::answer::{Answer, page};
+use super::question::{NONE, Question, RECIPIENT_DOMAIN};
+use super::range::RANGES;
+use crate::answer::{Answer, page_with};
 use crate::chart::Part;
 use crate::layout::{Layout, Section};
-use crate::query::query;
-use crate::shown::{count, percent};
+use crate::problem::Problem;
+use crate::shown::{When, count, percent};
 use crate::visit::Visit;
 
-const TOP_ROWS: usize = 25;
+/// Bars that a chart can show.
+const BARS_MAX: usize = 400;
+/// Keys whose names are read.
+const KEYS_MAX: usize = 500;
 
 struct Figure {
     label: &'static str,
@@ -30,75 +40,209 @@ struct Choice {
     is_chosen: bool,
 }
 
+struct FilterField {
+    name: &'static str,
+    words: &'static str,
+    value: String,
+}
+
+/// A filter that is set.
+struct Chip {
+    words: String,
+    /// The page without it.
+    without: String,
+}
+
+struct KeyChoice {
+    id: String,
+    name: String,
+    is_chosen: bool,
+}
+
 struct TopRow {
     value: String,
+    /// The page with this value as a filter.
+    link: Option<String>,
     accepted: String,
     sent: String,
     failed: String,
     delivery: String,
     bounce: String,
+    complaint: String,
+    open: String,
+    click: String,
+}
+
+/// The answer to the question.
+struct Shown {
+    figures: Vec<Figure>,
+    chart: String,
+    rows: Vec<TopRow>,
+    from: When,
+    to: When,
+    is_current: bool,
 }
 
 #[derive(Template)]
 #[template(path = "analytics/show.html")]
 struct AnalyticsPage {
     layout: Layout,
+    question: Question,
     ranges: Vec<Choice>,
     dimensions: Vec<Choice>,
-    figures: Vec<Figure>,
-    chart: String,
+    also: Vec<Choice>,
+    metrics: Vec<Choice>,
+    granularities: Vec<Choice>,
+    fields: Vec<FilterField>,
+    keys: Vec<KeyChoice>,
+    chips: Vec<Chip>,
+    shown: Option<Shown>,
     parts: &'static [Part],
     by: &'static str,
-    rows: Vec<TopRow>,
     csv: String,
-    is_current: bool,
+    problem: Option<String>,
+}
+
+/// Names of the server's keys by their ids.
+struct KeyNames(HashMap<i64, String>);
+
+impl KeyNames {
+    async fn read(visit: &Visit, server: i64) -> Result<Self, Problem> {
+        let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
+        let (keys, _) = visit.app().list_credentials_of(&visit.by, filter, None, KEYS_MAX).await?;
+        Ok(Self(keys.into_iter().map(|key| (key.id.0, key.name)).collect()))
+    }
+
+    fn of(&self, id: i64) -> String {
+        self.0.get(&id).map_or_else(|| format!("key {id}"), |name| format!("{name} ({id})"))
+    }
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
     let (_, layout) = visit.server_layout(server, "Analytics", Section::Analytics).await?;
-    let range = Range::parse(visit.query.text("range"));
-    let dimension = Dimension::parse(visit.query.text("by")).unwrap_or(Dimension::Domain);
+    let (question, mut problem) = Question::read(&visit.query, visit.app().now());
+    let names = KeyNames::read(&visit, server).await?;
+    let mut shown = None;
+    if problem.is_none() {
+        match answer(&visit, &caller, &question, &names).await {
+            Ok(answer) => shown = Some(answer),
+            Err(refused) => problem = Some(refused.into_form_text()?),
+        }
+    }
+    let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let mut dimensions: Vec<Choice> =
+        Dimension::ALL.map(|one| dimension_choice(one, question.by == TopBy::Dimension(one))).into();
+    dimensions.push(Choice {
+        value: RECIPIENT_DOMAIN,
+        words: "Recipient domain",
+        is_chosen: question.by == TopBy::RecipientDomain,
+    });
+    page_with(
+        status,
+        &AnalyticsPage {
+            layout,
+            ranges: RANGES
+                .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == question.range })
+                .into(),
+            dimensions,
+            also: Dimension::ALL.map(|one| dimension_choice(one, question.also == Some(one))).into(),
+            metrics: METRICS
+                .map(|one| Choice {
+                    value: one.as_str(),
+                    words: metric_words(one),
+                    is_chosen: question.metric == Some(one),
+                })
+                .into(),
+            granularities: ["minute", "hour", "day", "month"]
+                .map(|one| Choice { value: one, words: one, is_chosen: question.granularity_name == one })
+                .into(),
+            fields: fields(&question),
+            keys: keys(&question, &names),
+            chips: question.filters.iter().map(|filter| chip(&question, &names, filter)).collect(),
+            shown,
+            parts: &PARTS,
+            by: match question.by {
+                TopBy::Dimension(dimension) => words(dimension),
+                TopBy::RecipientDomain => "Recipient domain",
+            },
+            csv: format!("/servers/{server}/analytics/csv{}", question.query()),
+            question,
+            problem,
+        },
+    )
+}
+
+async fn answer(
+    visit: &Visit,
+    caller: &Caller,
+    question: &Question,
+    names: &KeyNames,
+) -> Result<Shown, Problem> {
     let app = visit.app();
-    let now = app.now();
-    let summary = |to| SummaryQuery {
-        from: Some(postroad_model::Timestamp::minus(to, range.length())),
-        to: Some(to),
-        filters: Vec::new(),
-        include_bots: false,
-    };
-    let this = app.analytics_summary(&caller, &summary(now)).await?;
-    let before = app.analytics_summary(&caller, &summary(now.minus(range.length()))).await?;
-    let series = app.analytics_timeseries(&caller, &range.timeseries(now, None, Vec::new())).await?;
-    let top = TopQuery {
-        from: Some(now.minus(range.length())),
-        to: Some(now),
-        by: TopBy::Dimension(dimension),
-        metric: if dimension == Dimension::BounceClass { Metric::SoftFail } else { Metric::Accepted },
-        filters: Vec::new(),
-        include_bots: false,
-        limit: TOP_ROWS,
-    };
-    let top = app.analytics_top(&caller, &top).await?;
-    page(&AnalyticsPage {
-        layout,
-        ranges: RANGES
-            .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == range })
-            .into(),
-        dimensions: Dimension::ALL
-            .map(|one| Choice { value: one.as_str(), words: words(one), is_chosen: one == dimension })
-            .into(),
+    let this = app.analytics_summary(caller, &question.summary()).await?;
+    let before = app.analytics_summary(caller, &question.before().summary()).await?;
+    let series = app.analytics_timeseries(caller, &question.timeseries(Vec::new())).await?;
+    if series.series.first().is_some_and(|series| series.points.len() > BARS_MAX) {
+        let text = "The chart would have more than 400 bars: choose a shorter range, or longer spans.";
+        return Err(Problem::Invalid(text.to_owned()));
+    }
+    let top = app.analytics_top(caller, &question.top()).await?;
+    let description = "Messages over time; the table below has the figures";
+    Ok(Shown {
         figures: figures(&this, &before),
-        chart: chart(&series, range, "Messages over time; the table below has the figures"),
-        parts: &PARTS,
-        by: words(dimension),
-        rows: top.entries.iter().map(|entry| top_row(&entry.value, &entry.figures)).collect(),
-        csv: format!(
-            "/servers/{server}/analytics/csv{}",
-            query(&[("range", range.name), ("by", dimension.as_str())])
-        ),
+        chart: chart(&series, question.granularity, &question.zone, description),
+        rows: top.entries.iter().map(|entry| top_row(question, names, entry)).collect(),
+        from: When(series.from),
+        to: When(series.to),
         is_current: this.is_current,
     })
+}
+
+fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
+    Choice { value: dimension.as_str(), words: words(dimension), is_chosen }
+}
+
+/// Text fields; keys are chosen from a list.
+fn fields(question: &Question) -> Vec<FilterField> {
+    let text = |dimension: Dimension| {
+        let set = question.filters.iter().find(|(known, _)| *known == dimension);
+        set.map(|(_, text)| text.clone()).unwrap_or_default()
+    };
+    let field = |dimension: Dimension| FilterField {
+        name: dimension.as_str(),
+        words: words(dimension),
+        value: text(dimension),
+    };
+    Dimension::ALL.into_iter().filter(|one| *one != Dimension::Credential).map(field).collect()
+}
+
+fn keys(question: &Question, names: &KeyNames) -> Vec<KeyChoice> {
+    let chosen = question.filters.iter().find(|(dimension, _)| *dimension == Dimension::Credential);
+    let chosen = chosen.map_or("", |(_, text)| text);
+    let mut keys: Vec<KeyChoice> = names
+        .0
+        .iter()
+        .map(|(id, name)| KeyChoice {
+            id: id.to_string(),
+            name: name.clone(),
+            is_chosen: id.to_string() == chosen,
+        })
+        .collect();
+    keys.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+    if !chosen.is_empty() && !keys.iter().any(|key| key.is_chosen) {
+        keys.push(KeyChoice { id: chosen.to_owned(), name: chosen.to_owned(), is_chosen: true });
+    }
+    keys
+}
+
+fn chip(question: &Question, names: &KeyNames, (dimension, text): &(Dimension, String)) -> Chip {
+    let value = match (dimension, text.parse()) {
+        (Dimension::Credential, Ok(id)) => names.of(id),
+        _ => text.clone(),
+    };
+    let words = format!("{}: {value}", words(*dimension));
+    Chip { words, without: question.query_with(*dimension, "") }
 }
 
 fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
@@ -128,21 +272,33 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     ]
 }
 
-fn top_row(value: &DimensionValue, figures: &Figures) -> TopRow {
-    let rates = figures.rates();
+fn top_row(question: &Question, names: &KeyNames, entry: &TopEntry) -> TopRow {
+    let (figures, rates) = (&entry.figures, entry.figures.rates());
+    let text = shown(&entry.value);
+    let name = match &entry.value {
+        DimensionValue::Number(id) => names.of(*id),
+        _ => text.clone(),
+    };
     TopRow {
-        value: shown(value),
+        link: match question.by {
+            TopBy::Dimension(dimension) => Some(question.query_with(dimension, &text)),
+            TopBy::RecipientDomain => None,
+        },
+        value: name,
         accepted: count(figures.count(Metric::Accepted)),
         sent: count(figures.count(Metric::Sent)),
         failed: count(figures.count(Metric::HardFail) + figures.count(Metric::Bounced)),
         delivery: percent(rates.delivery),
         bounce: percent(rates.bounce),
+        complaint: percent(rates.complaint),
+        open: percent(rates.open),
+        click: percent(rates.click),
     }
 }
 
 pub(super) fn shown(value: &DimensionValue) -> String {
     match value {
-        DimensionValue::None => "(none)".to_owned(),
+        DimensionValue::None => NONE.to_owned(),
         DimensionValue::Text(text) => text.clone(),
         DimensionValue::Number(number) => number.to_string(),
     }
@@ -163,5 +319,24 @@ fn words(dimension: Dimension) -> &'static str {
         Dimension::BounceClass => "Bounce class",
         Dimension::SourceIp => "Sending address",
         Dimension::TlsVersion => "TLS version",
+    }
+}
+
+fn metric_words(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Accepted => "Accepted",
+        Metric::Sent => "Delivered",
+        Metric::SoftFail => "Delayed attempts",
+        Metric::HardFail => "Failed",
+        Metric::Bounced => "Bounced",
+        Metric::Held => "Held",
+        Metric::Complained => "Complaints",
+        Metric::Suppressed => "Suppressed",
+        Metric::Opened => "Opens",
+        Metric::UniqueOpened => "Opened messages",
+        Metric::Clicked => "Clicks",
+        Metric::UniqueClicked => "Clicked messages",
+        Metric::Unsubscribed => "Unsubscriptions",
+        other => other.as_str(),
     }
 }

@@ -21,10 +21,14 @@ pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form:
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
 }
 
-/// The fields `private_key` and `selector`; a key is made without them.
+/// The fields `algorithm`, `private_key` and `selector`; a key is made without the second.
 pub(super) fn read_key(fields: &Fields) -> ImportedDkimKey {
     let filled = |name: &str| fields.filled(name).map(ToOwned::to_owned);
-    ImportedDkimKey { private_key: filled("private_key"), selector: filled("selector"), algorithm: None }
+    ImportedDkimKey {
+        private_key: filled("private_key"),
+        selector: filled("selector"),
+        algorithm: filled("algorithm"),
+    }
 }
 
 pub(super) async fn delete(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {

@@ -8,9 +8,9 @@ use postroad_app::domains::DomainView;
 use postroad_app::domains::check::RecordStatus;
 use postroad_model::DomainId;
 
+use super::filter::{Filters, StateChoice};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -37,6 +37,8 @@ pub(super) struct ListPage {
     /// What the owner of new domains means for them.
     pub(super) hint: &'static str,
     pub(super) rows: Vec<Row>,
+    pub(super) filters: Filters,
+    pub(super) states: Vec<StateChoice>,
     pub(super) next: Option<String>,
     pub(super) problem: Option<String>,
     pub(super) name: String,
@@ -56,13 +58,18 @@ pub(super) async fn list(
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let (_, layout) = visit.server_layout(server, "Domains", Section::Domains).await?;
     let after = visit.query.number("after").map(DomainId);
-    let (domains, has_more) = visit.app().list_domains(&caller, after, PAGE_ROWS).await?;
-    let next = page_after(domains.last().map(|last| last.domain.id), has_more);
+    let filters = Filters::read(&visit.query);
+    let (domains, next) = visit
+        .app()
+        .search_domains_by(&caller.requester(), (&caller).into(), &filters.0, after, PAGE_ROWS)
+        .await?;
+    let next = next.map(|after| filters.query(&after.to_string()));
     let path = format!("/servers/{server}/domains");
     let owner = |view: &DomainView| view.domain.server_id.is_none().then_some("of the account");
     let rows = domains.iter().map(|view| row(view, &path, owner(view))).collect();
     let hint = "This server sends from it. A domain of the account serves all its servers.";
-    page_with(status, &ListPage { layout, path, hint, rows, next, problem, name: name.to_owned() })
+    let (states, name) = (filters.states(), name.to_owned());
+    page_with(status, &ListPage { layout, path, hint, rows, filters, states, next, problem, name })
 }
 
 /// `path` is that of the list with its page.

@@ -1,7 +1,9 @@
 //! Domains of a server, or of the account: their DNS records, and the results of checks.
 
+mod by_operator;
 mod change;
 mod create;
+mod filter;
 mod list;
 mod of_account;
 mod one;
@@ -30,6 +32,12 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/account/domains/{name}/verify", post(of_account::verify))
         .route("/account/domains/{name}/rotate_dkim", post(of_account::rotate_dkim))
         .route("/account/domains/{name}/delete", post(of_account::delete))
+        .route("/account/domains/{name}/share", post(of_account::share))
+        .route("/account/domains/{name}/unshare", post(of_account::unshare))
+        .route("/account/domains/{name}/set_verified", post(by_operator::set_verified_of_account))
+        .route("/account/domains/{name}/set_tracking", post(by_operator::set_tracking_of_account))
+        .route("/servers/{server}/domains/{name}/set_verified", post(by_operator::set_verified))
+        .route("/servers/{server}/domains/{name}/set_tracking", post(by_operator::set_tracking))
         .route("/dns/{token}", get(share::show))
         .route("/dns/{token}/zone", get(share::zone))
         .route("/servers/{server}/domains/{name}/verify", post(change::verify))

@@ -4,22 +4,23 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use postroad_app::access::Operation;
-use postroad_app::domains::{DomainRefusal, DomainView, ListedDomains, NamedOwner};
-use postroad_model::DomainId;
+use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
+use postroad_model::{DomainId, DomainLinkId};
 
 use super::change::read_key;
+use super::filter::Filters;
 use super::list::{ListPage, PAGE_ROWS, row};
-use super::one::domain_page;
+use super::one::{NewLink, domain_page, link_rows};
 use crate::answer::{Answer, download, page, page_with};
 use crate::layout::Section;
 use crate::problem::Problem;
-use crate::query::page_after;
 use crate::redirect::see_other;
+use crate::shown::When;
 use crate::visit::{Form, Visit};
 
-const LIST: &str = "/account/domains";
+pub(super) const LIST: &str = "/account/domains";
 
-fn owner(visit: &Visit) -> NamedOwner {
+pub(super) fn owner(visit: &Visit) -> NamedOwner {
     NamedOwner { server: None, account: Some(visit.person.user.account_id) }
 }
 
@@ -34,20 +35,19 @@ pub(super) async fn list(visit: Visit) -> Answer {
 /// Those of its servers are listed too, with links to their pages.
 async fn list_with(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(DomainId);
-    let (domains, has_more) = visit
-        .app()
-        .list_domains_by(&visit.by, owner(visit), ListedDomains::default(), after, PAGE_ROWS)
-        .await?;
+    let filters = Filters::read(&visit.query);
+    let (domains, next) =
+        visit.app().search_domains_by(&visit.by, owner(visit), &filters.0, after, PAGE_ROWS).await?;
     let layout = visit.layout("Account domains", Section::AccountDomains).await?;
-    let next = page_after(domains.last().map(|last| last.domain.id), has_more);
+    let next = next.map(|after| filters.query(&after.to_string()));
     let shown = |view: &DomainView| match view.domain.server_id {
         Some(server) => row(view, &format!("/servers/{server}/domains"), Some("of a server")),
         None => row(view, LIST, None),
     };
     let rows = domains.iter().map(shown).collect();
     let hint = "All servers of the account send from it.";
-    let (path, name) = (LIST.to_owned(), name.to_owned());
-    page_with(status, &ListPage { layout, path, hint, rows, next, problem, name })
+    let (path, states, name) = (LIST.to_owned(), filters.states(), name.to_owned());
+    page_with(status, &ListPage { layout, path, hint, rows, filters, states, next, problem, name })
 }
 
 pub(super) async fn create(form: Form) -> Answer {
@@ -68,10 +68,33 @@ pub(super) async fn create(form: Form) -> Answer {
 }
 
 pub(super) async fn show(Path(name): Path<String>, visit: Visit) -> Answer {
-    let found = visit.app().find_domain_by(&visit.by, owner(&visit), &name, Operation::DomainsGet).await;
+    page_of(&visit, &name, None).await
+}
+
+async fn page_of(visit: &Visit, name: &str, new_link: Option<NewLink>) -> Answer {
+    let found = visit.app().find_domain_by(&visit.by, owner(visit), name, Operation::DomainsGet).await;
     let view = found?;
+    let links = link_rows(visit.app().list_domain_links(&visit.by, owner(visit), name).await?);
     let layout = visit.layout(view.domain.name.as_str(), Section::AccountDomains).await?;
-    page(&domain_page(layout, LIST.to_owned(), view))
+    let mut shown = domain_page(layout, LIST.to_owned(), view);
+    (shown.new_link, shown.links) = (new_link, links);
+    page(&shown)
+}
+
+/// Shows the link: it is not stored.
+pub(super) async fn share(Path(name): Path<String>, form: Form) -> Answer {
+    let visit = &form.visit;
+    let (token, link) = visit.app().share_domain(&visit.by, owner(visit), &name).await?;
+    let url = format!("{}/dns/{token}", visit.base_url);
+    page_of(visit, &name, Some(NewLink { url, until: When(link.expires_at) })).await
+}
+
+pub(super) async fn unshare(Path(name): Path<String>, form: Form) -> Answer {
+    let visit = &form.visit;
+    let view = visit.app().find_domain_by(&visit.by, owner(visit), &name, Operation::DomainsUnshare).await?;
+    let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
+    visit.app().unshare_domain(&visit.by, owner(visit), &name, id).await?;
+    Ok(to_page(&view, "unshared"))
 }
 
 pub(super) async fn zone(Path(name): Path<String>, visit: Visit) -> Answer {

@@ -4,8 +4,9 @@ use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
-use postroad_store::{KeyAlgorithm, KeyState, VerifiedBy};
+use postroad_store::{DomainLink, KeyAlgorithm, KeyState, VerifiedBy};
 
+use super::by_operator::OperatorForm;
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
@@ -30,12 +31,12 @@ pub(super) struct DomainPage {
     path: String,
     /// Path of the event stream, if the page has one.
     live: Option<String>,
-    /// The person may share the records with somebody who edits the DNS.
-    is_sharable: bool,
     /// The domain is changed here, not on the pages of the account.
     is_changeable: bool,
-    /// Who can no longer send when the domain is removed.
+    /// Who cannot send any more when the domain is removed: the beginning of a sentence.
     senders: &'static str,
+    /// What the operator sets; `None` for others.
+    operator: Option<OperatorForm>,
     name: String,
     is_verified: bool,
     is_by_operator: bool,
@@ -47,11 +48,11 @@ pub(super) struct DomainPage {
     records: Vec<RecordRow>,
     keys: Vec<KeyRow>,
     /// A new link for the person who edits the DNS.
-    new_link: Option<NewLink>,
-    links: Vec<LinkRow>,
+    pub(super) new_link: Option<NewLink>,
+    pub(super) links: Vec<LinkRow>,
 }
 
-struct LinkRow {
+pub(super) struct LinkRow {
     id: i64,
     created_at: When,
     expires_at: When,
@@ -70,19 +71,23 @@ pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Op
     let caller = visit.caller(server, Operation::DomainsGet).await?;
     let view = visit.app().find_domain(&caller, name).await?;
     let (_, layout) = visit.server_layout(server, view.domain.name.as_str(), Section::Domains).await?;
-    let links = visit.app().list_domain_links(&caller, name).await?;
-    let links = links.iter().map(|link| LinkRow {
+    let links = visit.app().list_domain_links(&caller.requester(), (&caller).into(), name).await?;
+    let links = link_rows(links);
+    let list = format!("/servers/{server}/domains");
+    let is_changeable = view.domain.server_id.is_some();
+    let senders = "This server can no longer";
+    let live = Some(format!("/servers/{server}/live"));
+    let common = domain_page(layout, list, view);
+    page(&DomainPage { new_link, links, live, is_changeable, senders, ..common })
+}
+
+pub(super) fn link_rows(links: Vec<DomainLink>) -> Vec<LinkRow> {
+    let row = |link: DomainLink| LinkRow {
         id: link.id.0,
         created_at: When(link.created_at),
         expires_at: When(link.expires_at),
-    });
-    let links = links.collect();
-    let list = format!("/servers/{server}/domains");
-    let is_changeable = view.domain.server_id.is_some();
-    let senders = "This server";
-    let live = Some(format!("/servers/{server}/live"));
-    let common = domain_page(layout, list, view);
-    page(&DomainPage { new_link, links, live, is_sharable: true, is_changeable, senders, ..common })
+    };
+    links.into_iter().map(row).collect()
 }
 
 pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit) -> Answer {
@@ -107,13 +112,13 @@ pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> Dom
         KeyRow { selector: key.selector.clone(), algorithm, state, tone, created_at: When(key.created_at) }
     };
     DomainPage {
+        operator: layout.is_operator.then(|| OperatorForm::of(&domain.tracking)),
         layout,
         path: format!("{list}/{}", domain.name),
         list,
         live: None,
-        is_sharable: false,
         is_changeable: true,
-        senders: "No server of the account",
+        senders: "No server of the account can",
         name: domain.name.to_string(),
         is_verified: domain.verified_by.is_some(),
         is_by_operator: domain.verified_by == Some(VerifiedBy::Operator),

@@ -36,7 +36,7 @@ struct SharedPage {
 
 pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsShare).await?;
-    let (token, link) = form.visit.app().share_domain(&caller, &name).await?;
+    let (token, link) = form.visit.app().share_domain(&caller.requester(), (&caller).into(), &name).await?;
     let url = format!("{}/dns/{token}", form.visit.base_url);
     page_of(&form.visit, server, &name, Some(NewLink { url, until: When(link.expires_at) })).await
 }
@@ -44,7 +44,7 @@ pub(super) async fn create(Path((server, name)): Path<(i64, String)>, form: Form
 pub(super) async fn revoke(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::DomainsUnshare).await?;
     let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
-    form.visit.app().unshare_domain(&caller, &name, id).await?;
+    form.visit.app().unshare_domain(&caller.requester(), (&caller).into(), &name, id).await?;
     let name = DomainName::parse(&name).map_err(|_| Problem::NotFound)?;
     Ok(see_other(&format!("/servers/{server}/domains/{name}?done=unshared")))
 }

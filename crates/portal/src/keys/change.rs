@@ -15,8 +15,8 @@ use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};
 
-/// The old key stays valid for this long, so that it can be replaced where it is used.
-const GRACE: Duration = Duration::from_hours(24);
+/// How long an old key can stay valid, so that it can be replaced where it is used; a day unless another is chosen.
+const GRACE_HOURS: [i64; 5] = [24, 0, 1, 7 * 24, 30 * 24];
 
 pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let id = of_server(&form.visit, server, key).await?;
@@ -26,7 +26,9 @@ pub(super) async fn revoke(Path((server, key)): Path<(i64, i64)>, form: Form) ->
 
 pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let id = of_server(&form.visit, server, key).await?;
-    let created = form.visit.app().rotate_credential_of(&form.visit.by, id, GRACE).await?;
+    let hours = form.fields.number("hours").filter(|hours| GRACE_HOURS.contains(hours));
+    let grace = Duration::from_hours(hours.unwrap_or(GRACE_HOURS[0]).unsigned_abs());
+    let created = form.visit.app().rotate_credential_of(&form.visit.by, id, grace).await?;
     shown_once::show(&form.visit, server, created).await
 }
 

@@ -1,7 +1,5 @@
 //! Creates a key and shows it once.
 
-use std::time::Duration;
-
 use axum::extract::Path;
 use axum::http::StatusCode;
 use ipnet::IpNet;
@@ -12,11 +10,9 @@ use super::list::list;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
-use crate::once;
 use crate::problem::Problem;
 use crate::visit::Form;
-
-const DAY: Duration = Duration::from_hours(24);
+use crate::{days, once};
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
@@ -33,7 +29,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
 }
 
 /// The field `allow`: networks or addresses, empty for any.
-pub(super) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
+pub(crate) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
     let words = fields.text("allow").split([',', ' ', '\n', '\r']).filter(|word| !word.is_empty());
     words
         .map(|word| {
@@ -44,11 +40,9 @@ pub(super) fn read_networks(fields: &Fields) -> Result<Vec<IpNet>, String> {
 }
 
 /// The field `expires_at`: the last day on which the key works, empty for none. The key expires when that day ends in UTC.
-pub(super) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String> {
+pub(crate) fn read_last_day(fields: &Fields) -> Result<Option<Timestamp>, String> {
     let Some(day) = fields.filled("expires_at") else { return Ok(None) };
-    let begin = Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"));
-    let begin = begin.ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())?;
-    Ok(Some(begin.plus(DAY)))
+    days::end(day).map(Some).ok_or_else(|| "The last day should look like 2027-01-31.".to_owned())
 }
 
 fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String> {

@@ -9,9 +9,10 @@ use postroad_model::{CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 
 use crate::answer::{Answer, page_with};
+use crate::days;
 use crate::layout::{Layout, Section};
 use crate::once::new_once;
-use crate::query::page_after;
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -42,6 +43,8 @@ struct ListPage {
     server: i64,
     rows: Vec<Row>,
     next: Option<String>,
+    /// `no` for keys that work, `yes` for revoked ones, empty for all.
+    revoked: String,
     /// Error of the form for a new key.
     problem: Option<String>,
     /// Error of the form that changes a key.
@@ -72,21 +75,29 @@ async fn page_of(
     edit_problem: Option<String>,
 ) -> Answer {
     let (_, layout) = visit.server_layout(server, "Keys", Section::Keys).await?;
-    let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
+    let revoked = visit.query.text("revoked").to_owned();
+    let filter = CredentialFilter {
+        server_id: Some(ServerId(server)),
+        revoked: visit.query.yes_or_no("revoked"),
+        ..CredentialFilter::default()
+    };
     let after = visit.query.number("after").map(CredentialId);
     let (keys, has_more) = visit.app().list_credentials_of(&visit.by, filter, after, PAGE_ROWS).await?;
-    let next = page_after(keys.last().map(|last| last.id), has_more);
+    let next = keys.last().filter(|_| has_more);
+    let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let now = visit.app().now();
     let rows: Vec<Row> = keys.into_iter().map(|key| row(key, now)).collect();
     let once = new_once();
-    let is_first = rows.is_empty();
-    page_with(status, &ListPage { layout, server, rows, next, problem, edit_problem, once, is_first })
+    let is_first = rows.is_empty() && revoked.is_empty();
+    page_with(
+        status,
+        &ListPage { layout, server, rows, next, revoked, problem, edit_problem, once, is_first },
+    )
 }
 
 /// The day of the moment before `end`, such as `2027-01-31`: a key that ends at midnight works until the day before.
 fn last_day(end: Timestamp) -> String {
-    let last = end.minus(Duration::from_micros(1));
-    last.to_rfc3339().chars().take("2027-01-31".len()).collect()
+    days::day_of(end.minus(Duration::from_micros(1)))
 }
 
 fn row(key: Credential, now: Timestamp) -> Row {

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub(crate) use create::{read_last_day, read_networks};
+
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {

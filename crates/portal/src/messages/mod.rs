@@ -6,6 +6,7 @@ mod bulk;
 mod content;
 mod events;
 mod export;
+mod figures;
 mod files;
 mod list;
 mod one;

@@ -10,6 +10,7 @@ use postroad_store::Message;
 use super::authentication::{MethodRow, explain};
 use super::content;
 use super::events::{EventRow, event_row};
+use super::figures::{FiguresView, figures_view};
 use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
@@ -83,6 +84,7 @@ struct MessagePage {
     tab: &'static str,
     timeline: Vec<TimelineRow>,
     events: Vec<EventRow>,
+    figures: FiguresView,
     authentication: Vec<MethodRow>,
     content: Content,
     preview: PreviewOptions,
@@ -95,12 +97,15 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
     let (mut events, mut authentication, mut content) = (Vec::new(), Vec::new(), Content::default());
+    let mut figures = FiguresView::default();
     match tab {
         "timeline" => {}
         "events" => {
             let caller = visit.caller(server, Operation::EventsList).await?;
             let found = visit.app().message_events(caller.server_id, MessageId(id)).await?;
             events = found.into_iter().map(event_row).collect();
+            let caller = visit.caller(server, Operation::AnalyticsMessage).await?;
+            figures = figures_view(visit.app().analytics_message(&caller, MessageId(id)).await?);
         }
         _ => content = read(&visit, server, &timeline.message, tab).await?,
     }
@@ -135,6 +140,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         tab,
         timeline: rows(timeline.items),
         events,
+        figures,
         authentication,
         content,
         preview: PreviewOptions::read(&visit),

@@ -1,19 +1,22 @@
-//! One account for the operator: its name, ceilings and servers; deletion and restoration.
+//! One account for the operator: its usage, servers, name and ceilings; suspension, deletion and restoration.
 
 use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_app::accounts::{AccountCeilingsRequest, CustomerUpdateRequest};
-use postroad_model::{AccountId, Change};
+use postroad_app::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, NewServerRequest};
+use postroad_model::{AccountId, Change, PoolId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
-use super::TABS;
+use crate::account::{UsageRow, usage};
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
+use crate::once;
 use crate::problem::Problem;
 use crate::redirect::see_other;
+use crate::servers::{PoolChoice, pools_for};
 use crate::shown::When;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
 const SERVERS_MAX: usize = 100;
@@ -29,7 +32,12 @@ struct Ceiling {
 #[template(path = "operator/account.html")]
 struct AccountPage {
     layout: Layout,
+    account: ViewedAccount,
     id: i64,
+    usage: Vec<UsageRow>,
+    pools: Vec<PoolChoice>,
+    /// Idempotency key of the form for a server: submitting it twice creates one.
+    once: String,
     name: String,
     version: i64,
     suspended: Option<String>,
@@ -46,16 +54,23 @@ pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
 }
 
 async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
+    let viewed = ViewedAccount::of_customer(visit, id).await?;
     let account = visit.app().find_customer(&visit.by, AccountId(id)).await?;
+    let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
+    let pools = pools_for(visit, account.id, None).await?;
     let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
     let (servers, has_more_servers) =
         visit.app().list_servers_of(&visit.by, filter, None, SERVERS_MAX).await?;
-    let layout = visit.layout("Accounts", Section::Operator).await?;
+    let layout = visit.layout("Settings", Section::Operator).await?;
     page_with(
         status,
         &AccountPage {
             layout,
+            account: viewed,
             id,
+            usage: usage(&found),
+            pools,
+            once: once::new_once(),
             version: account.version,
             suspended: account.suspended_reason,
             created_at: When(account.created_at),
@@ -129,6 +144,25 @@ fn read(fields: &Fields) -> Result<CustomerUpdateRequest, String> {
             messages_days: number("messages_days")?,
         },
     })
+}
+
+/// A server of the account.
+pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answer {
+    let Form { visit, fields } = sent;
+    let request = NewServerRequest {
+        account: Some(AccountId(account)),
+        name: fields.text("name").to_owned(),
+        mode: ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live),
+        pool: fields.number("pool").map(PoolId),
+        key: once::creation_key(&fields),
+    };
+    match visit.app().create_server_of(&visit.by, request).await {
+        Ok(_) => Ok(see_other(&format!("/operator/accounts/{account}?done=created"))),
+        Err(refusal) => {
+            let text = Problem::from(refusal).into_form_text()?;
+            form(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
+        }
+    }
 }
 
 pub(super) async fn delete(Path(account): Path<i64>, sent: Form) -> Answer {

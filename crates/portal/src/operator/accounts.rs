@@ -10,7 +10,7 @@ use super::TABS;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::query::page_after;
+use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::When;
 use crate::visit::{Form, Visit};
@@ -38,6 +38,10 @@ struct AccountsPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
+    /// Exact name to search for.
+    q: String,
+    /// `yes`, `no` or empty.
+    suspended: String,
     deleted: Vec<DeletedRow>,
     problem: Option<String>,
     name: String,
@@ -49,10 +53,17 @@ pub(super) async fn show(visit: Visit) -> Answer {
 
 async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(AccountId);
-    let (accounts, has_more) =
-        visit.app().list_customers(&visit.by, AccountFilter::default(), after, PAGE_ROWS).await?;
+    let (q, suspended) = (visit.query.text("q").to_owned(), visit.query.text("suspended").to_owned());
+    let filter = AccountFilter {
+        name: Some(q.clone()).filter(|name| !name.is_empty()),
+        suspended: visit.query.yes_or_no("suspended"),
+        deleted: false,
+    };
+    let (accounts, has_more) = visit.app().list_customers(&visit.by, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Accounts", Section::Operator).await?;
-    let next = page_after(accounts.last().map(|last| last.id), has_more);
+    let next = accounts.last().filter(|_| has_more);
+    let next =
+        next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
     let rows = accounts.into_iter().map(row).collect();
     let filter = AccountFilter { deleted: true, ..AccountFilter::default() };
     let (deleted, _) = visit.app().list_customers(&visit.by, filter, None, PAGE_ROWS).await?;
@@ -62,7 +73,7 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
         until: account.delete_at.map(When),
     });
     let (deleted, name) = (deleted.collect(), name.to_owned());
-    page_with(status, &AccountsPage { layout, rows, next, deleted, problem, name })
+    page_with(status, &AccountsPage { layout, rows, next, q, suspended, deleted, problem, name })
 }
 
 fn row(account: Account) -> Row {
@@ -78,7 +89,7 @@ pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name");
     match visit.app().create_customer(&visit.by, name, None).await {
-        Ok(_) => Ok(see_other(&format!("{LIST}?done=created"))),
+        Ok(created) => Ok(see_other(&format!("{LIST}/{}/people?done=created", created.value.id))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await

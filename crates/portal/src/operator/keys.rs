@@ -3,11 +3,10 @@
 use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_app::accounts::AccountKeyRequest;
 use postroad_model::{AccountKeyId, Timestamp};
 
 use super::TABS;
-use crate::account_keys::{KeyRow, Shown, key_row, read_scopes};
+use crate::account_keys::{KeyRow, Shown, key_row, read_request};
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
@@ -53,12 +52,8 @@ pub(super) async fn create(form: Form) -> Answer {
     if is_made_before(&visit, &fields).await? {
         return list(&visit, StatusCode::OK, None, Shown::Before).await;
     }
-    let created = match read_scopes(&fields) {
-        Ok(scopes) => {
-            let name = fields.text("name").to_owned();
-            let request = AccountKeyRequest { name, scopes, ..AccountKeyRequest::default() };
-            visit.app().create_operator_key(&visit.by, request).await.map_err(Problem::from)
-        }
+    let created = match read_request(&fields) {
+        Ok(request) => visit.app().create_operator_key(&visit.by, request).await.map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     match created {

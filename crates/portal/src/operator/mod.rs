@@ -18,11 +18,12 @@ pub(crate) use nodes::certificate_troubles;
 use crate::state::PortalState;
 
 /// Paths and titles of the pages.
-const TABS: [(&str, &str); 5] = [
+pub(crate) const TABS: [(&str, &str); 6] = [
     ("/operator", "Delivery"),
     ("/operator/accounts", "Accounts"),
     ("/operator/keys", "Operator keys"),
     ("/operator/nodes", "Nodes"),
+    ("/operator/audit", "Audit log"),
     ("/operator/doctor", "Check-up"),
 ];
 
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator/nodes", get(nodes::show))
         .route("/operator/accounts", get(accounts::show).post(accounts::create))
         .route("/operator/accounts/{account}", get(account::show).post(account::update))
+        .route("/operator/accounts/{account}/servers", post(account::create_server))
         .route("/operator/accounts/{account}/delete", post(account::delete))
         .route("/operator/accounts/{account}/restore", post(account::restore))
         .route("/operator/accounts/{account}/suspend", post(accounts::suspend))

@@ -3,40 +3,62 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::users::{InvitationRequest, PersonChangeRequest};
-use postroad_model::{InvitationId, UserId, UserRole};
+use postroad_model::{AccountId, InvitationId, UserId, UserRole};
 
-use super::list::list;
+use super::list::{Outcome, list};
+use super::own;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::redirect::see_other;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::Form;
-
-const PEOPLE: &str = "/account/people";
 
 fn read_role(fields: &Fields) -> Result<UserRole, Problem> {
     UserRole::parse(fields.text("role")).ok_or_else(|| Problem::Invalid("Choose a role.".to_owned()))
 }
 
-/// Shows the operator the link: where no mail can be sent, it is passed on by hand.
+/// The list that a form was sent from; the field `account` names a customer's.
+fn people(fields: &Fields, done: &str) -> String {
+    match fields.number("account") {
+        Some(account) => format!("/operator/accounts/{account}/people?done={done}"),
+        None => format!("/account/people?done={done}"),
+    }
+}
+
 pub(super) async fn invite(form: Form) -> Answer {
+    let account = own(&form.visit);
+    invite_to(account, form).await
+}
+
+pub(super) async fn to_customer(Path(account): Path<i64>, form: Form) -> Answer {
+    let account = ViewedAccount::of_customer(&form.visit, account).await?;
+    invite_to(account, form).await
+}
+
+/// Shows the operator the link: where no mail can be sent, it is passed on by hand.
+async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let request = InvitationRequest {
-        account: Some(visit.person.user.account_id),
+        account: Some(account.id),
         email: fields.text("email").to_owned(),
         role: read_role(&fields)?,
-        operator: false,
+        operator: fields.is_ticked("operator"),
         mail: fields.is_ticked("mail") || !visit.by.actor.is_operator(),
         key: None,
     };
     match visit.app().invite_user(&visit.by, request).await {
         Ok(invited) => match invited.value.link {
-            Some(link) => list(&visit, StatusCode::OK, None, Some(link), "").await,
-            None => Ok(see_other(&format!("{PEOPLE}?done=invited"))),
+            Some(link) => {
+                let outcome = Outcome { link: Some(link), ..Outcome::default() };
+                list(&visit, account, StatusCode::OK, outcome).await
+            }
+            None => Ok(see_other(&format!("{}/people?done=invited", account.base))),
         },
         Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            list(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), None, fields.text("email")).await
+            let problem = Some(Problem::from(refusal).into_form_text()?);
+            let outcome = Outcome { problem, link: None, email: fields.text("email").to_owned() };
+            list(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, outcome).await
         }
     }
 }
@@ -45,23 +67,24 @@ pub(super) async fn role(Path(person): Path<i64>, form: Form) -> Answer {
     let change =
         PersonChangeRequest { role: Some(read_role(&form.fields)?), ..PersonChangeRequest::default() };
     form.visit.app().update_user(&form.visit.by, UserId(person), change).await?;
-    Ok(see_other(&format!("{PEOPLE}?done=saved")))
+    Ok(see_other(&people(&form.fields, "saved")))
 }
 
 pub(super) async fn remove(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().remove_user(&form.visit.by, UserId(person)).await?;
-    Ok(see_other(&format!("{PEOPLE}?done=removed")))
+    Ok(see_other(&people(&form.fields, "removed")))
 }
 
 /// Ends all sessions of somebody.
 pub(super) async fn sign_out(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().revoke_sessions_of(&form.visit.by, UserId(person), None).await?;
-    Ok(see_other(&format!("{PEOPLE}?done=ended")))
+    Ok(see_other(&people(&form.fields, "ended")))
 }
 
 pub(super) async fn uninvite(form: Form) -> Answer {
     let id = form.fields.number("id").ok_or(Problem::NotFound)?;
-    let account = Some(form.visit.person.user.account_id);
-    form.visit.app().uninvite_user(&form.visit.by, account, InvitationId(id)).await?;
-    Ok(see_other(&format!("{PEOPLE}?done=removed")))
+    let own = form.visit.person.user.account_id;
+    let account = form.fields.number("account").map_or(own, AccountId);
+    form.visit.app().uninvite_user(&form.visit.by, Some(account), InvitationId(id)).await?;
+    Ok(see_other(&people(&form.fields, "removed")))
 }

@@ -1,14 +1,17 @@
 //! List of people and open invitations.
 
 use askama::Template;
+use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_model::{UserId, UserRole};
-use postroad_store::{InvitationFilter, User, UserFilter};
+use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
+use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 
+use super::own;
 use crate::answer::{Answer, page_with};
-use crate::layout::{Layout, Section};
+use crate::layout::Layout;
 use crate::query::query;
 use crate::shown::When;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 100;
@@ -35,63 +38,115 @@ struct Invited {
     id: i64,
     email: String,
     role: UserRole,
+    is_operator: bool,
     expires_at: When,
+}
+
+/// Result of the last form, in addition to the page itself.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) problem: Option<String>,
+    /// Link of a new invitation.
+    pub(super) link: Option<String>,
+    /// Address in the form.
+    pub(super) email: String,
 }
 
 #[derive(Template)]
 #[template(path = "people/list.html")]
 struct ListPage {
     layout: Layout,
+    account: ViewedAccount,
     rows: Vec<Row>,
     next: Option<String>,
+    /// Address to search for.
+    address: String,
+    role: Option<UserRole>,
     /// `None` if the person may not see them.
     invitations: Option<Vec<Invited>>,
+    next_invitations: Option<String>,
     roles: [UserRole; 4],
-    problem: Option<String>,
-    /// Link of a new invitation.
-    link: Option<String>,
-    email: String,
+    outcome: Outcome,
+}
+
+impl ListPage {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    fn is_searched(&self, role: &UserRole) -> bool {
+        self.role == Some(*role)
+    }
+
+    fn is_searching(&self) -> bool {
+        !self.address.is_empty() || self.role.is_some()
+    }
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
-    list(&visit, StatusCode::OK, None, None, "").await
+    list(&visit, own(&visit), StatusCode::OK, Outcome::default()).await
+}
+
+pub(super) async fn of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
+    let account = ViewedAccount::of_customer(&visit, account).await?;
+    list(&visit, account, StatusCode::OK, Outcome::default()).await
 }
 
 pub(super) async fn list(
     visit: &Visit,
+    account: ViewedAccount,
     status: StatusCode,
-    problem: Option<String>,
-    link: Option<String>,
-    email: &str,
+    outcome: Outcome,
 ) -> Answer {
-    let layout = visit.layout("People", Section::People).await?;
-    let account = Some(visit.person.user.account_id);
+    let layout = visit.layout("People", account.section).await?;
+    let (address, role) = (visit.query.text("q").to_owned(), UserRole::parse(visit.query.text("role")));
+    let filter = UserFilter {
+        account_id: Some(account.id),
+        email: Some(address.to_lowercase()).filter(|address| !address.is_empty()),
+        role,
+    };
     let after = visit.query.number("after").map(UserId);
-    let filter = UserFilter { account_id: account, ..UserFilter::default() };
     let (people, has_more) = visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?;
-    let next = people.last().filter(|_| has_more).map(|last| query(&[("after", &last.id.to_string())]));
+    let role_name = role.map_or("", UserRole::as_str);
+    let next = people.last().filter(|_| has_more);
+    let next =
+        next.map(|last| query(&[("q", &address), ("role", role_name), ("after", &last.id.to_string())]));
     // Only those who may invite see whom others invited.
-    let invitations = visit
-        .app()
-        .list_invitations(&visit.by, account, InvitationFilter::default(), None, PAGE_ROWS)
-        .await
-        .ok();
-    let invitations = invitations.map(|(found, _)| {
-        let invited = |one: postroad_store::Invitation| Invited {
-            id: one.id.0,
-            email: one.email,
-            role: one.role,
-            expires_at: When(one.expires_at),
-        };
-        found.into_iter().map(invited).collect()
-    });
+    let after = visit.query.number("invited_after").map(InvitationId);
+    let email = EmailAddress::parse(&address).ok().map(|email| email.as_str().to_owned());
+    let filter = InvitationFilter { email, role };
+    let found =
+        visit.app().list_invitations(&visit.by, Some(account.id), filter, after, PAGE_ROWS).await.ok();
+    let next_invitations = match &found {
+        Some((found, true)) => found.last().map(|last| query(&[("invited_after", &last.id.to_string())])),
+        _ => None,
+    };
+    let invitations = found.map(|(found, _)| found.into_iter().map(invited).collect());
     let own = visit.person.user.id;
     let rows = people.into_iter().map(|user| row(user, own)).collect();
     let roles = UserRole::ALL;
     page_with(
         status,
-        &ListPage { layout, rows, next, invitations, roles, problem, link, email: email.to_owned() },
+        &ListPage {
+            layout,
+            account,
+            rows,
+            next,
+            address,
+            role,
+            invitations,
+            next_invitations,
+            roles,
+            outcome,
+        },
     )
+}
+
+fn invited(one: Invitation) -> Invited {
+    Invited {
+        id: one.id.0,
+        email: one.email,
+        role: one.role,
+        is_operator: one.operator,
+        expires_at: When(one.expires_at),
+    }
 }
 
 fn row(user: User, own: UserId) -> Row {

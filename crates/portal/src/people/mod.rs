@@ -1,4 +1,4 @@
-//! People of the account and their invitations.
+//! People of an account and their invitations.
 
 mod change;
 mod list;
@@ -9,7 +9,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+use crate::layout::Section;
 use crate::state::PortalState;
+use crate::viewed_account::ViewedAccount;
+use crate::visit::Visit;
+
+fn own(visit: &Visit) -> ViewedAccount {
+    ViewedAccount::own(visit, Section::People)
+}
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
@@ -21,5 +28,6 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/account/people/{person}/role", post(change::role))
         .route("/account/people/{person}/remove", post(change::remove))
         .route("/account/people/{person}/sign_out", post(change::sign_out))
+        .route("/operator/accounts/{account}/people", get(list::of_customer).post(change::to_customer))
         .route("/account/people/uninvite", post(change::uninvite))
 }

@@ -38,6 +38,8 @@ struct PersonPage {
     email: String,
     role: String,
     account: String,
+    /// Path of the list that the person is on.
+    list: String,
     version: i64,
     is_self: bool,
     is_operator: bool,
@@ -76,6 +78,11 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
             last_sign_in_at: user.last_sign_in_at.map(When),
             created_at: When(user.created_at),
             sessions: sessions.into_iter().map(session_row).collect(),
+            list: if user.account_id == visit.person.user.account_id {
+                "/account/people".to_owned()
+            } else {
+                format!("/operator/accounts/{}/people", user.account_id)
+            },
             account: user.account_name,
             name: user.name,
             email: user.email,

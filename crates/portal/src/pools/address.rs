@@ -13,6 +13,7 @@ use crate::answer::{Answer, page};
 use crate::chart::{Bar, Part, bars};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
+use crate::query::query;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
@@ -26,6 +27,8 @@ const PARTS: [Part; 3] = [
 
 struct ProviderRow {
     name: String,
+    /// The page with its days alone.
+    link: String,
     sent: String,
     bounce: String,
     complaint: String,
@@ -39,6 +42,8 @@ struct AddressPage {
     row: AddressRow,
     is_operator: bool,
     chart: Option<String>,
+    /// The provider that the chart is about; `None` for all.
+    provider: Option<String>,
     parts: &'static [Part],
     providers: Vec<ProviderRow>,
 }
@@ -50,14 +55,17 @@ pub(super) async fn show(visit: Visit) -> Answer {
         visit.app().list_ip_pools(&visit.by, PoolFilter::default(), None, usize::MAX - 1).await?;
     let (pool, row) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;
     let layout = visit.layout(&address.to_string(), Section::Pools).await?;
+    let provider = visit.query.filled("provider").map(ToOwned::to_owned);
+    let shown = of_provider(&days, provider.as_deref());
     page(&AddressPage {
         layout,
         pool,
         row,
         is_operator: visit.person.user.operator,
-        chart: (!days.is_empty()).then(|| chart(&days)),
+        chart: (!shown.is_empty()).then(|| chart(&shown)),
+        provider,
         parts: &PARTS,
-        providers: providers(&days),
+        providers: providers(address, &days),
     })
 }
 
@@ -69,7 +77,7 @@ fn find(pools: &[PoolView], address: IpAddr) -> Option<(String, AddressRow)> {
     })
 }
 
-fn chart(days: &[SourceDay]) -> String {
+fn chart(days: &[&SourceDay]) -> String {
     let mut by_day: BTreeMap<Timestamp, SourceCounts> = BTreeMap::new();
     for day in days {
         add(by_day.entry(day.day).or_default(), day.counts);
@@ -90,7 +98,18 @@ fn chart(days: &[SourceDay]) -> String {
     bars(&PARTS, &day_bars, "Messages a day; the table below has them by provider")
 }
 
-fn providers(days: &[SourceDay]) -> Vec<ProviderRow> {
+/// All days without a provider.
+fn of_provider<'a>(days: &'a [SourceDay], provider: Option<&str>) -> Vec<&'a SourceDay> {
+    let is_shown =
+        |day: &&SourceDay| provider.is_none_or(|provider| provider_words(&day.provider) == provider);
+    days.iter().filter(is_shown).collect()
+}
+
+fn provider_words(name: &str) -> &str {
+    if name.is_empty() { "others" } else { name }
+}
+
+fn providers(address: IpAddr, days: &[SourceDay]) -> Vec<ProviderRow> {
     let mut sums: BTreeMap<&str, SourceCounts> = BTreeMap::new();
     for day in days {
         add(sums.entry(&day.provider).or_default(), day.counts);
@@ -98,7 +117,8 @@ fn providers(days: &[SourceDay]) -> Vec<ProviderRow> {
     let share = |part: u64, whole: u64| percent((whole > 0).then(|| part as f64 / whole as f64));
     sums.into_iter()
         .map(|(name, counts)| ProviderRow {
-            name: if name.is_empty() { "others".to_owned() } else { name.to_owned() },
+            name: provider_words(name).to_owned(),
+            link: query(&[("address", &address.to_string()), ("provider", provider_words(name))]),
             sent: count(counts.sent),
             bounce: share(counts.bounced, counts.sent),
             complaint: share(counts.complained, counts.sent),
@@ -110,4 +130,23 @@ fn add(sum: &mut SourceCounts, counts: SourceCounts) {
     sum.sent += counts.sent;
     sum.bounced += counts.bounced;
     sum.complained += counts.complained;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_of_one_provider_are_chosen_by_its_name() {
+        let day = |provider: &str, sent| SourceDay {
+            day: Timestamp::from_micros(0),
+            provider: provider.to_owned(),
+            counts: SourceCounts { sent, ..SourceCounts::default() },
+        };
+        let days = [day("google", 3), day("", 1)];
+        let sent = |provider| of_provider(&days, provider).iter().map(|day| day.counts.sent).sum::<u64>();
+        assert_eq!((sent(None), sent(Some("google")), sent(Some("others")), sent(Some("x"))), (4, 3, 1, 0));
+        let rows = providers("192.0.2.1".parse().unwrap(), &days);
+        assert_eq!(rows[0].link, "?address=192.0.2.1&provider=others");
+    }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use axum::http::StatusCode;
 use postroad_app::accounts::AccountRefusal;
 use postroad_app::ip_pools::{AddressChange, NewAddress, NewPoolRequest, WarmUpChange};
-use postroad_model::PoolId;
+use postroad_model::{AccountId, PoolId};
 
 use super::list::list;
 use crate::answer::Answer;
@@ -20,7 +20,8 @@ const LIST: &str = "/account/pools";
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
-    let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account: None, key: None };
+    let account = fields.number("account").map(AccountId);
+    let request = NewPoolRequest { name, shared: fields.is_ticked("shared"), account, key: None };
     let created = visit.app().create_ip_pool(&visit.by, request).await;
     after(&visit, created, "created").await
 }

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::http::StatusCode;
 use postroad_app::ip_pools::{AddressView, PoolFilter, PoolView, WarmUpState};
-use postroad_model::PoolId;
+use postroad_model::{AccountId, PoolId};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
@@ -35,6 +35,8 @@ struct PoolRow {
     name: String,
     is_shared: bool,
     is_own: bool,
+    /// The account that alone sends from it, for the operator.
+    of_account: Option<i64>,
     /// The person may change the warm-up of its addresses.
     may_warm_up: bool,
     addresses: Vec<AddressRow>,
@@ -46,6 +48,12 @@ struct ListPage {
     layout: Layout,
     pools: Vec<PoolRow>,
     next: Option<String>,
+    /// Exact name to search for.
+    q: String,
+    /// `yes`, `no` or empty.
+    shared: String,
+    /// Id of an account, or empty.
+    account: String,
     problem: Option<String>,
 }
 
@@ -56,11 +64,20 @@ pub(super) async fn show(visit: Visit) -> Answer {
 pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>) -> Answer {
     let layout = visit.layout("IP pools", Section::Pools).await?;
     let after = visit.query.number("after").map(PoolId);
-    let (found, has_more) =
-        visit.app().list_ip_pools(&visit.by, PoolFilter::default(), after, PAGE_ROWS).await?;
-    let next = found.last().filter(|_| has_more).map(|last| query(&[("after", &last.pool.id.to_string())]));
+    let text = |name: &str| visit.query.text(name).to_owned();
+    let (q, shared, account) = (text("q"), text("shared"), text("account"));
+    let filter = PoolFilter {
+        account: visit.query.number("account").map(AccountId),
+        name: Some(q.clone()).filter(|name| !name.is_empty()),
+        shared: visit.query.yes_or_no("shared"),
+    };
+    let (found, has_more) = visit.app().list_ip_pools(&visit.by, filter, after, PAGE_ROWS).await?;
+    let next = found.last().filter(|_| has_more).map(|last| {
+        let after = last.pool.id.to_string();
+        query(&[("q", &q), ("shared", &shared), ("account", &account), ("after", &after)])
+    });
     let pools = found.iter().map(|view| pool_row(visit, view)).collect();
-    page_with(status, &ListPage { layout, pools, next, problem })
+    page_with(status, &ListPage { layout, pools, next, q, shared, account, problem })
 }
 
 fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
@@ -71,6 +88,7 @@ fn pool_row(visit: &Visit, view: &PoolView) -> PoolRow {
         name: view.pool.name.clone(),
         is_shared: view.pool.shared,
         is_own,
+        of_account: view.pool.account_id.filter(|_| user.operator && !is_own).map(|id| id.0),
         may_warm_up: user.operator || is_own,
         addresses: view.addresses.iter().map(address_row).collect(),
     }

@@ -8,6 +8,7 @@ use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTotals};
 
 use crate::answer::{Answer, page};
+use crate::days::DayRange;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::shown::{When, count, counted, percent};
@@ -52,6 +53,11 @@ struct Report {
     is_empty: bool,
 }
 
+/// First and last day, instead of the last days.
+struct Filters {
+    days: DayRange,
+}
+
 #[derive(Template)]
 #[template(path = "reports/show.html")]
 struct ReportsPage {
@@ -60,6 +66,7 @@ struct ReportsPage {
     domains: Vec<String>,
     domain: String,
     days: u32,
+    filters: Filters,
     report: Option<Report>,
     is_unverified: bool,
 }
@@ -74,10 +81,15 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let days =
         visit.query.number("days").and_then(|days| DAYS.into_iter().find(|one| i64::from(*one) == days));
     let days = days.unwrap_or(DAYS_DEFAULT);
+    let filters = Filters { days: DayRange::read(&visit.query)? };
     let (mut report, mut is_unverified) = (None, false);
     if !domain.is_empty() {
-        let to = visit.app().now();
-        let from = to.minus(Duration::from_hours(24 * u64::from(days)));
+        let to = filters.days.to().unwrap_or_else(|| visit.app().now());
+        let usual = || to.minus(Duration::from_hours(24 * u64::from(days)));
+        let from = filters.days.from().unwrap_or_else(usual);
+        if from >= to {
+            return Err(Problem::Invalid("The last day should not be before the first.".to_owned()));
+        }
         let period = ReportPeriod { from: Some(from), to: Some(to) };
         match visit.app().domain_reports_by(&visit.by, (&caller).into(), &domain, period).await {
             Ok(sums) => report = Some(shown(&sums)),
@@ -86,7 +98,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         }
     }
     let domains = found.iter().map(|view| view.domain.name.to_string()).collect();
-    page(&ReportsPage { layout, server, domains, domain, days, report, is_unverified })
+    page(&ReportsPage { layout, server, domains, domain, days, filters, report, is_unverified })
 }
 
 fn shown(sums: &DomainReports) -> Report {

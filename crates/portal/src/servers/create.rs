@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use postroad_app::accounts::NewServerRequest;
-use postroad_model::ServerMode;
+use postroad_model::{PoolId, ServerMode};
 
 use super::list::list;
 use crate::answer::Answer;
@@ -14,7 +14,8 @@ pub(super) async fn submit(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name").to_owned();
     let mode = ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live);
-    let request = NewServerRequest { account: None, name: name.clone(), mode, pool: None, key: None };
+    let pool = fields.number("pool").map(PoolId);
+    let request = NewServerRequest { account: None, name: name.clone(), mode, pool, key: None };
     match visit.app().create_server_of(&visit.by, request).await {
         Ok(created) => Ok(see_other(&format!("/servers/{}/keys?first=1", created.value.id))),
         Err(refusal) => {

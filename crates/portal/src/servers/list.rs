@@ -5,9 +5,10 @@ use axum::http::StatusCode;
 use postroad_model::{ServerId, ServerMode};
 use postroad_store::{Server, ServerFilter};
 
+use super::{PoolChoice, pools_for};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::page_after;
+use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;
 
@@ -34,6 +35,11 @@ struct ListPage {
     layout: Layout,
     rows: Vec<Row>,
     next: Option<String>,
+    /// Exact name to search for.
+    q: String,
+    /// `yes`, `no` or empty.
+    suspended: String,
+    pools: Vec<PoolChoice>,
     deleted: Vec<DeletedRow>,
     problem: Option<String>,
     name: String,
@@ -46,10 +52,18 @@ pub(super) async fn show(visit: Visit) -> Answer {
 /// The list, with errors of the form.
 pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
     let after = visit.query.number("after").map(ServerId);
-    let (servers, has_more) =
-        visit.app().list_servers_of(&visit.by, visit.own_servers(), after, PAGE_ROWS).await?;
+    let (q, suspended) = (visit.query.text("q").to_owned(), visit.query.text("suspended").to_owned());
+    let filter = ServerFilter {
+        name: Some(q.clone()).filter(|name| !name.is_empty()),
+        suspended: visit.query.yes_or_no("suspended"),
+        ..visit.own_servers()
+    };
+    let (servers, has_more) = visit.app().list_servers_of(&visit.by, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Servers", Section::Servers).await?;
-    let next = page_after(servers.last().map(|last| last.id), has_more);
+    let next = servers.last().filter(|_| has_more);
+    let next =
+        next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
+    let pools = pools_for(visit, visit.person.user.account_id, None).await?;
     let rows = servers.into_iter().map(row).collect();
     let filter = ServerFilter { deleted: true, ..visit.own_servers() };
     let (deleted, _) = visit.app().list_servers_of(&visit.by, filter, None, PAGE_ROWS).await?;
@@ -59,7 +73,7 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
         until: server.delete_at.map(When),
     });
     let (deleted, name) = (deleted.collect(), name.to_owned());
-    page_with(status, &ListPage { layout, rows, next, deleted, problem, name })
+    page_with(status, &ListPage { layout, rows, next, q, suspended, pools, deleted, problem, name })
 }
 
 fn row(server: Server) -> Row {

@@ -5,6 +5,7 @@ mod first_message;
 mod health;
 mod list;
 mod overview;
+mod pools;
 mod start;
 
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use axum::Router;
 use axum::routing::get;
 
 pub(crate) use first_message::Arrival;
+
+pub(crate) use pools::{PoolChoice, pools_for};
 
 use crate::state::PortalState;
 

@@ -33,12 +33,7 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
-    let number = |name: &str, words: &str| match fields.filled(name) {
-        None => Ok(Change::Clear),
-        Some(text) => {
-            text.parse().map(Change::Set).map_err(|_| format!("{words} should be a number, or empty."))
-        }
-    };
+    let number = |name: &str, words: &str| read_number(fields, name, words);
     let hosts = fields.raw("excluded_hosts").split_whitespace().map(ToOwned::to_owned).collect();
     Ok(ServerChangeRequest {
         name: Some(fields.text("name").to_owned()),
@@ -67,6 +62,51 @@ pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
+        }
+    }
+}
+
+/// Highest values for programs with keys of the server. Those of the operator and of the account are kept apart.
+pub(super) async fn ceilings(Path(server): Path<i64>, sent: Form) -> Answer {
+    let Form { visit, fields } = sent;
+    let changed = match read_ceilings(&fields) {
+        Ok(ceilings) => {
+            let request = ServerUpdateRequest {
+                if_version: fields.number("version"),
+                change: ServerChangeRequest::default(),
+                pool: Change::Keep,
+                ceilings,
+            };
+            visit.app().update_server_of(&visit.by, ServerId(server), request).await.map_err(Problem::from)
+        }
+        Err(text) => Err(Problem::Invalid(text)),
+    };
+    match changed {
+        Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
+        Err(problem) => {
+            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+        }
+    }
+}
+
+fn read_ceilings(fields: &Fields) -> Result<ServerChangeRequest, String> {
+    let mode = if fields.is_ticked("development") { "development" } else { "live" };
+    Ok(ServerChangeRequest {
+        mode: Some(mode.to_owned()),
+        send_rate: fields.filled("send_rate").map_or(Change::Clear, |rate| Change::Set(rate.to_owned())),
+        hourly_limit: read_number(fields, "hourly_limit", "Messages an hour")?,
+        bodies_days: read_number(fields, "bodies_days", "Days that content is kept")?,
+        messages_days: read_number(fields, "messages_days", "Days that messages are kept")?,
+        ..ServerChangeRequest::default()
+    })
+}
+
+/// Empty for none.
+fn read_number(fields: &Fields, name: &str, words: &str) -> Result<Change<i64>, String> {
+    match fields.filled(name) {
+        None => Ok(Change::Clear),
+        Some(text) => {
+            text.parse().map(Change::Set).map_err(|_| format!("{words} should be a number, or empty."))
         }
     }
 }

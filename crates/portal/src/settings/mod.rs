@@ -14,6 +14,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/servers/{server}/settings", get(show::show).post(change::update))
         .route("/servers/{server}/pool", post(change::pool))
+        .route("/servers/{server}/ceilings", post(change::ceilings))
         .route("/servers/{server}/suspend", post(change::suspend))
         .route("/servers/{server}/resume", post(change::resume))
         .route("/servers/{server}/delete", post(change::delete))

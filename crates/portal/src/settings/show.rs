@@ -4,23 +4,35 @@ use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::ip_pools::PoolFilter;
 use postroad_model::ServerMode;
-use postroad_store::Server;
+use postroad_store::Ceilings;
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::problem::Problem;
+use crate::servers::{PoolChoice, pools_for};
 use crate::shown::When;
 use crate::visit::Visit;
 
-const POOLS_MAX: usize = 100;
+/// Highest values for programs with keys of the server, in the form; empty for none.
+struct CeilingFields {
+    is_development: bool,
+    send_rate: String,
+    hourly_limit: String,
+    bodies_days: String,
+    messages_days: String,
+}
 
-/// A pool that mail can leave from.
-struct PoolChoice {
-    id: i64,
-    name: String,
-    is_chosen: bool,
+impl CeilingFields {
+    fn of(most: &Ceilings) -> Self {
+        let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+        Self {
+            is_development: most.mode == Some(ServerMode::Development),
+            send_rate: most.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            hourly_limit: number(most.hourly_limit),
+            bodies_days: number(most.bodies_days),
+            messages_days: number(most.messages_days),
+        }
+    }
 }
 
 #[derive(Template)]
@@ -42,6 +54,8 @@ struct SettingsPage {
     messages_days: String,
     /// Highest values that the operator allows, in words.
     ceilings: Vec<String>,
+    /// Those that the person's side set: the operator, or the account.
+    own_ceilings: CeilingFields,
     pools: Vec<PoolChoice>,
     created_at: When,
     problem: Option<String>,
@@ -63,7 +77,10 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
     words.extend(ceilings.hourly_limit.map(|limit| format!("{limit} messages an hour")));
     words.extend(ceilings.bodies_days.map(|days| format!("content kept {days} days")));
     words.extend(ceilings.messages_days.map(|days| format!("messages kept {days} days")));
-    let pools = pools(visit, &record).await?;
+    let pools = pools_for(visit, record.account_id, record.pool_id).await?;
+    let set = &record.set_ceilings;
+    let own = if visit.by.actor.is_operator() { &set.operator } else { &set.account };
+    let own_ceilings = CeilingFields::of(own);
     page_with(
         status,
         &SettingsPage {
@@ -79,6 +96,7 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
             bodies_days: number(record.retention.bodies_days),
             messages_days: number(record.retention.messages_days),
             ceilings: words,
+            own_ceilings,
             pools,
             created_at: When(record.created_at),
             suspended: record.suspended_reason,
@@ -86,17 +104,4 @@ pub(super) async fn form(visit: &Visit, server: i64, status: StatusCode, problem
             problem,
         },
     )
-}
-
-/// Pools that the account sees, or all for the operator. Without the shared one, which servers without a pool send from.
-async fn pools(visit: &Visit, server: &Server) -> Result<Vec<PoolChoice>, Problem> {
-    let is_operator = visit.person.user.operator;
-    let filter = PoolFilter { account: (!is_operator).then_some(server.account_id), ..PoolFilter::default() };
-    let (pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
-    let choice = |pool: &postroad_store::Pool| PoolChoice {
-        id: pool.id.0,
-        name: pool.name.clone(),
-        is_chosen: server.pool_id == Some(pool.id),
-    };
-    Ok(pools.iter().filter(|view| !view.pool.shared).map(|view| choice(&view.pool)).collect())
 }

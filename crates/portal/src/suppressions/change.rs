@@ -7,6 +7,8 @@ use postroad_app::suppressions::SuppressionRequest;
 
 use super::list::list;
 use crate::answer::Answer;
+use crate::days;
+use crate::fields::Fields;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::visit::Form;
@@ -14,10 +16,14 @@ use crate::visit::Form;
 pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SuppressionsAdd).await?;
+    let text = |name: &str| fields.filled(name).map(ToOwned::to_owned);
     let request = SuppressionRequest {
         address: fields.text("address").to_owned(),
-        details: fields.filled("details").map(ToOwned::to_owned),
-        ..SuppressionRequest::default()
+        reason: text("reason"),
+        details: text("details"),
+        // A text that is no number is the id of no message.
+        origin_message_id: fields.filled("origin").map(|_| fields.number("origin").unwrap_or(0)),
+        expires_at: end_of_last_day(&fields),
     };
     let added = visit.app().add_suppressions(&caller.requester(), caller.server_id, &[request]).await?;
     match added.into_iter().next() {
@@ -28,13 +34,26 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
+/// The field `expires_at`: the end of that day. A text that is no day is passed on, for `app` to refuse it.
+pub(super) fn end_of_last_day(fields: &Fields) -> Option<String> {
+    let day = fields.filled("expires_at")?;
+    Some(days::end(day).map_or_else(|| day.to_owned(), |end| end.to_rfc3339()))
+}
+
+/// Removes the address of the button (`only`), or the ticked ones.
 pub(super) async fn remove(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SuppressionsRemove).await?;
-    let address = form.fields.text("address").to_owned();
+    let addresses: Vec<String> = match form.fields.filled("only") {
+        Some(only) => vec![only.to_owned()],
+        None => form.fields.all("address").map(|address| address.trim().to_owned()).collect(),
+    };
+    if addresses.is_empty() {
+        return Err(Problem::Invalid("No address is ticked. Nothing was changed.".to_owned()));
+    }
     let removed =
-        form.visit.app().remove_suppressions(&caller.requester(), caller.server_id, &[address]).await?;
-    match removed.into_iter().next() {
-        Some(Err(problem)) => Err(Problem::Invalid(format!("{}.", problem.message))),
-        _ => Ok(see_other(&format!("/servers/{server}/suppressions?done=removed"))),
+        form.visit.app().remove_suppressions(&caller.requester(), caller.server_id, &addresses).await?;
+    match removed.into_iter().find_map(Result::err) {
+        Some(problem) => Err(Problem::Invalid(sentences(&[problem]))),
+        None => Ok(see_other(&format!("/servers/{server}/suppressions?done=removed"))),
     }
 }

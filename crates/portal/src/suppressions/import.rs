@@ -3,8 +3,9 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::suppressions::read_csv;
+use postroad_app::suppressions::{SuppressionRequest, read_csv};
 
+use super::change::end_of_last_day;
 use super::list::list;
 use crate::answer::Answer;
 use crate::problem::{Problem, sentences};
@@ -25,10 +26,20 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let read = read_csv(fields.raw("csv"), LINES_MAX).ok_or_else(|| {
         Problem::Invalid("The list has more than 10,000 lines: send it in parts.".to_owned())
     })?;
+    // For lines that say nothing themselves.
+    let reason = fields.filled("reason").map(ToOwned::to_owned);
+    let expires_at = end_of_last_day(&fields);
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
     for line in read.lines {
         match line.request {
-            Ok(request) => good.push((line.number, request)),
+            Ok(request) => {
+                let request = SuppressionRequest {
+                    reason: request.reason.or_else(|| reason.clone()),
+                    expires_at: request.expires_at.or_else(|| expires_at.clone()),
+                    ..request
+                };
+                good.push((line.number, request));
+            }
             Err(message) => wrong.push((line.number, message)),
         }
     }

@@ -1,24 +1,20 @@
-//! List of suppressed addresses, and the same as CSV.
+//! List of suppressed addresses.
 
 use askama::Template;
-use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::http::StatusCode;
-use futures_util::stream;
-use postroad_app::App;
 use postroad_app::access::Operation;
-use postroad_model::{ServerId, SuppressionReason, Timestamp};
-use postroad_store::{StoreError, Suppression, SuppressionCursor, SuppressionFilter};
+use postroad_model::{SuppressionReason, Timestamp};
+use postroad_store::{Suppression, SuppressionCursor};
 
-use crate::answer::{Answer, download, page_with};
+use super::filter::Filters;
+use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::query;
+use crate::problem::Problem;
 use crate::shown::When;
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 50;
-/// Addresses read for one piece of an export.
-const EXPORT_ROWS: usize = 500;
 
 struct Row {
     address: String,
@@ -33,6 +29,8 @@ struct ReasonChoice {
     value: &'static str,
     words: &'static str,
     is_chosen: bool,
+    /// The reason of an address that a person adds, unless another is chosen.
+    is_usual: bool,
 }
 
 #[derive(Template)]
@@ -44,6 +42,7 @@ struct ListPage {
     reasons: Vec<ReasonChoice>,
     /// Address to search for.
     address: String,
+    filters: Filters,
     next: Option<String>,
     problem: Option<String>,
 }
@@ -55,24 +54,22 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::SuppressionsList).await?;
     let (_, layout) = visit.server_layout(server, "Suppressions", Section::Suppressions).await?;
-    let wanted = visit.query.text("reason").to_owned();
     let address = visit.query.text("address").to_owned();
-    let (mut problem, mut next) = (problem, None);
+    let filters = Filters::read(&visit.query)?;
+    let (mut next, mut problem) = (None, problem);
     let found = if address.is_empty() {
-        let filter =
-            SuppressionFilter { reason: SuppressionReason::parse(&wanted), ..SuppressionFilter::default() };
-        let (found, has_more) =
-            visit.app().list_suppressions(caller.server_id, filter, cursor(visit), PAGE_ROWS).await?;
-        next = found.last().filter(|_| has_more).map(|last| {
-            let at = last.created_at.as_micros().to_string();
-            query(&[("reason", &wanted), ("at", &at), ("after", &last.address)])
-        });
+        let (found, has_more) = visit
+            .app()
+            .list_suppressions(caller.server_id, filters.selection(), cursor(visit), PAGE_ROWS)
+            .await?;
+        let last = found.last().filter(|_| has_more);
+        next = last.map(|last| filters.query(Some(&SuppressionCursor::after(last))));
         found
     } else {
         match visit.app().find_suppression(caller.server_id, &address).await {
             Ok(found) => found.into_iter().collect(),
             Err(refusal) => {
-                problem = Some(crate::problem::Problem::from(refusal).into_form_text()?);
+                problem = Some(Problem::from(refusal).into_form_text()?);
                 Vec::new()
             }
         }
@@ -80,10 +77,12 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let reasons = SuppressionReason::ALL.map(|reason| ReasonChoice {
         value: reason.as_str(),
         words: words(reason),
-        is_chosen: reason.as_str() == wanted,
+        is_chosen: filters.reason == Some(reason),
+        is_usual: reason == SuppressionReason::Manual,
     });
     let rows = found.into_iter().map(row).collect();
-    page_with(status, &ListPage { layout, server, rows, reasons: reasons.into(), address, next, problem })
+    let reasons = reasons.into();
+    page_with(status, &ListPage { layout, server, rows, reasons, address, filters, next, problem })
 }
 
 fn cursor(visit: &Visit) -> Option<SuppressionCursor> {
@@ -110,32 +109,4 @@ fn words(reason: SuppressionReason) -> &'static str {
         SuppressionReason::Unsubscribe => "Unsubscribed",
         SuppressionReason::Manual => "Added by hand",
     }
-}
-
-/// The whole list, read and sent piece by piece.
-pub(super) async fn export(Path(server): Path<i64>, visit: Visit) -> Answer {
-    let caller = visit.caller(server, Operation::SuppressionsExport).await?;
-    let start = Some(Export { app: visit.app().clone(), server_id: caller.server_id, after: None });
-    let body = Body::from_stream(stream::try_unfold(start, next_piece));
-    Ok(download("text/csv; charset=utf-8", "suppressions.csv", body))
-}
-
-struct Export {
-    app: App,
-    server_id: ServerId,
-    after: Option<String>,
-}
-
-async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Export>)>, StoreError> {
-    let Some(export) = export else { return Ok(None) };
-    let is_first = export.after.is_none();
-    let page = export.app.export_suppressions(export.server_id, export.after.clone(), EXPORT_ROWS).await?;
-    // Every page of the API has a header; one file has one.
-    let text = if is_first {
-        page.csv
-    } else {
-        page.csv.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned())
-    };
-    let rest = page.next.map(|after| Export { after: Some(after), ..export });
-    Ok(Some((text.into(), rest)))
 }

@@ -1,6 +1,8 @@
 //! Suppressed addresses of a server: list, add, remove, import, export.
 
 mod change;
+mod export;
+mod filter;
 mod import;
 mod list;
 
@@ -16,5 +18,5 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/suppressions", get(list::show).post(change::add))
         .route("/servers/{server}/suppressions/remove", post(change::remove))
         .route("/servers/{server}/suppressions/import", post(import::submit))
-        .route("/servers/{server}/suppressions/export", get(list::export))
+        .route("/servers/{server}/suppressions/export", get(export::submit))
 }

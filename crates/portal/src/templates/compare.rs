@@ -6,6 +6,7 @@ use postroad_app::access::Operation;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
+use super::preview::read_model;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::visit::Visit;
@@ -28,6 +29,13 @@ struct ComparePage {
     id: i64,
     from: i64,
     to: i64,
+    latest: i64,
+    /// Language of both.
+    locale: String,
+    /// Model of both, if it is not the sample.
+    model: String,
+    /// The model that was used.
+    used_model: String,
     parts: Vec<Part>,
 }
 
@@ -36,7 +44,9 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let (_, layout) = visit.server_layout(server, "Compare versions", Section::Templates).await?;
     let versions = (visit.query.number("from"), visit.query.number("to"));
     let template = TemplateRef::Id(TemplateId(id));
-    let diff = visit.app().diff_template(&caller, template, versions, None, None).await?;
+    let latest = visit.app().find_template(&caller, template.clone(), None).await?.template.latest;
+    let (model, locale) = (read_model(&visit.query)?, visit.query.filled("locale").map(ToOwned::to_owned));
+    let diff = visit.app().diff_template(&caller, template, versions, model, locale).await?;
     let line = |text: &str| Line {
         class: match text.as_bytes().first() {
             Some(b'+') => "added",
@@ -47,5 +57,17 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     };
     let parts =
         diff.parts.iter().map(|part| Part { name: part.part, lines: part.diff.lines().map(line).collect() });
-    page(&ComparePage { layout, server, id, from: diff.from, to: diff.to, parts: parts.collect() })
+    let parts = parts.collect();
+    page(&ComparePage {
+        layout,
+        server,
+        id,
+        from: diff.from,
+        to: diff.to,
+        latest,
+        locale: visit.query.text("locale").to_owned(),
+        model: visit.query.text("model").to_owned(),
+        used_model: serde_json::to_string_pretty(&diff.model).unwrap_or_default(),
+        parts,
+    })
 }

@@ -8,6 +8,7 @@ use postroad_app::templates::FoundTemplate;
 use postroad_model::TemplateId;
 use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 
+use super::preview;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
@@ -60,6 +61,43 @@ pub(super) struct Mistake {
     pub(super) number: usize,
 }
 
+/// Result of the last form, in addition to the page itself.
+pub(super) struct Outcome {
+    pub(super) status: StatusCode,
+    pub(super) problem: Option<String>,
+    pub(super) mistakes: Vec<Mistake>,
+    /// The texts were checked and not saved.
+    pub(super) checked: Option<Checked>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Self { status: StatusCode::OK, problem: None, mistakes: Vec::new(), checked: None }
+    }
+}
+
+impl Outcome {
+    /// Nothing was saved, for this reason.
+    pub(super) fn problem(text: String) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, problem: Some(text), ..Self::default() }
+    }
+}
+
+/// What a check found besides mistakes.
+pub(super) struct Checked {
+    /// Such as `user.name` and `items[].price`.
+    pub(super) variables: Vec<String>,
+    pub(super) suggested_model: String,
+}
+
+/// The mail of the version on the page.
+struct Rendered {
+    subject: String,
+    plain_body: String,
+    /// Why it cannot be rendered.
+    problem: Option<String>,
+}
+
 /// A template that can be the layout of others.
 struct LayoutChoice {
     value: String,
@@ -84,6 +122,9 @@ pub(super) struct Saved {
     previous: Option<i64>,
     name_in_api: String,
     versions: Vec<VersionRow>,
+    /// Query of the page with older versions.
+    older: Option<String>,
+    rendered: Rendered,
 }
 
 #[derive(Template)]
@@ -95,9 +136,12 @@ struct EditorPage {
     saved: Option<Saved>,
     problem: Option<String>,
     mistakes: Vec<Mistake>,
+    checked: Option<Checked>,
     layouts: Vec<LayoutChoice>,
     /// Language of the preview.
     locale: String,
+    /// Model of the preview, if it is not the sample.
+    model: String,
     url: String,
     person: String,
 }
@@ -115,7 +159,7 @@ impl EditorPage {
             Some(saved) if saved.shown != saved.latest => saved.shown.to_string(),
             _ => String::new(),
         };
-        query(&[("version", &version), ("locale", tag)])
+        query(&[("version", &version), ("locale", tag), ("model", &self.model)])
     }
 
     /// Link to the page with the preview in a language.
@@ -140,14 +184,14 @@ pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
         sample_model: "{\n  \"name\": \"Ann\",\n  \"code\": \"123456\"\n}".to_owned(),
         ..Draft::default()
     };
-    page_of(&visit, server, draft, None, StatusCode::OK, None, Vec::new()).await
+    page_of(&visit, server, draft, None, Outcome::default()).await
 }
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesGet).await?;
     let template = TemplateRef::Id(TemplateId(id));
     let found = visit.app().find_template(&caller, template, visit.query.number("version")).await?;
-    page_of(&visit, server, draft(&found), Some(id), StatusCode::OK, None, Vec::new()).await
+    page_of(&visit, server, draft(&found), Some(id), Outcome::default()).await
 }
 
 fn draft(found: &FoundTemplate) -> Draft {
@@ -187,10 +231,9 @@ pub(super) async fn page_of(
     server: i64,
     mut draft: Draft,
     id: Option<i64>,
-    status: StatusCode,
-    problem: Option<String>,
-    mistakes: Vec<Mistake>,
+    outcome: Outcome,
 ) -> Answer {
+    let Outcome { status, problem, mistakes, checked } = outcome;
     // Room for one more language.
     if draft.locales.last().is_none_or(|last| !last.tag.is_empty()) {
         draft.locales.push(LocaleDraft::default());
@@ -204,10 +247,23 @@ pub(super) async fn page_of(
     let url = format!("{}/api/v1/send/message", visit.base_url);
     let person = visit.person.user.email.clone();
     let layouts = layouts(visit, server, id, &draft.layout).await?;
-    let locale = visit.query.text("locale").to_owned();
+    let (locale, model) = (visit.query.text("locale").to_owned(), visit.query.text("model").to_owned());
     page_with(
         status,
-        &EditorPage { layout, server, draft, saved, problem, mistakes, layouts, locale, url, person },
+        &EditorPage {
+            layout,
+            server,
+            draft,
+            saved,
+            problem,
+            mistakes,
+            checked,
+            layouts,
+            locale,
+            model,
+            url,
+            person,
+        },
     )
 }
 
@@ -231,8 +287,23 @@ async fn layouts(
 async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
     let caller = visit.caller(server, Operation::TemplatesVersions).await?;
     let template = TemplateRef::Id(TemplateId(id));
-    let (template, versions, _) =
-        visit.app().list_template_versions(&caller, template, None, VERSIONS).await?;
+    let before = visit.query.number("versions_before");
+    let (template, versions, has_more) =
+        visit.app().list_template_versions(&caller, template, before, VERSIONS).await?;
+    let older = versions.last().filter(|_| has_more);
+    let older = older.map(|last| query(&[("versions_before", &last.version.to_string())]));
+    let rendered = match preview::render(visit, &caller, id).await {
+        Ok(rendered) => Rendered {
+            subject: rendered.subject.unwrap_or_default(),
+            plain_body: rendered.plain_body.unwrap_or_default(),
+            problem: None,
+        },
+        Err(problem) => Rendered {
+            subject: String::new(),
+            plain_body: String::new(),
+            problem: Some(problem.into_form_text()?),
+        },
+    };
     let row = |version: postroad_store::TemplateVersionInfo| VersionRow {
         number: version.version,
         created_at: When(version.created_at),
@@ -246,5 +317,7 @@ async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
         previous: template.previous,
         name_in_api: template.alias.clone().unwrap_or_else(|| id.to_string()),
         versions: versions.into_iter().map(row).collect(),
+        older,
+        rendered,
     })
 }

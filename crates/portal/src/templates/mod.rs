@@ -1,6 +1,7 @@
 //! Templates of a server: editor, preview, versions with their differences, and a test message.
 
 mod change;
+mod check;
 mod compare;
 mod editor;
 mod list;
@@ -20,6 +21,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/templates", get(list::show))
         .route("/servers/{server}/templates/new", get(editor::show_new).post(save::create))
         .route("/servers/{server}/templates/{template}", get(editor::show).post(save::update))
+        .route("/servers/{server}/templates/new/check", post(check::submit_new))
+        .route("/servers/{server}/templates/{template}/check", post(check::submit))
         .route("/servers/{server}/templates/{template}/preview", get(preview::show))
         .route("/servers/{server}/templates/{template}/compare", get(compare::show))
         .route("/servers/{server}/templates/{template}/publish", post(change::publish))

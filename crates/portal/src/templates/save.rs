@@ -7,7 +7,7 @@ use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRe
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use super::editor::{Draft, LocaleDraft, Mistake, page_of};
+use super::editor::{Draft, LocaleDraft, Mistake, Outcome, page_of};
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
             let given = TemplateFields { kind, ..given };
             visit.app().create_template(&caller, given, fields.is_ticked("publish"), None).await
         }
-        Err(text) => return again(&visit, server, draft, None, Some(text), Vec::new()).await,
+        Err(text) => return page_of(&visit, server, draft, None, Outcome::problem(text)).await,
     };
     match saved {
         Ok(created) => {
@@ -50,7 +50,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
                 .change_template(&caller, template, draft.latest, given, fields.is_ticked("publish"))
                 .await
         }
-        Err(text) => return again(&visit, server, draft, Some(id), Some(text), Vec::new()).await,
+        Err(text) => return page_of(&visit, server, draft, Some(id), Outcome::problem(text)).await,
     };
     match saved {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/templates/{id}?done=saved"))),
@@ -58,7 +58,7 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     }
 }
 
-fn read(fields: &Fields) -> Draft {
+pub(super) fn read(fields: &Fields) -> Draft {
     // Browsers send line ends as CRLF.
     let text = |name: &str| fields.raw(name).replace("\r\n", "\n");
     Draft {
@@ -85,7 +85,7 @@ fn read(fields: &Fields) -> Draft {
     }
 }
 
-fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
+pub(super) fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
     let filled = |text: &str| Some(text).filter(|text| !text.trim().is_empty()).map(ToOwned::to_owned);
     let model: Option<Model> = match filled(&draft.sample_model) {
         None => None,
@@ -121,7 +121,7 @@ fn template_fields(draft: &Draft) -> Result<TemplateFields, String> {
     })
 }
 
-async fn refused(
+pub(super) async fn refused(
     visit: &Visit,
     server: i64,
     draft: Draft,
@@ -134,28 +134,18 @@ async fn refused(
              makes your texts the newest version."
         );
         let draft = Draft { latest: Some(version), ..draft };
-        return again(visit, server, draft, id, Some(text), Vec::new()).await;
+        return page_of(visit, server, draft, id, Outcome::problem(text)).await;
     }
     if let TemplateRefusal::Invalid(problems) = refusal {
         let mistakes = problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
-        return again(visit, server, draft, id, None, mistakes).await;
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return page_of(visit, server, draft, id, Outcome { status, mistakes, ..Outcome::default() }).await;
     }
     let text = Problem::from(refusal).into_form_text()?;
-    again(visit, server, draft, id, Some(text), Vec::new()).await
+    page_of(visit, server, draft, id, Outcome::problem(text)).await
 }
 
-async fn again(
-    visit: &Visit,
-    server: i64,
-    draft: Draft,
-    id: Option<i64>,
-    problem: Option<String>,
-    mistakes: Vec<Mistake>,
-) -> Answer {
-    page_of(visit, server, draft, id, StatusCode::UNPROCESSABLE_ENTITY, problem, mistakes).await
-}
-
-fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
+pub(super) fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
     let (language, part) = match problem.part.strip_prefix("locales/").and_then(|rest| rest.split_once('/')) {
         Some((tag, part)) => (Some(tag), part),
         None => (None, problem.part.as_str()),

@@ -23,7 +23,7 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         template: Some(TemplateDraft {
             name: Some(id.to_string().into()),
             model: found.version.content.sample_model.unwrap_or_default(),
-            locale: None,
+            locale: form.fields.filled("locale").map(Into::into),
         }),
         ..MessageDraft::default()
     };

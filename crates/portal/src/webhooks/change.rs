@@ -25,15 +25,21 @@ fn page(server: i64, id: i64, done: &str) -> String {
 
 pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksUpdate).await?;
-    let fields = &form.fields;
+    let (app, fields) = (form.visit.app(), &form.fields);
     let changes = WebhookChanges {
         url: fields.filled("url").map(ToOwned::to_owned),
         events: Some(read_events(fields)),
-        format: None,
+        format: fields.filled("format").map(ToOwned::to_owned),
         enabled: Some(fields.is_ticked("enabled")),
     };
-    form.visit.app().change_webhook(&caller, WebhookId(id), None, changes).await?;
-    Ok(see_other(&page(server, id, "saved")))
+    match app.change_webhook(&caller, WebhookId(id), fields.number("version"), changes).await {
+        Ok(_) => Ok(see_other(&page(server, id, "saved"))),
+        Err(refusal) => {
+            let problem = Some(Problem::from(refusal).into_form_text()?);
+            let webhook = app.find_webhook(&caller, WebhookId(id)).await?;
+            one::page_of(&form.visit, server, webhook, Outcome { problem, ..Outcome::default() }).await
+        }
+    }
 }
 
 /// Posts at once and shows the receiver's answer.
@@ -71,7 +77,7 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     Ok(see_other(&format!("/servers/{server}/webhooks/{id}{progress}")))
 }
 
-/// The field `hours`; or `since`, `until` and `after` of a replay that goes on.
+/// The field `hours`; or two times; or `since`, `until` and `after` of a replay that goes on.
 fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, Option<EventId>), Problem> {
     let moment = |name: &str| fields.number(name).map(Timestamp::from_micros);
     if let (Some(since), Some(until), Some(after)) =
@@ -79,9 +85,24 @@ fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, 
     {
         return Ok((since, until, Some(EventId(after))));
     }
+    if fields.filled("from_utc").is_some() || fields.filled("to_utc").is_some() {
+        let wrong = || Problem::Invalid("Choose both times: from when, and until when.".to_owned());
+        let from = read_moment(fields, "from").ok_or_else(wrong)?;
+        let to = read_moment(fields, "to").ok_or_else(wrong)?;
+        return Ok((from, to, None));
+    }
     let hours = fields.number("hours").filter(|hours| REPLAYED_HOURS.contains(hours));
     let hours = hours.ok_or_else(|| Problem::Invalid("Choose how far back.".to_owned()))?;
     Ok((now.minus(Duration::from_hours(hours.unsigned_abs())), now, None))
+}
+
+/// A field that the script fills from the reader's time zone, or the one of the form, which is in UTC.
+fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
+    let text = match fields.filled(name) {
+        Some(text) => text.to_owned(),
+        None => format!("{}:00Z", fields.filled(&format!("{name}_utc"))?),
+    };
+    Timestamp::parse_rfc3339(&text)
 }
 
 /// The form names the secret that it replaces: sent twice, it makes one new secret. A second one would end the secret

@@ -28,7 +28,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         url: url.clone(),
         events: read_events(&fields),
         format: fields.filled("format").map(ToOwned::to_owned),
-        enabled: true,
+        enabled: !fields.is_ticked("disabled"),
     };
     match visit.app().create_webhook(&caller, draft, None).await {
         Ok(created) => {

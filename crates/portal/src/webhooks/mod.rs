@@ -2,6 +2,7 @@
 
 mod change;
 mod create;
+mod filter;
 mod list;
 mod one;
 

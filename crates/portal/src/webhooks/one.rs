@@ -3,17 +3,18 @@
 use askama::Template;
 use aws_lc_rs::digest::{Context, SHA256};
 use axum::extract::Path;
+use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_app::access::Operation;
 use postroad_app::shown_events;
-use postroad_model::{WebhookAttemptId, WebhookId};
+use postroad_model::{WebhookAttemptId, WebhookFormat, WebhookId};
 use postroad_store::{Webhook, WebhookAttempt};
 
+use super::filter::Filters;
 use super::list::{events, kinds};
-use crate::answer::{Answer, page};
+use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
-use crate::query::query;
 use crate::shown::{When, counted, duration};
 use crate::visit::Visit;
 
@@ -28,6 +29,8 @@ pub(super) struct Outcome {
     pub(super) secret: Option<String>,
     /// The sample that was just posted.
     pub(super) sample: Option<WebhookAttempt>,
+    /// Error of the form with the settings.
+    pub(super) problem: Option<String>,
 }
 
 /// A replay that stopped before its end, for the form that goes on.
@@ -64,6 +67,11 @@ pub(super) struct AttemptRow {
     next_attempt_at: Option<When>,
 }
 
+struct FormatChoice {
+    value: &'static str,
+    is_chosen: bool,
+}
+
 struct EventChoice {
     name: &'static str,
     is_chosen: bool,
@@ -77,6 +85,10 @@ struct WebhookPage {
     id: i64,
     url: String,
     format: &'static str,
+    formats: Vec<FormatChoice>,
+    /// Counted up by changes, so that a form does not undo that of somebody else.
+    version: i64,
+    problem: Option<String>,
     events: String,
     is_enabled: bool,
     disabled_reason: Option<String>,
@@ -90,6 +102,7 @@ struct WebhookPage {
     replay_rest: Option<ReplayRest>,
     choices: Vec<EventChoice>,
     attempts: Vec<AttemptRow>,
+    filters: Filters,
     next: Option<String>,
 }
 
@@ -108,21 +121,30 @@ pub(super) fn secret_mark(webhook: &Webhook) -> String {
 }
 
 pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcome: Outcome) -> Answer {
-    let Outcome { secret, sample } = outcome;
+    let Outcome { secret, sample, problem } = outcome;
     let caller = visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Webhook", Section::Webhooks).await?;
     let before = visit.query.number("before").map(WebhookAttemptId);
-    let (attempts, has_more) =
-        visit.app().list_webhook_attempts(&caller, webhook.id, before, PAGE_ROWS).await?;
-    let next = attempts.last().filter(|_| has_more).map(|last| query(&[("before", &last.id.to_string())]));
+    let filters = Filters::read(&visit.query)?;
+    let found = visit
+        .app()
+        .search_webhook_attempts(&caller, webhook.id, filters.selection(), before, PAGE_ROWS)
+        .await?;
+    let next = found.before.map(|before| filters.query(&before.to_string()));
     let chosen = shown_events(webhook.events, webhook.format);
     let is_chosen =
         |name: &str| chosen.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == name));
-    page(&WebhookPage {
+    let formats = WebhookFormat::ALL
+        .map(|format| FormatChoice { value: format.as_str(), is_chosen: format == webhook.format });
+    let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let shown = WebhookPage {
         layout,
         server,
         id: webhook.id.0,
         format: webhook.format.as_str(),
+        formats: formats.into(),
+        version: webhook.version,
+        problem,
         events: events(&webhook),
         secret_mark: secret_mark(&webhook),
         is_enabled: webhook.enabled,
@@ -133,9 +155,11 @@ pub(super) async fn page_of(visit: &Visit, server: i64, webhook: Webhook, outcom
         sample: sample.map(attempt_row),
         replay_rest: ReplayRest::of(visit),
         choices: kinds().into_iter().map(|name| EventChoice { name, is_chosen: is_chosen(name) }).collect(),
-        attempts: attempts.into_iter().map(attempt_row).collect(),
+        attempts: found.attempts.into_iter().map(attempt_row).collect(),
+        filters,
         next,
-    })
+    };
+    page_with(status, &shown)
 }
 
 fn attempt_row(attempt: WebhookAttempt) -> AttemptRow {

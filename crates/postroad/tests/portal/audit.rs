@@ -83,3 +83,49 @@ async fn the_audit_log_names_people_keys_and_things(site: Site) {
     assert!(page.contains("anna@example.com, removed since"), "{page}");
     assert_eq!(browser.console().await, [""; 0]);
 }
+
+#[tokio::test]
+async fn the_audit_log_is_filtered_and_exported_as_lines_of_json() {
+    let site = Site::start();
+    let operator = site.cookie().await;
+    let (_, anna) = join(&site, "anna", "admin").await;
+    assert_eq!(site.submit("/servers", &anna, "name=staging&mode=live").await.status, 303);
+    let key = site.ready("account_api_key");
+    let server = call(&site, "x-account-api-key", &key, "servers/create", &json!({ "name": "by-key" })).await;
+    let has = async |query: &str| {
+        let page = site.get(&format!("/account/audit?{query}"), &operator).await.text();
+        let lines = site.get(&format!("/account/audit/export?{query}"), &operator).await;
+        assert_eq!(lines.headers["content-disposition"], "attachment; filename=\"audit.jsonl\"");
+        let entries: Vec<serde_json::Value> =
+            lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_in = |name: &str| entries.iter().any(|entry| entry["after"]["name"] == name);
+        let found = ["staging", "by-key"].map(|name| page.contains(&format!(">server {name}<")));
+        assert_eq!(["staging", "by-key"].map(is_in), found, "{query}: {entries:#?}");
+        let mut order: Vec<i64> = entries.iter().map(|entry| entry["seq"].as_i64().unwrap()).collect();
+        assert!(order.is_sorted(), "{order:?}");
+        order.dedup();
+        assert_eq!(order.len(), entries.len());
+        found
+    };
+    assert_eq!(has("").await, [true, true]);
+    assert_eq!(has("actor=user").await, [true, false]);
+    assert_eq!(has("actor=account_key").await, [false, true]);
+    assert_eq!(has("operation=servers%2Fcreate").await, [true, true]);
+    assert_eq!(has("operation=servers%2Fdelete").await, [false, false]);
+    assert_eq!(has(&format!("subject=server&subject_id={}", server["id"])).await, [false, true]);
+    assert_eq!(has("subject=domain").await, [false, false]);
+    assert_eq!(has("since=2026-01-01&until=2090-01-01").await, [true, true]);
+    assert_eq!(has("until=2026-01-01").await, [false, false]);
+    for wrong in ["since=x", "subject_id=x"] {
+        assert_eq!(site.get(&format!("/account/audit?{wrong}"), &operator).await.status, 422, "{wrong}");
+    }
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/audit?actor=user&since=2026-01-01")).await;
+    browser.until_text("server staging").await;
+    browser.screenshot(&pictures().join("audit-filtered.png")).await;
+    // The installation's own log: what belongs to no account.
+    let pool = json!({ "name": "bulk", "shared": true });
+    call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "ip_pools/create", &pool).await;
+    browser.open(&site.path("/operator/audit?subject=ip_pool")).await;
+    browser.until_text("ip_pools/create").await;
+}

@@ -176,9 +176,21 @@ async fn texts_of_strangers_run_nothing_on_other_pages() {
         browser.until("h1").await;
         check(&browser, &page).await;
     }
-    for page in
-        ["/templates", "/suppressions", "/queue", "", "/reports?domain=example.test", "/domains/example.test"]
-    {
+    let script = "%22%3E%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E";
+    for page in [
+        "/templates",
+        "/suppressions",
+        "/queue",
+        "",
+        "/reports?domain=example.test",
+        "/domains/example.test",
+        "/events",
+        "/analytics?by=tag",
+        &format!("/analytics?tag={script}"),
+        &format!("/domains?q={script}"),
+        &format!("/suppressions?address={script}"),
+        &format!("/keys?revoked={script}"),
+    ] {
         browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
         browser.until("h1").await;
         check(&browser, page).await;
@@ -191,6 +203,12 @@ async fn texts_of_strangers_run_nothing_on_other_pages() {
         "/operator/accounts",
         "/operator/keys",
         "/operator/nodes",
+        "/operator/audit",
+        &format!("/operator/accounts/{}/people", account["id"]),
+        &format!("/account/audit?operation={script}"),
+        &format!("/account/people?q={script}"),
+        &format!("/account/keys?q={script}"),
+        &format!("/operator/accounts?q={script}"),
     ] {
         browser.open(&site.path(page)).await;
         browser.until("h1").await;

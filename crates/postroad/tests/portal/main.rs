@@ -2,12 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+mod analytics;
 mod audit;
 mod changes;
+mod customers;
+mod domains;
+mod events;
 mod first_run;
 mod forms;
 mod hostile;
 mod inbox;
+mod keys;
 mod managing;
 mod messages;
 mod operating;
@@ -18,4 +23,7 @@ mod served;
 mod set_up;
 mod sharing;
 mod site;
+mod suppressions;
+mod templates;
 mod tour;
+mod webhooks;

@@ -121,17 +121,18 @@ async fn operator_stops_mail_to_a_domain_and_sees_the_installation() {
     browser.open(&site.path("/operator/accounts")).await;
     browser.fill("form.stack input[name=name]", "Second customer").await;
     browser.click("form.stack button").await;
-    browser.until_text("Second customer").await;
+    browser.until_text("Nobody has joined yet").await;
     // Its ceilings, its end, and its return.
+    browser.open(&site.path("/operator/accounts")).await;
     browser.click("tbody tr:last-child td a").await;
     browser.until_text("Name and ceilings").await;
     browser.fill("input[name=daily_limit]", "many").await;
-    browser.click("form.stack button").await;
+    browser.click("#ceilings button").await;
     browser.until_text("should be a number").await;
-    browser.fill("form.stack input[name=name]", "Second Ltd").await;
+    browser.fill("#ceilings input[name=name]", "Second Ltd").await;
     browser.fill("input[name=daily_limit]", "5000").await;
     browser.fill("input[name=send_rate]", "10/s").await;
-    browser.click("form.stack button").await;
+    browser.click("#ceilings button").await;
     browser.until_text("Saved").await;
     assert_eq!(browser.attribute("input[name=daily_limit]", "value").await.as_deref(), Some("5000"));
     assert_eq!(browser.text("h1").await, "Second Ltd");
@@ -309,7 +310,7 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
     let server = server_of(&browser).await;
     let page = site.path(&format!("/servers/{server}/suppressions"));
     browser.open(&page).await;
-    browser.click("main details summary").await;
+    browser.click("main > details summary").await;
     browser.fill("textarea[name=csv]", "ann@example.net\nno address\nbob@example.net").await;
     browser.click("form[action$='/import'] button").await;
     browser.until_text("1 line not taken").await;
@@ -318,7 +319,7 @@ async fn a_list_of_addresses_is_suppressed_and_wrong_lines_are_named() {
         text.contains("Line 2:") && text.contains("ann@example.net") && text.contains("bob@example.net"),
         "{text}"
     );
-    browser.click("main details summary").await;
+    browser.click("main > details summary").await;
     browser.fill("textarea[name=csv]", "address,reason\neve@example.net,complaint").await;
     browser.click("form[action$='/import'] button").await;
     browser.until_text("every line was taken").await;

@@ -24,8 +24,12 @@ const PAGES: &[(&str, &str)] = &[
     ("messages-held", "/messages?tab=held"),
     ("messages-scheduled", "/messages?tab=scheduled"),
     ("queue", "/queue"),
+    ("events", "/events"),
+    ("events-kinds", "/events?kind=message.accepted&kind=message.delivered"),
     ("analytics", "/analytics"),
     ("analytics-day", "/analytics?range=day&by=bounce_class"),
+    ("analytics-more", "/analytics?by=tag&tag=receipt&zone=Europe%2FBerlin"),
+    ("analytics-wrong", "/analytics?zone=Atlantis"),
     ("reports", "/reports"),
     ("templates", "/templates"),
     ("template-new", "/templates/new"),
@@ -34,6 +38,7 @@ const PAGES: &[(&str, &str)] = &[
     ("webhooks", "/webhooks"),
     ("webhook-inspector", "/webhooks/inspector"),
     ("suppressions", "/suppressions"),
+    ("suppressions-days", "/suppressions?reason=complaint&since=2026-01-01"),
     ("keys", "/keys"),
     ("settings", "/settings"),
 ];
@@ -57,7 +62,11 @@ async fn every_page_is_legible_in_every_way() {
     pages.push(("account-address".to_owned(), "/account/pools/address?address=192.0.2.9".to_owned()));
     pages.push(("account-person".to_owned(), "/account/people/1".to_owned()));
     pages.push(("operator-account".to_owned(), "/operator/accounts/1".to_owned()));
-    for name in ["", "/accounts", "/keys", "/nodes", "/doctor"] {
+    for name in ["people", "keys", "audit"] {
+        pages.push((format!("operator-account-{name}"), format!("/operator/accounts/1/{name}")));
+    }
+    pages.push(("account-audit-filtered".to_owned(), "/account/audit?subject=domain".to_owned()));
+    for name in ["", "/accounts", "/keys", "/nodes", "/audit", "/doctor"] {
         pages.push((format!("operator{}", name.replace('/', "-")), format!("/operator{name}")));
     }
     pages.push(("inbox".to_owned(), "/inbox".to_owned()));
@@ -98,6 +107,9 @@ async fn pages_are_read_and_forms_sent_without_javascript() {
         "/operator/accounts",
         "/operator/keys",
         "/operator/doctor",
+        "/operator/audit",
+        "/operator/accounts/1",
+        "/operator/accounts/1/people",
         "/account/people/1",
         "/account/domains",
         "/account/domains/common.example",

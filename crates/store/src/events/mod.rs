@@ -6,7 +6,9 @@ mod feed;
 pub(crate) mod feed_event;
 pub(crate) mod held;
 pub(crate) mod notifier;
+mod recent;
 
 pub use event::{Event, NewEvent};
 pub use feed::{FeedPage, FeedQuery};
 pub use feed_event::{EventMessage, FeedEvent};
+pub use recent::{RecentEvents, RecentEventsQuery};

@@ -53,6 +53,13 @@ pub struct SuppressionCursor {
     pub address: String,
 }
 
+impl SuppressionCursor {
+    /// Continues after an entry.
+    pub fn after(last: &Suppression) -> Self {
+        Self { created_at: last.created_at, address: last.address.clone() }
+    }
+}
+
 /// The key of an address in any spelling.
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {

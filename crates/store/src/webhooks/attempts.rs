@@ -1,9 +1,11 @@
 //! Attempts to post events to webhooks: the log, and their effects on outbox and endpoint.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use postroad_boxed_futures::boxed_futures;
+use postroad_model::idgen::first_id_at;
 use postroad_model::{
     EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp, WebhookAttemptId, WebhookId,
 };
@@ -11,6 +13,9 @@ use postroad_model::{
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
+
+/// Ids may run ahead of the clock, and be handed out some time after the attempt began.
+const ID_SLACK: Duration = Duration::from_hours(1);
 
 /// Outcome of posting an event to a webhook.
 #[derive(Debug, Clone)]
@@ -62,6 +67,24 @@ pub struct WebhookAttempt {
     pub next_attempt_at: Option<Timestamp>,
 }
 
+/// Selection of attempts; `None` takes all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WebhookAttemptFilter {
+    /// Whether the receiver took the event.
+    pub taken: Option<bool>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+/// A part of a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundAttempts {
+    /// Newest first.
+    pub attempts: Vec<WebhookAttempt>,
+    /// The search continues before this one; `None` at its end.
+    pub before: Option<WebhookAttemptId>,
+}
+
 macro_rules! columns {
     () => {
         "id, webhook_id, event_id, message_id, kind, at, number, url, status, answer, error_class, error, connect_us,
@@ -94,6 +117,59 @@ impl Store {
         let before = before.map_or(i64::MAX, |id| id.0);
         let params = [server_id.0.into(), webhook_id.0.into(), before.into(), limit.into()];
         self.fetch_all(text, params.into(), read).await
+    }
+
+    /// Attempts that a filter selects, newest first, beginning before `before`. Looks at `scanned_max` attempts at most:
+    /// there may be more even if fewer than `limit` are found.
+    pub async fn search_webhook_attempts(
+        &self,
+        (server_id, webhook_id): (ServerId, WebhookId),
+        filter: WebhookAttemptFilter,
+        before: Option<WebhookAttemptId>,
+        limit: usize,
+        scanned_max: usize,
+    ) -> Result<FoundAttempts> {
+        let floor = filter.since.map_or(0, |since| first_id_at(since.minus(ID_SLACK)));
+        let ceiling = filter.until.map_or(i64::MAX, |until| first_id_at(until.plus(ID_SLACK)));
+        let ceiling = before.map_or(ceiling, |before| before.0.min(ceiling));
+        let border = self
+            .fetch_opt(
+                "SELECT id FROM webhook_attempts WHERE server_id = $1 AND webhook_id = $2 AND id >= $3 AND id < $4
+                 ORDER BY id DESC LIMIT 1 OFFSET $5",
+                vec![
+                    server_id.0.into(),
+                    webhook_id.0.into(),
+                    floor.into(),
+                    ceiling.into(),
+                    (scanned_max as i64).into(),
+                ],
+                |row| row.int(0),
+            )
+            .await?;
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhook_attempts
+             WHERE server_id = $1 AND webhook_id = $2 AND id >= $3 AND id < $4 AND at >= $5 AND at < $6
+                 AND (CAST($7 AS BIGINT) IS NULL OR (error_class IS NULL) = (CAST($7 AS BIGINT) = 1))
+             ORDER BY id DESC LIMIT $8"
+        );
+        let params = vec![
+            server_id.0.into(),
+            webhook_id.0.into(),
+            border.map_or(floor, |border| border + 1).into(),
+            ceiling.into(),
+            filter.since.map_or(i64::MIN, Timestamp::as_micros).into(),
+            filter.until.map_or(i64::MAX, Timestamp::as_micros).into(),
+            filter.taken.map(i64::from).into(),
+            (limit as i64).into(),
+        ];
+        let attempts = self.fetch_all(text, params, read).await?;
+        let before = match attempts.last() {
+            Some(last) if attempts.len() == limit => Some(last.id),
+            _ => border.map(|border| WebhookAttemptId(border + 1)),
+        };
+        Ok(FoundAttempts { attempts, before })
     }
 
     /// In time order.

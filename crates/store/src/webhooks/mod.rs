@@ -5,7 +5,9 @@ mod endpoints;
 pub(crate) mod outbox;
 mod replay;
 
-pub use attempts::{NewWebhookAttempt, WebhookAttempt, WebhookNext, WebhookOutcome};
+pub use attempts::{
+    FoundAttempts, NewWebhookAttempt, WebhookAttempt, WebhookAttemptFilter, WebhookNext, WebhookOutcome,
+};
 pub use endpoints::{NewWebhook, Webhook, WebhookChange, WebhookSecret};
 pub use outbox::{WebhookDue, WebhookWork};
 pub use replay::{Replay, Replayed};

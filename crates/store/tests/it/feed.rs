@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postroad_model::{EventCursor, EventKind, EventSet, MessageId, Status};
-use postroad_store::{FeedEvent, FeedPage, FeedQuery, NewEvent};
+use postroad_model::{Clock as _, EventCursor, EventKind, EventSet, MessageId, Status};
+use postroad_store::{FeedEvent, FeedPage, FeedQuery, NewEvent, RecentEventsQuery};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -15,6 +15,7 @@ on_both_engines!(
     feed_from_its_end_begins_with_what_comes,
     events_of_a_server_count_their_own_seq,
     reader_beside_many_writers_misses_nothing,
+    newest_events_come_page_by_page,
 );
 
 async fn read(fixture: &Fixture, query: FeedQuery) -> FeedPage {
@@ -134,4 +135,42 @@ async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
     }
     let messages: HashSet<MessageId> = all.iter().map(|told| told.message_id).collect();
     assert_eq!((all.len(), messages.len()), (WRITERS * SENDS * 2, WRITERS * SENDS * 2));
+}
+
+async fn newest_events_come_page_by_page(fixture: Fixture) {
+    let mut wanted = Vec::new();
+    for _ in 0..3 {
+        let id = send_and_finish(&fixture).await;
+        wanted.extend([(id, EventKind::Accepted), (id, EventKind::Delivered)]);
+    }
+    wanted.reverse();
+    let all = RecentEventsQuery {
+        server_id: fixture.server,
+        kinds: EventSet::ALL,
+        since: None,
+        until: None,
+        before: None,
+        limit: 4,
+        scanned_max: 100,
+    };
+    let list = async |query| {
+        let page = fixture.store.list_recent_events(query).await.expect("the store works");
+        (page.events.iter().map(|event| (event.message_id, event.kind)).collect::<Vec<_>>(), page.before)
+    };
+    let (first, before) = list(all).await;
+    assert_eq!(first, wanted[..4]);
+    assert_eq!(list(RecentEventsQuery { before, ..all }).await, (wanted[4..].to_vec(), None));
+    // Of one kind; what was looked at ends the page too.
+    let accepted = RecentEventsQuery { kinds: [EventKind::Accepted].into_iter().collect(), ..all };
+    let is_accepted = |one: &&(MessageId, EventKind)| one.1 == EventKind::Accepted;
+    let only: Vec<_> = wanted.iter().filter(is_accepted).copied().collect();
+    assert_eq!(list(accepted).await, (only.clone(), None));
+    let (none, before) = list(RecentEventsQuery { scanned_max: 1, ..accepted }).await;
+    assert!(none.is_empty() && before.is_some());
+    let (next, _) = list(RecentEventsQuery { scanned_max: 1, before, ..accepted }).await;
+    assert_eq!(next, only[..1]);
+    let later = Some(fixture.clock.now().plus(Duration::from_secs(1)));
+    assert_eq!(list(RecentEventsQuery { since: later, ..all }).await, (Vec::new(), None));
+    assert_eq!(list(RecentEventsQuery { until: later, limit: 9, ..all }).await, (wanted, None));
+    assert!(list(RecentEventsQuery { server_id: fixture.other_server, ..all }).await.0.is_empty());
 }

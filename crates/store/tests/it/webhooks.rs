@@ -7,7 +7,7 @@ use postroad_model::{
 };
 use postroad_store::{
     NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, Updated, Webhook,
-    WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+    WebhookAttemptFilter, WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -155,6 +155,27 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     let older =
         fixture.store.list_webhook_attempts(fixture.server, webhook.id, Some(attempts[0].id), 10).await;
     assert_eq!(older.expect("the store works"), attempts[1..]);
+    // Both were answered with 200; a search that looks at one attempt at once says where to go on.
+    let search = async |filter: WebhookAttemptFilter, before, scanned_max| {
+        let webhook = (fixture.server, webhook.id);
+        let found = fixture.store.search_webhook_attempts(webhook, filter, before, 10, scanned_max).await;
+        let found = found.expect("the store works");
+        (found.attempts.iter().map(|attempt| attempt.attempt.number).collect::<Vec<_>>(), found.before)
+    };
+    let all = WebhookAttemptFilter::default();
+    let (failed, taken) = (
+        WebhookAttemptFilter { taken: Some(false), ..all },
+        WebhookAttemptFilter { taken: Some(true), ..all },
+    );
+    assert_eq!(search(all, None, 100).await, (vec![2, 1], None));
+    assert_eq!(search(taken, None, 100).await, (vec![2, 1], None));
+    assert_eq!(search(failed, None, 100).await, (vec![], None));
+    let (none, before) = search(failed, None, 1).await;
+    assert!(none.is_empty() && before.is_some_and(|before| before > attempts[1].id), "{before:?}");
+    assert_eq!(search(taken, before, 1).await, (vec![1], None));
+    let later = Some(now.plus(Duration::from_secs(1)));
+    assert_eq!(search(WebhookAttemptFilter { since: later, ..all }, None, 100).await.0, [0_u32; 0]);
+    assert_eq!(search(WebhookAttemptFilter { until: later, ..all }, None, 100).await.0, [2, 1]);
     let found = fixture.store.find_webhook_attempt(fixture.server, attempts[1].id).await;
     assert_eq!(found.expect("the store works").as_ref(), Some(&attempts[1]));
     let of_event =

@@ -1,0 +1,83 @@
+//! What only the operator decides about a domain: that it counts as verified, and how its mail is tracked.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::DomainName;
+use postroad_store::{AuditSubject, Domain, DomainTracking};
+
+use super::view::DomainView;
+use super::{DomainRefusal, NamedOwner};
+use crate::access::{Operation, Subject, permit};
+use crate::accounts::{AccountRefusal, Requester};
+use crate::{App, FieldProblem};
+
+#[boxed_futures]
+impl App {
+    /// Sets the verification by hand, without a DNS check.
+    pub async fn set_domain_verified_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        verified: bool,
+    ) -> Result<DomainView, DomainRefusal> {
+        let operation = Operation::DomainsSetVerified;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let domain = self.domain_of(by, Operation::DomainsGet, owner, name).await?;
+        self.set_verified_of(by, &domain, verified).await
+    }
+
+    pub(crate) async fn set_verified_of(
+        &self,
+        by: &Requester,
+        domain: &Domain,
+        verified: bool,
+    ) -> Result<DomainView, DomainRefusal> {
+        let verified_at = verified.then(|| self.inner.clock.now());
+        let store = self.recording(by, Operation::DomainsSetVerified, AuditSubject::Domain(domain.id));
+        store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
+        self.forget_setup();
+        let domain = self.inner.store.find_domain_by_id(domain.id).await?;
+        Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
+    }
+
+    /// Sets whether opens and clicks of its mail are tracked, and the host of tracked links.
+    pub async fn set_domain_tracking_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        name: &str,
+        tracking: DomainTracking,
+    ) -> Result<(), DomainRefusal> {
+        let operation = Operation::DomainsSetTracking;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        let domain = self.domain_of(by, Operation::DomainsGet, owner, name).await?;
+        let host = tracking.host.as_deref().filter(|host| !host.is_empty());
+        let host = host.map(DomainName::parse).transpose().map_err(|error| {
+            let message = format!("`host` is not a host name: {error}");
+            DomainRefusal::Validation(vec![FieldProblem::new("/host", message)])
+        })?;
+        let host = host.map(|host| host.as_str().to_owned());
+        self.set_tracking_of(by, &domain, DomainTracking { host, ..tracking }).await
+    }
+
+    /// `tracking.host` is a host name in DNS form.
+    pub(crate) async fn set_tracking_of(
+        &self,
+        by: &Requester,
+        domain: &Domain,
+        tracking: DomainTracking,
+    ) -> Result<(), DomainRefusal> {
+        let own = self.inner.hostname.as_str();
+        if tracking.host.as_deref() == Some(own) {
+            let message = format!(
+                "`{own}` is the name of this service itself: take one of the customer's, such as track.{}",
+                domain.name
+            );
+            return Err(DomainRefusal::Validation(vec![FieldProblem::new("/host", message)]));
+        }
+        let store = self.recording(by, Operation::DomainsSetTracking, AuditSubject::Domain(domain.id));
+        store.set_domain_tracking(domain.id, tracking, self.links_until()).await?;
+        self.forget_setup();
+        Ok(())
+    }
+}

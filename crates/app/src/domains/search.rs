@@ -1,0 +1,102 @@
+//! Lists domains by a part of their name and by their state.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::DomainId;
+use postroad_store::Domain;
+
+use super::view::DomainView;
+use super::{DomainRefusal, NamedOwner};
+use crate::App;
+use crate::accounts::Requester;
+
+/// Domains read at once.
+const READ_AT_ONCE: usize = 500;
+/// Domains that one call looks at.
+const SCANNED_MAX: usize = 10_000;
+
+/// Selection of domains; the default takes all.
+#[derive(Debug, Clone, Default)]
+pub struct DomainSelection {
+    /// Part of the name, in any letter case.
+    pub name: String,
+    pub state: Option<DomainState>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DomainState {
+    Verified,
+    /// Verified, but a record that it needs is missing now.
+    Failing,
+    NotVerified,
+}
+
+impl DomainState {
+    pub const ALL: [Self; 3] = [Self::Verified, Self::Failing, Self::NotVerified];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Failing => "failing",
+            Self::NotVerified => "not_verified",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    fn of(domain: &Domain) -> Self {
+        match (domain.failing_since, domain.is_verified()) {
+            (Some(_), _) => Self::Failing,
+            (None, true) => Self::Verified,
+            (None, false) => Self::NotVerified,
+        }
+    }
+}
+
+impl DomainSelection {
+    pub fn is_all(&self) -> bool {
+        self.name.is_empty() && self.state.is_none()
+    }
+
+    fn contains(&self, domain: &Domain) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        domain.name.as_str().contains(&name)
+            && self.state.is_none_or(|state| state == DomainState::of(domain))
+    }
+}
+
+#[boxed_futures]
+impl App {
+    /// Like `list_domains_by`, of selected domains. Returns the domain after which the next call continues, if there may be
+    /// more.
+    pub async fn search_domains_by(
+        &self,
+        by: &Requester,
+        owner: NamedOwner,
+        selection: &DomainSelection,
+        after: Option<DomainId>,
+        limit: usize,
+    ) -> Result<(Vec<DomainView>, Option<DomainId>), DomainRefusal> {
+        let scope = self.domain_scope(by, owner).await?;
+        let (mut found, mut after, mut scanned) = (Vec::new(), after, 0);
+        let next = loop {
+            let read = self.inner.store.list_domains(scope.into(), after, READ_AT_ONCE).await?;
+            let is_last = read.len() < READ_AT_ONCE;
+            scanned += read.len();
+            after = read.last().map(|last| last.id).or(after);
+            found.extend(read.into_iter().filter(|domain| selection.contains(domain)));
+            if found.len() > limit {
+                found.truncate(limit);
+                break found.last().map(|last| last.id);
+            }
+            if is_last {
+                break None;
+            }
+            if scanned >= SCANNED_MAX {
+                break after;
+            }
+        };
+        Ok((self.domain_views(found).await, next))
+    }
+}

@@ -1,0 +1,256 @@
+//! The page's question: range, time zone, filters, and what the table is about. Read from the query of the URL.
+
+use postroad_app::analytics::{
+    Dimension, DimensionValue, Filter, Granularity, METRICS, Metric, SummaryQuery, TimeseriesQuery, TopBy,
+    TopQuery, Zone,
+};
+use postroad_model::Timestamp;
+
+use super::range::{Range, granularity_for};
+use crate::fields::Fields;
+use crate::query::query;
+
+/// Rows of the table.
+const TOP_ROWS: usize = 25;
+/// Value of a filter that selects messages without a tag, template and so on.
+pub(super) const NONE: &str = "(none)";
+/// Name of the table by recipient domain, which is no dimension.
+pub(super) const RECIPIENT_DOMAIN: &str = "recipient_domain";
+
+const GRANULARITIES: [(&str, Granularity); 4] = [
+    ("minute", Granularity::Minute),
+    ("hour", Granularity::Hour),
+    ("day", Granularity::Day),
+    ("month", Granularity::Month),
+];
+
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) range: Range,
+    /// First and last day, instead of `range`; both empty otherwise.
+    pub(super) since: String,
+    pub(super) until: String,
+    /// As typed; empty for UTC.
+    pub(super) zone_name: String,
+    pub(super) zone: Zone,
+    pub(super) from: Timestamp,
+    pub(super) to: Timestamp,
+    /// As chosen; empty for the one that fits the range.
+    pub(super) granularity_name: String,
+    pub(super) granularity: Granularity,
+    pub(super) by: TopBy,
+    /// Second dimension of the CSV file.
+    pub(super) also: Option<Dimension>,
+    /// What the table is sorted by, if it was chosen.
+    pub(super) metric: Option<Metric>,
+    /// Values as typed: several are separated by commas.
+    pub(super) filters: Vec<(Dimension, String)>,
+    pub(super) include_bots: bool,
+}
+
+impl Question {
+    /// Also returns what is wrong with it; that part then has its usual value.
+    pub(super) fn read(fields: &Fields, now: Timestamp) -> (Self, Option<String>) {
+        let mut problem = None;
+        let zone_name = fields.text("zone").to_owned();
+        let zone = match zone_name.as_str() {
+            "" => Zone::utc(),
+            name => Zone::parse(name).unwrap_or_else(|| {
+                problem = Some(format!("“{name}” is no time zone such as Europe/Berlin."));
+                Zone::utc()
+            }),
+        };
+        let range = Range::parse(fields.text("range"));
+        let (mut from, mut to) = (now.minus(range.length()), now);
+        // Another choice in the list of ranges ends that of days.
+        let has_new_range = fields.filled("was").is_some_and(|was| was != fields.text("range"));
+        let day = |name: &str| fields.text(name).to_owned();
+        let (mut since, mut until) = (day("since"), day("until"));
+        if has_new_range {
+            (since, until) = (String::new(), String::new());
+        }
+        for text in [&since, &until] {
+            if !text.is_empty() && zone.day_begin(text).is_none() {
+                problem = Some(format!("“{text}” should be a day such as 2027-01-31."));
+            }
+        }
+        if let Some(end) = zone.day_end(&until) {
+            (from, to) = (end.minus(range.length()), end);
+        }
+        if let Some(begin) = zone.day_begin(&since) {
+            from = begin;
+        }
+        if from >= to {
+            problem = Some("The last day should not be before the first.".to_owned());
+            (since, until, from, to) = (String::new(), String::new(), now.minus(range.length()), now);
+        }
+        let granularity_name = fields.text("granularity");
+        let granularity = GRANULARITIES.into_iter().find(|(name, _)| *name == granularity_name);
+        let by = match fields.text("by") {
+            RECIPIENT_DOMAIN => TopBy::RecipientDomain,
+            name => TopBy::Dimension(Dimension::parse(name).unwrap_or(Dimension::Domain)),
+        };
+        let metric = fields.text("metric");
+        let filter = |dimension: Dimension| Some((dimension, fields.filled(dimension.as_str())?.to_owned()));
+        let question = Self {
+            range,
+            since,
+            until,
+            zone_name,
+            zone,
+            from,
+            to,
+            granularity_name: granularity.map_or("", |(name, _)| name).to_owned(),
+            granularity: granularity.map_or_else(|| granularity_for(to.since(from)), |(_, grain)| grain),
+            by,
+            also: Dimension::parse(fields.text("also")).filter(|also| by != TopBy::Dimension(*also)),
+            metric: METRICS.into_iter().find(|known| known.as_str() == metric),
+            filters: Dimension::ALL.into_iter().filter_map(filter).collect(),
+            include_bots: fields.is_ticked("bots"),
+        };
+        (question, problem)
+    }
+
+    pub(super) fn has_days(&self) -> bool {
+        !self.since.is_empty() || !self.until.is_empty()
+    }
+
+    /// Something is chosen that is seldom used.
+    pub(super) fn has_more(&self) -> bool {
+        let is_filled = |text: &str| !text.is_empty();
+        self.has_days()
+            || is_filled(&self.zone_name)
+            || is_filled(&self.granularity_name)
+            || self.also.is_some()
+            || self.metric.is_some()
+            || !self.filters.is_empty()
+            || self.include_bots
+    }
+
+    /// The period of the same length before.
+    pub(super) fn before(&self) -> Self {
+        let length = self.to.since(self.from);
+        Self { from: self.from.minus(length), to: self.from, ..self.clone() }
+    }
+
+    pub(super) fn by_name(&self) -> &'static str {
+        match self.by {
+            TopBy::Dimension(dimension) => dimension.as_str(),
+            TopBy::RecipientDomain => RECIPIENT_DOMAIN,
+        }
+    }
+
+    fn filters(&self) -> Vec<Filter> {
+        let filter = |(dimension, text): &(Dimension, String)| Filter {
+            dimension: *dimension,
+            values: text.split(',').map(|value| filter_value(*dimension, value.trim())).collect(),
+        };
+        self.filters.iter().map(filter).collect()
+    }
+
+    pub(super) fn summary(&self) -> SummaryQuery {
+        let (from, to) = (Some(self.from), Some(self.to));
+        SummaryQuery { from, to, filters: self.filters(), include_bots: self.include_bots }
+    }
+
+    pub(super) fn timeseries(&self, dimensions: Vec<Dimension>) -> TimeseriesQuery {
+        TimeseriesQuery {
+            from: Some(self.from),
+            to: Some(self.to),
+            granularity: self.granularity,
+            zone: self.zone.clone(),
+            dimensions,
+            filters: self.filters(),
+            include_bots: self.include_bots,
+        }
+    }
+
+    pub(super) fn top(&self) -> TopQuery {
+        let usual = match self.by {
+            // Attempts that failed for a moment are counted for no accepted message.
+            TopBy::Dimension(Dimension::BounceClass) => Metric::SoftFail,
+            _ => Metric::Accepted,
+        };
+        TopQuery {
+            from: Some(self.from),
+            to: Some(self.to),
+            by: self.by,
+            metric: self.metric.unwrap_or(usual),
+            filters: self.filters(),
+            include_bots: self.include_bots,
+            limit: TOP_ROWS,
+        }
+    }
+
+    /// Query of the page for this question.
+    pub(super) fn query(&self) -> String {
+        let range = if self.range == Range::parse("") { "" } else { self.range.name };
+        let by = if self.by == TopBy::Dimension(Dimension::Domain) { "" } else { self.by_name() };
+        let mut pairs = vec![
+            ("range", range),
+            ("by", by),
+            ("since", &self.since),
+            ("until", &self.until),
+            ("zone", &self.zone_name),
+            ("granularity", &self.granularity_name),
+            ("also", self.also.map_or("", Dimension::as_str)),
+            ("metric", self.metric.map_or("", Metric::as_str)),
+            ("bots", if self.include_bots { "1" } else { "" }),
+        ];
+        pairs.extend(self.filters.iter().map(|(dimension, text)| (dimension.as_str(), text.as_str())));
+        query(&pairs)
+    }
+
+    /// Query of the page with a filter more, or less if the value is empty.
+    pub(super) fn query_with(&self, dimension: Dimension, value: &str) -> String {
+        let mut filters: Vec<(Dimension, String)> =
+            self.filters.iter().filter(|(known, _)| *known != dimension).cloned().collect();
+        if !value.is_empty() {
+            filters.push((dimension, value.to_owned()));
+        }
+        let query = Self { filters, ..self.clone() }.query();
+        // An empty link would keep the query of now.
+        if query.is_empty() { "?".to_owned() } else { query }
+    }
+}
+
+fn filter_value(dimension: Dimension, text: &str) -> DimensionValue {
+    DimensionValue::of_text(dimension, if text == NONE { "" } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(text: &str) -> (Question, Option<String>) {
+        let now = Timestamp::parse_rfc3339("2027-03-10T12:00:00Z").unwrap();
+        Question::read(&Fields::parse(text.as_bytes()), now)
+    }
+
+    #[test]
+    fn days_are_those_of_the_time_zone() {
+        let (asked, problem) = question("range=week&since=2027-03-01&until=2027-03-02&zone=Europe/Berlin");
+        assert_eq!(problem, None);
+        assert_eq!(asked.from.to_rfc3339(), "2027-02-28T23:00:00Z");
+        assert_eq!(asked.to.to_rfc3339(), "2027-03-02T23:00:00Z");
+        assert_eq!(asked.granularity, Granularity::Hour);
+        assert_eq!(asked.before().to, asked.from);
+        let (week, _) = question("range=month&was=week&since=2027-03-01");
+        assert_eq!((week.has_days(), week.range.name), (false, "month"), "another range was chosen");
+        for wrong in ["zone=Atlantis", "since=soon", "since=2027-03-02&until=2027-03-01"] {
+            assert!(question(wrong).1.is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_question_survives_its_own_query() {
+        let text = "?range=month&by=tag&metric=sent&bots=1&domain=a.example%2Cb.example&tag=%28none%29";
+        let (asked, _) = question(&text[1..]);
+        assert_eq!(asked.query(), text);
+        let filters = asked.filters();
+        assert_eq!(filters[0].values.len(), 2);
+        assert_eq!(filters[1].values, [DimensionValue::None]);
+        assert!(!asked.query_with(Dimension::Tag, "").contains("tag=%28"));
+        assert_eq!(question("").0.query_with(Dimension::Tag, ""), "?");
+    }
+}

@@ -1,0 +1,130 @@
+//! Filters of the log: operation, kind of the thing and its id, kind of the actor, days.
+
+use postroad_app::access::Operation;
+use postroad_store::AuditFilter;
+
+use super::row::kind_words;
+use crate::days::DayRange;
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::query::query;
+
+/// Kinds of actors: value and words.
+const ACTORS: [(&str, &str); 5] = [
+    ("user", "People"),
+    ("server_key", "Keys of servers"),
+    ("account_key", "Account keys"),
+    ("operator_key", "Operator keys"),
+    ("command_line", "Command line"),
+];
+
+/// Kinds of things.
+const SUBJECTS: [&str; 16] = [
+    "account",
+    "account_key",
+    "address",
+    "credential",
+    "domain",
+    "domain_link",
+    "gate",
+    "invitation",
+    "ip_pool",
+    "messages",
+    "server",
+    "setting",
+    "suppressions",
+    "template",
+    "user",
+    "webhook",
+];
+
+/// A choice of a list.
+pub(super) struct Choice {
+    pub(super) value: &'static str,
+    pub(super) words: String,
+    pub(super) is_chosen: bool,
+}
+
+/// The filters of a query.
+pub(super) struct Filters {
+    pub(super) operation: String,
+    pub(super) actor: String,
+    pub(super) subject: String,
+    pub(super) subject_id: String,
+    pub(super) days: DayRange,
+}
+
+impl Filters {
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        let text = |name: &str| fields.text(name).to_owned();
+        let subject_id = text("subject_id");
+        if !subject_id.is_empty() && subject_id.parse::<i64>().is_err() {
+            return Err(Problem::Invalid(format!("“{subject_id}” should be the id of a thing, a number.")));
+        }
+        let days = DayRange::read(fields)?;
+        Ok(Self {
+            operation: text("operation"),
+            actor: text("actor"),
+            subject: text("subject"),
+            subject_id,
+            days,
+        })
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        !self.operation.is_empty() || !self.actor.is_empty() || self.has_more()
+    }
+
+    /// One of the filters that are seldom used is set.
+    pub(super) fn has_more(&self) -> bool {
+        !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_set()
+    }
+
+    pub(super) fn selection(&self) -> AuditFilter {
+        let filled = |text: &str| Some(text).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+        AuditFilter {
+            operation: filled(&self.operation),
+            subject: filled(&self.subject),
+            subject_id: self.subject_id.parse().ok(),
+            actor: filled(&self.actor),
+            since: self.days.from(),
+            until: self.days.to(),
+        }
+    }
+
+    /// Query of the list with the same filters, before an entry if `before` is filled.
+    pub(super) fn query(&self, before: &str) -> String {
+        query(&[
+            ("operation", &self.operation),
+            ("actor", &self.actor),
+            ("subject", &self.subject),
+            ("subject_id", &self.subject_id),
+            ("since", &self.days.since),
+            ("until", &self.days.until),
+            ("before", before),
+        ])
+    }
+
+    pub(super) fn actors(&self) -> Vec<Choice> {
+        let choice = |(value, words): (&'static str, &str)| Choice {
+            value,
+            words: words.to_owned(),
+            is_chosen: value == self.actor,
+        };
+        ACTORS.map(choice).into()
+    }
+
+    pub(super) fn subjects(&self) -> Vec<Choice> {
+        let choice = |value: &'static str| Choice {
+            value,
+            words: kind_words(value),
+            is_chosen: value == self.subject,
+        };
+        SUBJECTS.map(choice).into()
+    }
+}
+
+/// Operations that leave entries, to choose from.
+pub(super) fn operations() -> Vec<&'static str> {
+    Operation::ALL.iter().filter(|operation| !operation.is_read()).map(|operation| operation.name()).collect()
+}

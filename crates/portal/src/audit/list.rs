@@ -1,0 +1,51 @@
+//! The page: entries, newest first, by the filters of the query.
+
+use askama::Template;
+
+use super::Log;
+use super::filter::{Choice, Filters, operations};
+use super::row::{Row, row};
+use crate::answer::{Answer, page};
+use crate::layout::Layout;
+use crate::operator::TABS;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+#[derive(Template)]
+#[template(path = "audit/list.html")]
+struct AuditPage {
+    layout: Layout,
+    log: Log,
+    /// Path of the page.
+    path: String,
+    rows: Vec<Row>,
+    next: Option<String>,
+    filters: Filters,
+    actors: Vec<Choice>,
+    subjects: Vec<Choice>,
+    operations: Vec<&'static str>,
+}
+
+pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
+    let filters = Filters::read(&visit.query)?;
+    let before = visit.query.number("before");
+    let (entries, has_more) = visit
+        .app()
+        .list_named_audit(&visit.by, Some(log.account_id()), filters.selection(), before, PAGE_ROWS)
+        .await?;
+    let layout = visit.layout("Audit log", log.section()).await?;
+    let next = entries.last().filter(|_| has_more).map(|last| filters.query(&last.entry.seq.to_string()));
+    let is_own = log.is_own();
+    page(&AuditPage {
+        layout,
+        path: log.path(),
+        log,
+        rows: entries.into_iter().map(|entry| row(entry, is_own)).collect(),
+        next,
+        actors: filters.actors(),
+        subjects: filters.subjects(),
+        operations: operations(),
+        filters,
+    })
+}

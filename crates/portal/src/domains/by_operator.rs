@@ -1,0 +1,88 @@
+//! What only the operator sets: that a domain counts as verified, and how its mail is tracked.
+
+use axum::extract::Path;
+use postroad_app::domains::NamedOwner;
+use postroad_model::{DomainName, ServerId};
+use postroad_store::DomainTracking;
+
+use super::of_account;
+use crate::answer::Answer;
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::redirect::see_other;
+use crate::visit::Form;
+
+/// A choice of a switch that is on, off, or as the server has it.
+pub(super) struct SwitchChoice {
+    pub(super) value: &'static str,
+    pub(super) words: &'static str,
+    pub(super) is_chosen: bool,
+}
+
+/// Settings of a domain in the operator's form.
+pub(super) struct OperatorForm {
+    pub(super) opens: Vec<SwitchChoice>,
+    pub(super) clicks: Vec<SwitchChoice>,
+    pub(super) host: String,
+}
+
+impl OperatorForm {
+    pub(super) fn of(tracking: &DomainTracking) -> Self {
+        let host = tracking.host.clone().unwrap_or_default();
+        Self { opens: choices(tracking.opens), clicks: choices(tracking.clicks), host }
+    }
+}
+
+fn choices(setting: Option<bool>) -> Vec<SwitchChoice> {
+    [("", "as the server has it", None), ("on", "on", Some(true)), ("off", "off", Some(false))]
+        .map(|(value, words, meaning)| SwitchChoice { value, words, is_chosen: setting == meaning })
+        .into()
+}
+
+fn read_switch(fields: &Fields, name: &str) -> Option<bool> {
+    match fields.text(name) {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn of_server(server: i64) -> (NamedOwner, String) {
+    let owner = NamedOwner { server: Some(ServerId(server)), account: None };
+    (owner, format!("/servers/{server}/domains"))
+}
+
+pub(super) async fn set_verified(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    verify(of_server(server), &name, &form).await
+}
+
+pub(super) async fn set_verified_of_account(Path(name): Path<String>, form: Form) -> Answer {
+    verify((of_account::owner(&form.visit), of_account::LIST.to_owned()), &name, &form).await
+}
+
+pub(super) async fn set_tracking(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
+    track(of_server(server), &name, &form).await
+}
+
+pub(super) async fn set_tracking_of_account(Path(name): Path<String>, form: Form) -> Answer {
+    track((of_account::owner(&form.visit), of_account::LIST.to_owned()), &name, &form).await
+}
+
+/// The field `verified`: filled to count it as verified, empty to end that.
+async fn verify((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
+    let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
+    let view = visit.app().set_domain_verified_by(&visit.by, owner, name, verified).await?;
+    Ok(see_other(&format!("{list}/{}?done=saved", view.domain.name)))
+}
+
+async fn track((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
+    let (visit, fields) = (&form.visit, &form.fields);
+    let tracking = DomainTracking {
+        opens: read_switch(fields, "opens"),
+        clicks: read_switch(fields, "clicks"),
+        host: fields.filled("host").map(ToOwned::to_owned),
+    };
+    visit.app().set_domain_tracking_by(&visit.by, owner, name, tracking).await?;
+    let name = DomainName::parse(name).map_err(|_| Problem::NotFound)?;
+    Ok(see_other(&format!("{list}/{name}?done=saved")))
+}

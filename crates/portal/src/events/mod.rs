@@ -1,0 +1,150 @@
+//! Events of a server: what happened to its messages, domains and webhooks, newest first.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::get;
+use postroad_app::EventSelection;
+use postroad_app::access::Operation;
+use postroad_model::{EventId, EventKind, EventSet};
+use postroad_store::FeedEvent;
+use serde_json::Value;
+
+use crate::answer::{Answer, page};
+use crate::days::DayRange;
+use crate::fields::Fields;
+use crate::layout::{Layout, Section};
+use crate::problem::Problem;
+use crate::query::query;
+use crate::shown::When;
+use crate::state::PortalState;
+use crate::visit::Visit;
+
+const PAGE_ROWS: usize = 50;
+
+/// The filters of a query.
+struct Filters {
+    /// None means all.
+    kinds: Vec<EventKind>,
+    days: DayRange,
+}
+
+impl Filters {
+    fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(Self {
+            kinds: fields.all("kind").filter_map(EventKind::parse).collect(),
+            days: DayRange::read(fields)?,
+        })
+    }
+
+    fn is_set(&self) -> bool {
+        !self.kinds.is_empty() || self.days.is_set()
+    }
+
+    /// Several kinds, or days: more than the first choice.
+    fn has_more(&self) -> bool {
+        self.kinds.len() > 1 || self.days.is_set()
+    }
+
+    fn selection(&self) -> EventSelection {
+        let all = self.kinds.is_empty();
+        let kinds = if all { EventSet::ALL } else { self.kinds.iter().copied().collect() };
+        EventSelection { kinds, since: self.days.from(), until: self.days.to() }
+    }
+
+    fn query(&self, before: &str) -> String {
+        let mut pairs: Vec<(&str, &str)> = self.kinds.iter().map(|kind| ("kind", kind.as_str())).collect();
+        pairs.extend([("since", self.days.since.as_str()), ("until", &self.days.until), ("before", before)]);
+        query(&pairs)
+    }
+}
+
+struct KindChoice {
+    name: &'static str,
+    is_chosen: bool,
+}
+
+struct Row {
+    id: i64,
+    at: When,
+    kind: &'static str,
+    tone: &'static str,
+    is_test: bool,
+    /// Id, recipient and subject of its message.
+    message: Option<(i64, String, String)>,
+    /// Details as JSON, one field in a line; empty if there are none.
+    data: String,
+}
+
+#[derive(Template)]
+#[template(path = "events/list.html")]
+struct EventsPage {
+    layout: Layout,
+    server: i64,
+    filters: Filters,
+    kinds: Vec<KindChoice>,
+    rows: Vec<Row>,
+    next: Option<String>,
+    /// Not the first page.
+    is_later: bool,
+}
+
+pub(crate) fn routes() -> Router<Arc<PortalState>> {
+    Router::new().route("/servers/{server}/events", get(show))
+}
+
+async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::EventsList).await?;
+    let (_, layout) = visit.server_layout(server, "Events", Section::Events).await?;
+    let filters = Filters::read(&visit.query)?;
+    let before = visit.query.number("before").map(EventId);
+    let found = visit.app().list_recent_events(&caller, filters.selection(), before, PAGE_ROWS).await?;
+    let kinds = EventKind::ALL
+        .iter()
+        .map(|kind| KindChoice { name: kind.as_str(), is_chosen: filters.kinds.contains(kind) });
+    page(&EventsPage {
+        layout,
+        server,
+        kinds: kinds.collect(),
+        rows: found.events.into_iter().map(row).collect(),
+        next: found.before.map(|before| filters.query(&before.to_string())),
+        is_later: before.is_some(),
+        filters,
+    })
+}
+
+fn row(event: FeedEvent) -> Row {
+    let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+    let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty);
+    Row {
+        id: event.id.0,
+        at: When(event.at),
+        kind: event.kind.as_str(),
+        tone: tone(event.kind),
+        is_test: event.test,
+        message: event.message.map(|message| (message.id.0, message.rcpt_to, message.subject)),
+        data: if is_empty { String::new() } else { format!("{data:#}") },
+    }
+}
+
+fn tone(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Delivered | EventKind::DomainVerified => "good",
+        EventKind::Delayed
+        | EventKind::Held
+        | EventKind::SendLimitApproaching
+        | EventKind::CeilingApproaching
+        | EventKind::IpWarmupPaused => "warn",
+        EventKind::Bounced
+        | EventKind::Failed
+        | EventKind::Complained
+        | EventKind::DomainFailing
+        | EventKind::SendLimitExceeded
+        | EventKind::CeilingReached
+        | EventKind::WebhookDisabled => "bad",
+        EventKind::Cancelled | EventKind::Unsubscribed => "off",
+        EventKind::Accepted | EventKind::Released | EventKind::Opened | EventKind::Clicked => "calm",
+    }
+}

@@ -1,0 +1,33 @@
+//! Pools that a server's mail can leave from.
+
+use postroad_app::ip_pools::PoolFilter;
+use postroad_model::{AccountId, PoolId};
+
+use crate::problem::Problem;
+use crate::visit::Visit;
+
+const POOLS_MAX: usize = 100;
+
+/// A pool that mail can leave from.
+pub(crate) struct PoolChoice {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) is_chosen: bool,
+}
+
+/// Pools that the account sees, or all for the operator. Without the shared one, which servers without a pool send from.
+pub(crate) async fn pools_for(
+    visit: &Visit,
+    account: AccountId,
+    chosen: Option<PoolId>,
+) -> Result<Vec<PoolChoice>, Problem> {
+    let is_operator = visit.person.user.operator;
+    let filter = PoolFilter { account: (!is_operator).then_some(account), ..PoolFilter::default() };
+    let (pools, _) = visit.app().list_ip_pools(&visit.by, filter, None, POOLS_MAX).await?;
+    let choice = |pool: &postroad_store::Pool| PoolChoice {
+        id: pool.id.0,
+        name: pool.name.clone(),
+        is_chosen: chosen == Some(pool.id),
+    };
+    Ok(pools.iter().filter(|view| !view.pool.shared).map(|view| choice(&view.pool)).collect())
+}

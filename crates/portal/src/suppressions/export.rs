@@ -1,0 +1,63 @@
+//! Suppressed addresses as CSV: all, or those that the filters of the list select.
+
+use axum::body::{Body, Bytes};
+use axum::extract::Path;
+use futures_util::stream;
+use postroad_app::App;
+use postroad_app::access::Operation;
+use postroad_model::ServerId;
+use postroad_store::{StoreError, SuppressionCursor};
+
+use super::filter::Filters;
+use crate::answer::{Answer, download};
+use crate::visit::Visit;
+
+/// Addresses read for one piece.
+const PIECE_ROWS: usize = 500;
+
+/// Where the next piece begins.
+enum Rest {
+    /// In the order of addresses.
+    All { after: Option<String> },
+    /// Newest first.
+    Selected { filters: Filters, after: Option<SuppressionCursor> },
+}
+
+struct Export {
+    app: App,
+    server_id: ServerId,
+    rest: Rest,
+    is_first: bool,
+}
+
+/// The list, read and sent piece by piece.
+pub(super) async fn submit(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::SuppressionsExport).await?;
+    let filters = Filters::read(&visit.query)?;
+    let rest =
+        if filters.is_set() { Rest::Selected { filters, after: None } } else { Rest::All { after: None } };
+    let start = Some(Export { app: visit.app().clone(), server_id: caller.server_id, rest, is_first: true });
+    let body = Body::from_stream(stream::try_unfold(start, next_piece));
+    Ok(download("text/csv; charset=utf-8", "suppressions.csv", body))
+}
+
+async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Export>)>, StoreError> {
+    let Some(Export { app, server_id, rest, is_first }) = export else { return Ok(None) };
+    let (csv, rest) = match rest {
+        Rest::All { after } => {
+            let page = app.export_suppressions(server_id, after, PIECE_ROWS).await?;
+            (page.csv, page.next.map(|after| Rest::All { after: Some(after) }))
+        }
+        Rest::Selected { filters, after } => {
+            let selection = filters.selection();
+            let (csv, next) =
+                app.export_selected_suppressions(server_id, selection, after, PIECE_ROWS).await?;
+            (csv, next.map(|after| Rest::Selected { filters, after: Some(after) }))
+        }
+    };
+    // Every piece has a header; one file has one.
+    let text =
+        if is_first { csv } else { csv.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned()) };
+    let rest = rest.map(|rest| Export { app, server_id, rest, is_first: false });
+    Ok(Some((text.into(), rest)))
+}

@@ -1,0 +1,43 @@
+//! Filters of the list: a reason and days.
+
+use postroad_model::SuppressionReason;
+use postroad_store::{SuppressionCursor, SuppressionFilter};
+
+use crate::days::DayRange;
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::query::query;
+
+/// The filters of a query.
+#[derive(Debug, Clone)]
+pub(super) struct Filters {
+    pub(super) reason: Option<SuppressionReason>,
+    pub(super) days: DayRange,
+}
+
+impl Filters {
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        let reason = SuppressionReason::parse(fields.text("reason"));
+        Ok(Self { reason, days: DayRange::read(fields)? })
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.reason.is_some() || self.days.is_set()
+    }
+
+    pub(super) fn selection(&self) -> SuppressionFilter {
+        SuppressionFilter { reason: self.reason, since: self.days.from(), until: self.days.to() }
+    }
+
+    /// Query of the list with the same filters; beginning after an entry, if one is named.
+    pub(super) fn query(&self, after: Option<&SuppressionCursor>) -> String {
+        let at = after.map(|cursor| cursor.created_at.as_micros().to_string()).unwrap_or_default();
+        query(&[
+            ("reason", self.reason.map_or("", SuppressionReason::as_str)),
+            ("since", &self.days.since),
+            ("until", &self.days.until),
+            ("at", &at),
+            ("after", after.map_or("", |cursor| &cursor.address)),
+        ])
+    }
+}

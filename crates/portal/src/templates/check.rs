@@ -1,0 +1,49 @@
+//! Checks the texts in the editor without saving them, with the model in the form.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use postroad_app::access::Operation;
+use postroad_app::templates::TemplateFields;
+use postroad_model::TemplateId;
+use postroad_store::TemplateRef;
+
+use super::editor::{Checked, Outcome, page_of};
+use super::save::{mistake, read, refused, template_fields};
+use crate::answer::Answer;
+use crate::visit::Form;
+
+pub(super) async fn submit_new(Path(server): Path<i64>, form: Form) -> Answer {
+    check(server, None, form).await
+}
+
+pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+    check(server, Some(id), form).await
+}
+
+async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let caller = visit.caller(server, Operation::TemplatesValidate).await?;
+    let draft = read(&fields);
+    let given = match template_fields(&draft) {
+        Ok(given) => given,
+        Err(text) => {
+            return page_of(&visit, server, draft, id, Outcome::problem(text)).await;
+        }
+    };
+    // The kind of a template that exists does not change.
+    let kind = id.is_none().then(|| if draft.is_layout { "layout" } else { "standard" }.to_owned());
+    let template = id.map(|id| TemplateRef::Id(TemplateId(id)));
+    let found = visit.app().validate_template(&caller, template, TemplateFields { kind, ..given }).await;
+    let found = match found {
+        Ok(found) => found,
+        Err(refusal) => return refused(&visit, server, draft, id, refusal).await,
+    };
+    let mistakes: Vec<_> = found.problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
+    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let checked = Checked {
+        variables: found.variables,
+        suggested_model: serde_json::to_string_pretty(&found.suggested_model).unwrap_or_default(),
+    };
+    let outcome = Outcome { status, mistakes, checked: Some(checked), ..Outcome::default() };
+    page_of(&visit, server, draft, id, outcome).await
+}

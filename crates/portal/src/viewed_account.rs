@@ -1,0 +1,43 @@
+//! The account that a page is about: one's own, or one that the operator manages.
+
+use postroad_model::AccountId;
+
+use crate::layout::Section;
+use crate::problem::Problem;
+use crate::visit::Visit;
+
+/// Pages of an account that the operator manages: the end of the path, and the title.
+const TABS: [(&str, &str); 4] =
+    [("", "Settings"), ("/people", "People"), ("/keys", "Keys"), ("/audit", "Audit log")];
+
+pub(crate) struct ViewedAccount {
+    pub(crate) id: AccountId,
+    /// Beginning of the paths of its pages: `/account`, or `/operator/accounts/7`.
+    pub(crate) base: String,
+    pub(crate) section: Section,
+    /// Its name, if it is that of a customer.
+    pub(crate) customer: Option<String>,
+}
+
+impl ViewedAccount {
+    /// One's own, on the page of this section.
+    pub(crate) fn own(visit: &Visit, section: Section) -> Self {
+        Self { id: visit.person.user.account_id, base: "/account".to_owned(), section, customer: None }
+    }
+
+    /// For the operator alone.
+    pub(crate) async fn of_customer(visit: &Visit, id: i64) -> Result<Self, Problem> {
+        let account = visit.app().find_customer(&visit.by, AccountId(id)).await?;
+        let base = format!("/operator/accounts/{id}");
+        Ok(Self { id: account.id, base, section: Section::Operator, customer: Some(account.name) })
+    }
+
+    pub(crate) fn is_own(&self) -> bool {
+        self.customer.is_none()
+    }
+
+    /// Path and title of its pages.
+    pub(crate) fn tabs(&self) -> Vec<(String, &'static str)> {
+        TABS.map(|(end, title)| (format!("{}{end}", self.base), title)).into()
+    }
+}

@@ -1,0 +1,48 @@
+//! Filters of the attempts: the result, and days.
+
+use postroad_store::WebhookAttemptFilter;
+
+use crate::days::DayRange;
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::query::query;
+
+/// The filters of a query.
+pub(super) struct Filters {
+    /// `taken`, `not_taken` or empty.
+    pub(super) result: String,
+    pub(super) days: DayRange,
+}
+
+impl Filters {
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(Self { result: fields.text("result").to_owned(), days: DayRange::read(fields)? })
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.taken().is_some() || self.days.is_set()
+    }
+
+    pub(super) fn is(&self, result: &str) -> bool {
+        self.result == result
+    }
+
+    fn taken(&self) -> Option<bool> {
+        match self.result.as_str() {
+            "taken" => Some(true),
+            "not_taken" => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(super) fn selection(&self) -> WebhookAttemptFilter {
+        WebhookAttemptFilter { taken: self.taken(), since: self.days.from(), until: self.days.to() }
+    }
+
+    /// Query of the page with the same filters, before an attempt.
+    pub(super) fn query(&self, before: &str) -> String {
+        let result = if self.taken().is_some() { &self.result } else { "" };
+        let (since, until) = (&self.days.since, &self.days.until);
+        query(&[("result", result), ("since", since), ("until", until), ("before", before)])
+    }
+}

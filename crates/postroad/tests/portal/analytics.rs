@@ -1,0 +1,65 @@
+//! Analytics by filters, days and time zone.
+
+use serde_json::json;
+
+use crate::site::{Site, pictures, server_of};
+
+#[tokio::test]
+async fn figures_are_filtered_by_what_a_person_clicks() {
+    let site = Site::start();
+    for tag in ["receipt", "receipt", "reset"] {
+        let id = site.send(json!({ "tag": tag })).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = format!("/servers/{server}/analytics");
+    browser.open(&site.path(&format!("{page}?by=tag"))).await;
+    browser.until_text("receipt").await;
+    assert_eq!(browser.text(".figure .value").await, "3");
+    browser.click("table.rows tbody tr:first-child a").await;
+    browser.until(".chip").await;
+    assert_eq!(browser.text(".figure .value").await, "2");
+    assert!(browser.text(".chip").await.contains("Tag: receipt"));
+    assert_eq!(browser.attribute("input[name=tag]", "value").await.as_deref(), Some("receipt"));
+    browser.screenshot(&pictures().join("analytics-filtered.png")).await;
+    browser.click(".chip a").await;
+    browser.until_text("reset").await;
+    assert_eq!(browser.text(".figure .value").await, "3");
+    // The form does the same, and keeps what was typed.
+    browser.click(".more summary").await;
+    browser.fill("input[name=tag]", "reset, other").await;
+    browser.fill("input[name=zone]", "Europe/Berlin").await;
+    browser.click("form.search > button").await;
+    browser.until_text("Europe/Berlin").await;
+    assert_eq!(browser.text(".figure .value").await, "1");
+    assert_eq!(browser.console().await, [""; 0]);
+
+    let cookie = site.cookie().await;
+    let get = async |query: &str| site.get(&format!("{page}?{query}"), &cookie).await;
+    let none = get("tag=%28none%29").await.text();
+    assert!(none.contains("Nothing was counted in this range with these filters"), "{none}");
+    let days = get("since=2026-01-01&until=2026-01-31&was=week&range=week").await.text();
+    assert!(days.contains("Nothing was counted") && days.contains("the days below"), "{days}");
+    let another = get("since=2026-01-01&until=2026-01-31&was=week&range=month").await.text();
+    assert!(!another.contains("the days below") && another.contains("example.test"), "{another}");
+    for (wrong, text) in [
+        ("zone=Atlantis", "is no time zone"),
+        ("since=2026-02-30", "should be a day"),
+        ("range=quarter&granularity=hour", "more than 400 bars"),
+        ("by=recipient_domain&tag=x", "Recipient domains are not counted by other dimensions"),
+    ] {
+        let reply = get(wrong).await;
+        assert!(reply.status == 422 && reply.text().contains(text), "{wrong}: {}", reply.text());
+    }
+    assert!(get("by=recipient_domain").await.text().contains("example.net"));
+    let key = get("by=credential").await.text();
+    assert!(key.contains("credential="), "the rows lead to the figures of one key: {key}");
+    let csv = get_csv(&site, &page, &cookie, "by=tag&also=recipient_provider&tag=reset").await;
+    assert!(csv.starts_with("at,tag,recipient_provider,accepted"), "{csv}");
+    assert!(csv.contains("\"reset\"") && !csv.contains("receipt"), "{csv}");
+}
+
+async fn get_csv(site: &Site, page: &str, cookie: &str, query: &str) -> String {
+    site.get(&format!("{page}/csv?{query}"), cookie).await.text()
+}

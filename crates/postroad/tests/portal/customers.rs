@@ -1,0 +1,163 @@
+//! What the operator does for a customer: people, keys, servers, ceilings, suspension, and the customer's audit log.
+
+use serde_json::json;
+
+use crate::roles::{call, join};
+use crate::site::{Site, hidden, pictures};
+
+#[tokio::test]
+async fn the_operator_sets_a_customer_up_in_the_browser() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    browser.open(&site.path("/operator/accounts")).await;
+    browser.fill("form.stack input[name=name]", "Shop Ltd").await;
+    browser.click("form.stack button").await;
+    browser.until_text("Nobody has joined yet").await;
+    let url = browser.url().await;
+    let base = url.split("/people").next().unwrap().strip_prefix(&site.url).unwrap().to_owned();
+    let id = base.rsplit('/').next().unwrap().to_owned();
+    // Its first owner, by a link that the operator passes on.
+    browser.fill("form.stack input[name=email]", "ada@shop.example").await;
+    browser.run("document.querySelector('form.stack [name=role]').value = 'owner'; return 1").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("Invited").await;
+    let link = browser.text(".secret").await;
+    browser.screenshot(&pictures().join("operator-account-people.png")).await;
+    let token = link.split_once("token=").unwrap().1;
+    let form = format!("token={token}&name=Ada&password=a+road+of+seven+posts");
+    let joined = site.post("/invitation", &[("sec-fetch-site", "same-origin")], &form).await;
+    assert_eq!(joined.status, 303, "{}", joined.text());
+    let ada = joined.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    browser.open(&site.path(&format!("{base}/people"))).await;
+    browser.until_text("ada@shop.example").await;
+    // A server from a pool of its own.
+    let cookie = site.cookie().await;
+    let pools = site.submit("/account/pools", &cookie, &format!("name=shop&account={id}")).await;
+    assert_eq!(pools.status, 303, "{}", pools.text());
+    browser.open(&site.path(&base)).await;
+    browser.click("main > details summary").await;
+    browser.fill("form[action$='/servers'] input[name=name]", "production").await;
+    browser
+        .run("const pool = document.querySelector('[name=pool]'); pool.value = pool.options[1].value; return 1")
+        .await;
+    browser.click("form[action$='/servers'] button").await;
+    browser.until_text("Created").await;
+    browser.screenshot(&pictures().join("operator-account-filled.png")).await;
+    assert!(browser.text("main").await.contains("production"));
+    let operator = site.ready("operator_api_key");
+    let account: i64 = id.parse().unwrap();
+    let wanted = json!({ "account": account });
+    let servers = call(&site, "x-operator-api-key", &operator, "servers/list", &wanted).await;
+    assert!(!servers["items"][0]["ip_pool"].is_null(), "{servers}");
+    // A key of the account, shown once.
+    browser.click(".tabs a[href$='/keys']").await;
+    browser.fill("form.stack input[name=name]", "provisioning").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("Copy the key now").await;
+    let key = browser.text(".secret").await;
+    let own = call(&site, "x-account-api-key", &key, "account/get", &json!({})).await;
+    assert_eq!(own["name"], "Shop Ltd");
+    // Suspended with a reason: the owner is locked out.
+    browser.open(&site.path(&base)).await;
+    browser.fill("form[action$='/suspend'] input[name=reason]", "unpaid").await;
+    browser.click("form[action$='/suspend'] button").await;
+    browser.until_text("unpaid").await;
+    assert_eq!(site.get("/servers", &ada).await.status, 303);
+    // Her log has it all, for the operator too.
+    browser.open(&site.path(&format!("{base}/audit"))).await;
+    browser.until_text("accounts/suspend").await;
+    let log = browser.page_text().await;
+    for operation in ["users/invite", "servers/create", "account_keys/create"] {
+        assert!(log.contains(operation), "{operation}: {log}");
+    }
+    let resumed = site.submit(&format!("{base}/resume"), &cookie, "").await;
+    assert_eq!(resumed.status, 303);
+    assert_eq!(site.get("/servers", &ada).await.status, 200, "she is let in again");
+    // She sees nothing of others, and none of the operator's pages.
+    for path in ["/operator/accounts/1/people", "/operator/accounts/1/keys", "/operator/audit"] {
+        assert_eq!(site.get(path, &ada).await.status, 403, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn accounts_servers_people_and_pools_are_found_by_name_and_state() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let operator = site.ready("operator_api_key");
+    let by_operator =
+        async |path: &str, body| call(&site, "x-operator-api-key", &operator, path, &body).await;
+    let bad = by_operator("accounts/create", json!({ "name": "bad" })).await["id"].clone();
+    by_operator("accounts/create", json!({ "name": "good" })).await;
+    by_operator("accounts/suspend", json!({ "id": bad, "reason": "spam" })).await;
+    let account = site.ready("account_api_key");
+    let by_account = async |path: &str, body| call(&site, "x-account-api-key", &account, path, &body).await;
+    let bad = by_account("servers/create", json!({ "name": "bad" })).await["id"].clone();
+    by_account("servers/create", json!({ "name": "good" })).await;
+    by_account("servers/suspend", json!({ "id": bad, "reason": "spam" })).await;
+    for list in ["/operator/accounts", "/servers"] {
+        let has = async |query: &str| {
+            let page = site.get(&format!("{list}?{query}"), &cookie).await.text();
+            let (_, main) = page.split_once("<main").unwrap();
+            ["bad", "good"].map(|name| main.contains(&format!("\">{name}</a>")))
+        };
+        assert_eq!(has("").await, [true, true], "{list}");
+        assert_eq!(has("suspended=yes").await, [true, false], "{list}");
+        assert_eq!(has("suspended=no").await, [false, true], "{list}");
+        assert_eq!(has("q=good").await, [false, true], "{list}");
+        assert_eq!(has("q=none").await, [false, false], "{list}");
+    }
+    join(&site, "rita", "read-only").await;
+    join(&site, "max", "member").await;
+    let people = async |query: &str| {
+        let page = site.get(&format!("/account/people?{query}"), &cookie).await.text();
+        ["rita@example.com", "max@example.com"].map(|email| page.contains(&format!("<small>{email}")))
+    };
+    assert_eq!(people("role=read-only").await, [true, false]);
+    assert_eq!(people("q=MAX%40example.com").await, [false, true]);
+    assert_eq!(people("").await, [true, true]);
+    by_operator("ip_pools/create", json!({ "name": "bulk", "shared": true })).await;
+    by_operator("ip_pools/create", json!({ "name": "own", "account": 1 })).await;
+    let pools = async |query: &str| {
+        let page = site.get(&format!("/account/pools?{query}"), &cookie).await.text();
+        ["bulk", "own"].map(|name| page.contains(&format!("<h2>{name}")))
+    };
+    assert_eq!(pools("shared=yes").await, [true, false]);
+    assert_eq!(pools("shared=no").await, [false, true]);
+    assert_eq!(pools("q=own").await, [false, true]);
+}
+
+#[tokio::test]
+async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
+    let site = Site::start();
+    let operator = site.cookie().await;
+    let server = site.server_path(&operator).await;
+    let (_, admin) = join(&site, "admin", "admin").await;
+    let settings = format!("{server}/settings");
+    let set = async |cookie: &str, fields: &str| {
+        let version = hidden(&site.get(&settings, cookie).await.text(), "version");
+        site.submit(&format!("{server}/ceilings"), cookie, &format!("version={version}&{fields}")).await
+    };
+    assert_eq!(set(&operator, "hourly_limit=1000&send_rate=10%2Fs").await.status, 303);
+    assert_eq!(set(&admin, "hourly_limit=500&messages_days=30").await.status, 303);
+    let page = site.get(&settings, &admin).await.text();
+    assert!(page.contains("At most: ") && page.contains("500 messages an hour"), "{page}");
+    assert!(page.contains("messages kept 30 days") && page.contains("send rate 10/s"), "{page}");
+    // Each side sees and changes its own.
+    let own = |page: &str| {
+        let (_, form) = page.split_once("/ceilings\"").unwrap();
+        form.split("name=\"hourly_limit\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    assert_eq!(own(&page), "500");
+    assert_eq!(own(&site.get(&settings, &operator).await.text()), "1000");
+    let wrong = set(&admin, "hourly_limit=many").await;
+    assert!(wrong.status == 422 && wrong.text().contains("should be a number"), "{}", wrong.text());
+    // The settings stay within them.
+    let key = site.ready("api_key");
+    let change = json!({ "hourly_limit": 800 });
+    let refused = site.client.post_json("/api/v1/server/update", Some(&key), &change).await.unwrap().json();
+    assert_eq!(refused["status"], "error", "{refused}");
+    let browser = site.browser().await;
+    browser.open(&site.path(&settings)).await;
+    browser.click("#ceilings summary").await;
+    browser.screenshot(&pictures().join("settings-ceilings.png")).await;
+}

@@ -1,0 +1,63 @@
+//! Events of a server, newest first.
+
+use serde_json::json;
+
+use crate::site::{Site, pictures, server_of};
+
+#[tokio::test]
+async fn events_are_listed_and_filtered_on_sqlite() {
+    events_are_listed_and_filtered(Site::start()).await;
+}
+
+#[tokio::test]
+async fn events_are_listed_and_filtered_on_postgres() {
+    events_are_listed_and_filtered(Site::start_on_postgres()).await;
+}
+
+async fn events_are_listed_and_filtered(site: Site) {
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.press("gf").await;
+    browser.until_text("Nothing happened yet").await;
+    // It comes by itself.
+    let id = site.send(json!({ "subject": "It happened" })).await;
+    site.until(id, "Sent").await;
+    browser.until_text("message.accepted").await;
+    browser.until_text("message.delivered").await;
+    let text = browser.text("#events").await;
+    assert!(text.contains("ann@example.net") && text.contains("It happened"), "{text}");
+    let (newer, older) = (text.find("message.delivered"), text.find("message.accepted"));
+    assert!(newer < older, "the newest is on top: {text}");
+    browser.screenshot(&pictures().join("events-filled.png")).await;
+    let cookie = site.cookie().await;
+    // The page of a message has its figures.
+    let message = site.get(&format!("/servers/{server}/messages/{id}?view=events"), &cookie).await.text();
+    assert!(
+        message.contains("<dt>Attempts</dt><dd>1</dd>") && message.contains("Delivered after"),
+        "{message}"
+    );
+    let has = async |query: &str| {
+        let page = site.get(&format!("/servers/{server}/events?{query}"), &cookie).await.text();
+        ["accepted", "delivered"].map(|kind| page.contains(&format!("\">message.{kind}</span>")))
+    };
+    assert_eq!(has("kind=message.accepted").await, [true, false]);
+    assert_eq!(has("kind=message.accepted&kind=message.delivered").await, [true, true]);
+    assert_eq!(has("kind=message.bounced").await, [false, false]);
+    assert_eq!(has("since=2026-01-01").await, [true, true]);
+    assert_eq!(has("until=2026-01-01").await, [false, false]);
+    // Page by page.
+    for _ in 0..26 {
+        let id = site.send(json!({ "to": ["bob@example.net"] })).await;
+        site.until(id, "Sent").await;
+    }
+    let first = site.get(&format!("/servers/{server}/events?kind=message.accepted"), &cookie).await.text();
+    assert!(!first.contains("rel=\"next\""), "{first}");
+    let id = site.send(json!({ "to": ["last@example.net"] })).await;
+    site.until(id, "Sent").await;
+    let first = site.get(&format!("/servers/{server}/events"), &cookie).await.text();
+    assert!(first.contains("last@example.net") && !first.contains("It happened"), "{first}");
+    let (_, link) = first.split_once("<a href=\"?before=").unwrap();
+    let second = format!("/servers/{server}/events?before={}", link.split('"').next().unwrap());
+    let second = site.get(&second, &cookie).await.text();
+    assert!(second.contains("It happened") && !second.contains("last@example.net"), "{second}");
+}

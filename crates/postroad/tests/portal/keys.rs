@@ -1,0 +1,88 @@
+//! Keys of servers, accounts and the operator: which work, from where, until when, and how long a replaced one does.
+
+use serde_json::json;
+
+use crate::roles::call;
+use crate::site::{Site, hidden, pictures};
+
+#[tokio::test]
+async fn keys_are_listed_by_whether_they_are_revoked() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let account = site.ready("account_api_key");
+    let call = async |path: &str, body| call(&site, "x-account-api-key", &account, path, &body).await;
+    let id: i64 = server.rsplit('/').next().unwrap().parse().unwrap();
+    let gone = call("credentials/create", json!({ "server": id, "name": "gone" })).await["id"].clone();
+    call("credentials/create", json!({ "server": id, "name": "works" })).await;
+    call("credentials/revoke", json!({ "id": gone })).await;
+    let gone = call("account_keys/create", json!({ "name": "gone" })).await["id"].clone();
+    call("account_keys/create", json!({ "name": "works" })).await;
+    call("account_keys/revoke", json!({ "id": gone })).await;
+    for list in [format!("{server}/keys"), "/account/keys".to_owned()] {
+        let has = async |query: &str| {
+            let page = site.get(&format!("{list}?{query}"), &cookie).await.text();
+            ["gone", "works"].map(|name| page.contains(&format!("class=\"main\">{name}")))
+        };
+        assert_eq!(has("").await, [true, true], "{list}");
+        assert_eq!(has("revoked=yes").await, [true, false], "{list}");
+        assert_eq!(has("revoked=no").await, [false, true], "{list}");
+    }
+    let named = site.get("/account/keys?q=works", &cookie).await.text();
+    assert!(named.contains("class=\"main\">works") && !named.contains("class=\"main\">gone"), "{named}");
+}
+
+#[tokio::test]
+async fn a_key_that_is_rotated_works_for_as_long_as_was_chosen() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let account = site.ready("account_api_key");
+    let id: i64 = server.rsplit('/').next().unwrap().parse().unwrap();
+    for (hours, works) in [("168", true), ("0", false)] {
+        let new = json!({ "server": id, "name": format!("rotated-{hours}"), "scope": "read" });
+        let made = call(&site, "x-account-api-key", &account, "credentials/create", &new).await;
+        let (key, old) = (made["id"].clone(), made["api_key"].as_str().unwrap().to_owned());
+        let form = format!("hours={hours}");
+        let rotated = site.submit(&format!("{server}/keys/{key}/rotate"), &cookie, &form).await;
+        assert!(rotated.text().contains("not shown again"), "{}", rotated.text());
+        let answer =
+            site.client.post_json("/api/v1/server/get", Some(&old), &json!({})).await.unwrap().json();
+        assert_eq!(answer["status"] == "success", works, "{hours}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn account_and_operator_keys_have_networks_and_a_last_day() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    for path in ["/account/keys", "/operator/keys"] {
+        browser.open(&site.path(path)).await;
+        browser.fill("form.stack input[name=name]", "office").await;
+        browser.click("form.stack details summary").await;
+        browser.fill("form.stack input[name=allow]", "192.0.2.0/24").await;
+        browser
+            .run("document.querySelector('form.stack [name=expires_at]').value = '2090-01-31'; return 1")
+            .await;
+        browser.screenshot(&pictures().join(format!("new{}.png", path.replace('/', "-")))).await;
+        browser.click("form.stack > button").await;
+        browser.until_text("Copy the key now").await;
+        let text = browser.text("table.rows").await;
+        assert!(text.contains("from 192.0.2.0/24") && text.contains("ends"), "{text}");
+        let key = browser.text(".secret").await;
+        let header = if path == "/account/keys" { "x-account-api-key" } else { "x-operator-api-key" };
+        let headers = [(header, key.as_str()), ("content-type", "application/json")];
+        let refused = site.client.request(
+            postroad_testkit::http::Method::POST,
+            "/api/v1/servers/list",
+            &headers,
+            "{}".to_owned().into(),
+        );
+        assert_eq!(refused.await.unwrap().json()["status"], "error", "it is used from elsewhere");
+    }
+    let cookie = site.cookie().await;
+    let once = hidden(&site.get("/account/keys", &cookie).await.text(), "once");
+    let form = format!("once={once}&name=x&allow=everywhere");
+    let refused = site.submit("/account/keys", &cookie, &form).await;
+    assert!(refused.status == 422 && refused.text().contains("is not a network"), "{}", refused.text());
+}

@@ -1,0 +1,87 @@
+//! The editor's check, previews with another model, and any two versions side by side.
+
+use serde_json::json;
+
+use crate::roles::call;
+use crate::site::{Site, pictures, server_of};
+
+#[tokio::test]
+async fn texts_are_checked_without_being_saved() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
+    browser.fill("input[name=name]", "Bill").await;
+    browser.fill("input[name=subject]", "Bill {{ number }}").await;
+    browser.fill("textarea[name=html_body]", "<p>{{ name }}</p>").await;
+    browser.fill("textarea[name=sample_model]", "{ \"name\": \"Ann\" }").await;
+    browser.click("button[formaction$='/new/check']").await;
+    browser.until_text("Nothing was saved").await;
+    assert!(browser.page_text().await.contains("number"), "{}", browser.page_text().await);
+    browser.fill("textarea[name=sample_model]", "{ \"name\": \"Ann\", \"number\": 7 }").await;
+    browser.click("button[formaction$='/new/check']").await;
+    browser.until_text("No mistakes").await;
+    let checked = browser.text("#checked").await;
+    assert!(checked.contains("name") && checked.contains("number"), "{checked}");
+    assert_eq!(browser.attribute("input[name=name]", "value").await.as_deref(), Some("Bill"));
+    browser.screenshot(&pictures().join("template-checked.png")).await;
+    let cookie = site.cookie().await;
+    let list = site.get(&format!("/servers/{server}/templates"), &cookie).await.text();
+    assert!(!list.contains(">Bill<"), "it is not saved: {list}");
+}
+
+#[tokio::test]
+async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let key = site.ready("api_key");
+    let call = async |path: &str, body| call(&site, "x-server-api-key", &key, path, &body).await;
+    let new = json!({
+        "name": "Bill", "alias": "bill", "subject": "Bill for {{ name }}", "html_body": "<p>One {{ name }}</p>",
+        "sample_model": { "name": "Ann" }, "locales": { "de": { "html_body": "<p>Eins {{ name }}</p>" } },
+        "publish": true,
+    });
+    let id = call("templates/create", new).await["id"].clone();
+    for text in ["Two", "Three"] {
+        let change = json!({
+            "id": id, "html_body": format!("<p>{text} {{{{ name }}}}</p>"),
+            "locales": { "de": { "html_body": format!("<p>Deutsch {text} {{{{ name }}}}</p>") } },
+        });
+        call("templates/update", change).await;
+    }
+    let path = format!("{server}/templates/{id}");
+    let browser = site.browser().await;
+    browser.open(&site.path(&path)).await;
+    browser.until_text("Bill for Ann").await;
+    browser.click("#try summary").await;
+    browser.fill("#try textarea", "{ \"name\": \"Zoe\" }").await;
+    browser.fill("#try input[name=locale]", "de").await;
+    browser.click("#try button").await;
+    browser.until_text("Bill for Zoe").await;
+    browser.screenshot(&pictures().join("template-model.png")).await;
+    let frame = browser.attribute("iframe", "src").await.unwrap();
+    assert!(site.get(&frame, &cookie).await.text().contains("Deutsch Three Zoe"));
+    let wrong = site.get(&format!("{path}?model=%5B1"), &cookie).await;
+    assert!(
+        wrong.status == 200 && wrong.text().contains("The model is not a JSON object"),
+        "{}",
+        wrong.text()
+    );
+    let missing = site.get(&format!("{path}?model=%7B%7D"), &cookie).await;
+    assert!(missing.text().contains("name"), "{}", missing.text());
+    // The first and the third version, in the other language.
+    let compare = format!("{path}/compare?from=1&to=3&locale=de&model=%7B%22name%22%3A%22Zoe%22%7D");
+    browser.open(&site.path(&compare)).await;
+    browser.until(".diff .added").await;
+    let text = browser.page_text().await;
+    assert!(
+        text.contains("Eins Zoe") && text.contains("Deutsch Three Zoe") && !text.contains("Two"),
+        "{text}"
+    );
+    browser.screenshot(&pictures().join("template-compare-any.png")).await;
+    browser.fill("input[name=from]", "2").await;
+    browser.click("form.search button").await;
+    browser.until_text("Version 2 to 3").await;
+    assert_eq!(site.get(&format!("{path}/compare?from=1&to=9"), &cookie).await.status, 404);
+}

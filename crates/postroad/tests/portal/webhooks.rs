@@ -1,0 +1,81 @@
+//! One webhook: attempts by result and day, a replay between two times, another format.
+
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::{CatcherAnswer, WebhookCatcher};
+use serde_json::json;
+
+use crate::roles::call;
+use crate::site::{Site, hidden, pictures};
+
+#[tokio::test]
+async fn attempts_are_filtered_and_settings_changed_on_sqlite() {
+    attempts_are_filtered_and_settings_changed(Site::start()).await;
+}
+
+#[tokio::test]
+async fn attempts_are_filtered_and_settings_changed_on_postgres() {
+    attempts_are_filtered_and_settings_changed(Site::start_on_postgres()).await;
+}
+
+async fn attempts_are_filtered_and_settings_changed(site: Site) {
+    let receiver = WebhookCatcher::start();
+    receiver.answer("/hook", CatcherAnswer::Status(500));
+    let key = site.ready("api_key");
+    let new = json!({ "url": receiver.url("/hook"), "events": ["message.delivered"] });
+    let hook = call(&site, "x-server-api-key", &key, "webhooks/create", &new).await["id"].clone();
+    let cookie = site.cookie().await;
+    let path = format!("{}/webhooks/{hook}", site.server_path(&cookie).await);
+    // One that is not taken, one that is.
+    site.submit(&format!("{path}/test"), &cookie, "event=message.bounced").await;
+    receiver.answer("/hook", CatcherAnswer::Status(200));
+    site.submit(&format!("{path}/test"), &cookie, "event=message.opened").await;
+    let has = async |query: &str| {
+        let page = site.get(&format!("{path}?{query}"), &cookie).await.text();
+        ["bounced", "opened"].map(|kind| page.contains(&format!("<td data-label=\"Event\">message.{kind}")))
+    };
+    assert_eq!(has("").await, [true, true]);
+    assert_eq!(has("result=not_taken").await, [true, false]);
+    assert_eq!(has("result=taken").await, [false, true]);
+    assert_eq!(has("since=2026-01-01").await, [true, true]);
+    assert_eq!(has("result=taken&until=2026-01-01").await, [false, false]);
+    assert_eq!(site.get(&format!("{path}?since=x"), &cookie).await.status, 422);
+    // A replay between two times.
+    let id = site.send(json!({})).await;
+    site.until(id, "Sent").await;
+    let posted = receiver.wait_for("/hook", 3).len();
+    let minute = |at: postroad_model::Timestamp| at.to_rfc3339()[..16].replace(':', "%3A");
+    let now = SystemClock.now();
+    let (from, to) = (minute(now.minus(Duration::from_hours(2))), minute(now.plus(Duration::from_mins(2))));
+    let form = format!("hours=1&from_utc={from}&to_utc={to}");
+    let replayed = site.submit(&format!("{path}/replay"), &cookie, &form).await;
+    assert_eq!(replayed.status, 303, "{}", replayed.text());
+    receiver.wait_for("/hook", posted + 1);
+    let form = format!("hours=1&from_utc={from}");
+    assert_eq!(site.submit(&format!("{path}/replay"), &cookie, &form).await.status, 422);
+    // Another format; and not against somebody else's change.
+    let page = site.get(&path, &cookie).await.text();
+    let version = hidden(&page, "version");
+    let url = receiver.url("/hook").replace(':', "%3A").replace('/', "%2F");
+    let form = format!("url={url}&format=postal&enabled=1&version={version}");
+    assert_eq!(site.submit(&path, &cookie, &form).await.status, 303);
+    assert!(site.get(&path, &cookie).await.text().contains("format postal"));
+    let again = site.submit(&path, &cookie, &form).await;
+    assert_eq!(again.status, 422, "{}", again.text());
+    assert!(again.text().contains("Somebody changed it since"), "{}", again.text());
+    let browser = site.browser().await;
+    browser.open(&site.path(&format!("{path}?result=not_taken"))).await;
+    browser.until("#attempts .badge.bad").await;
+    browser.screenshot(&pictures().join("webhook-attempts.png")).await;
+}
+
+#[tokio::test]
+async fn a_webhook_is_created_disabled() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let webhooks = format!("{}/webhooks", site.server_path(&cookie).await);
+    let form = "url=http%3A%2F%2F127.0.0.1%3A9%2Flater&disabled=1";
+    let created = site.submit(&webhooks, &cookie, form).await;
+    assert!(created.text().contains("<span class=\"badge off\">Disabled</span>"), "{}", created.text());
+}
