@@ -10,6 +10,7 @@ use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::once::new_once;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;
@@ -100,6 +101,8 @@ struct EditorPage {
     locale: String,
     url: String,
     person: String,
+    /// For the form that sends a test.
+    once: String,
 }
 
 impl EditorPage {
@@ -207,7 +210,19 @@ pub(super) async fn page_of(
     let locale = visit.query.text("locale").to_owned();
     page_with(
         status,
-        &EditorPage { layout, server, draft, saved, problem, mistakes, layouts, locale, url, person },
+        &EditorPage {
+            layout,
+            server,
+            draft,
+            saved,
+            problem,
+            mistakes,
+            layouts,
+            locale,
+            url,
+            person,
+            once: new_once(),
+        },
     )
 }
 
