@@ -1,10 +1,11 @@
-//! Forms that create something once, however often they are sent: each has a random field, which becomes the idempotency
-//! key of the creation.
+//! Forms that create or send something once, however often they are submitted: each has a random field, which becomes the
+//! idempotency key of the creation or of the send.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postroad_app::accounts::CreationKey;
+use postroad_app::send::IdempotencyRequest;
 
 use crate::fields::Fields;
 
@@ -26,4 +27,14 @@ pub(crate) fn creation_key(fields: &Fields) -> Option<CreationKey> {
         fingerprint.copy_from_slice(digest(&SHA256, once.as_bytes()).as_ref());
         CreationKey { key: format!("portal-{once}"), fingerprint }
     })
+}
+
+/// Idempotency key of a form that sends a message; `None` for a form without the field. The fields in `parts` are part of the
+/// key: a form that is changed and submitted again sends another message.
+pub(crate) fn send_key(fields: &Fields, parts: &[&str]) -> Option<IdempotencyRequest> {
+    let once = fields.filled(FIELD)?;
+    let text = [&[once], parts].concat().join("\n");
+    let mut fingerprint = [0; 32];
+    fingerprint.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    Some(IdempotencyRequest { key: format!("portal-{}", URL_SAFE_NO_PAD.encode(fingerprint)), fingerprint })
 }

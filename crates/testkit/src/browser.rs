@@ -84,6 +84,20 @@ impl Browser {
         self.command("/back", &json!({})).await;
     }
 
+    /// Opens an empty tab and goes there; returns the tab that was shown before.
+    pub async fn new_tab(&self) -> String {
+        let before = self.get("/window").await.as_str().expect("a window has a handle").to_owned();
+        let new = self.command("/window/new", &json!({ "type": "tab" })).await;
+        self.go_to_tab(new["handle"].as_str().expect("a tab has a handle")).await;
+        before
+    }
+
+    /// Shows another tab.
+    pub async fn go_to_tab(&self, tab: &str) {
+        self.command("/window", &json!({ "handle": tab })).await;
+        self.devtools("Page.bringToFront", &json!({})).await;
+    }
+
     /// Whether something on the page fits the selector.
     pub async fn has(&self, selector: &str) -> bool {
         !self.find_all(selector).await.is_empty()

@@ -1,4 +1,4 @@
-//! List of caught messages.
+//! List of the messages that `postroad dev` caught.
 
 use askama::Template;
 use postroad_app::access::Operation;
@@ -14,21 +14,35 @@ use crate::visit::{Form, Visit};
 
 const ROWS_MAX: usize = 100;
 
-struct Row {
-    id: u64,
-    to: String,
-    from: String,
-    subject: String,
-    size: String,
-    at: When,
+pub(super) struct Row {
+    pub(super) path: String,
+    pub(super) to: String,
+    pub(super) from: String,
+    pub(super) subject: String,
+    pub(super) size: String,
+    pub(super) at: When,
 }
 
 #[derive(Template)]
 #[template(path = "inbox/list.html")]
-struct ListPage {
-    layout: Layout,
-    rows: Vec<Row>,
-    q: String,
+pub(super) struct ListPage {
+    pub(super) layout: Layout,
+    /// Path of the inbox.
+    pub(super) base: String,
+    /// Path of its event stream.
+    pub(super) live: String,
+    /// Where its messages come from, and how long they stay.
+    pub(super) about: &'static str,
+    /// Asked before all are deleted.
+    pub(super) question: &'static str,
+    pub(super) rows: Vec<Row>,
+    pub(super) q: String,
+    /// Error in the search.
+    pub(super) problem: Option<String>,
+    /// Query string of the next page.
+    pub(super) next: Option<String>,
+    /// The server that delivers its mail, so that nothing comes here.
+    pub(super) live_server: Option<i64>,
 }
 
 pub(super) async fn show(visit: Visit) -> Answer {
@@ -42,12 +56,24 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let rows =
         caught.iter().filter(|message| fits(message)).take(ROWS_MAX).map(|message| row(message)).collect();
     let layout = visit.layout("Inbox", Section::Inbox).await?;
-    page(&ListPage { layout, rows, q: visit.query.text("q").to_owned() })
+    page(&ListPage {
+        layout,
+        base: "/inbox".to_owned(),
+        live: "/inbox/live".to_owned(),
+        about: "Mail that this installation sent and caught: it went through the whole pipeline and left nobody's machine. It \
+                is kept in memory until the program ends.",
+        question: "Delete all caught messages?",
+        rows,
+        q: visit.query.text("q").to_owned(),
+        problem: None,
+        next: None,
+        live_server: None,
+    })
 }
 
 fn row(message: &CaughtMessage) -> Row {
     Row {
-        id: message.id,
+        path: format!("/inbox/{}", message.id),
         to: message.rcpt_to.to_string(),
         from: message.mail_from.clone(),
         subject: message.subject.clone(),

@@ -1,6 +1,8 @@
-//! Inbox of `postroad dev`: mail that was caught after the whole pipeline, with its links and one-time codes.
+//! Inboxes: of `postroad dev`, with mail that was caught after the whole pipeline, and of each development server, with the
+//! mail that it holds. Both show links and one-time codes of a message first.
 
 mod list;
+mod of_server;
 mod one;
 
 use std::sync::Arc;
@@ -23,9 +25,12 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/inbox/{message}/preview", get(one::preview))
         .route("/inbox/{message}/raw", get(one::raw))
         .route("/inbox/{message}/attachments/{number}", get(one::attachment))
+        .route("/servers/{server}/inbox", get(of_server::list))
+        .route("/servers/{server}/inbox/clear", post(of_server::clear))
+        .route("/servers/{server}/inbox/{message}", get(of_server::show))
 }
 
-/// The inbox, if the person may see it; absent if mail is really sent.
+/// The inbox of `postroad dev`, if the person may see it; absent if mail is really sent.
 fn inbox(visit: &Visit, operation: Operation) -> Result<&Inbox, Problem> {
     visit.app().permit_operator(&visit.by, operation)?;
     visit.state.inbox.as_ref().ok_or(Problem::NotFound)

@@ -1,4 +1,4 @@
-//! One caught message: links and codes first, then its content.
+//! One message of an inbox: links and codes first, then its content.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{Extracted, MessageView, extract, view_message};
 use postroad_delivery::CaughtMessage;
+use postroad_model::Timestamp;
 
 use super::inbox;
 use crate::answer::{Answer, download, page};
@@ -30,19 +31,35 @@ struct AttachmentRow {
     size: String,
 }
 
+/// What is known of a message without its content.
+pub(super) struct Envelope {
+    pub(super) subject: String,
+    pub(super) to: String,
+    pub(super) from: String,
+    /// Label of `from`.
+    pub(super) from_label: &'static str,
+    pub(super) size: u64,
+    pub(super) at: Timestamp,
+    /// Path of the inbox.
+    pub(super) inbox: String,
+    /// Path below which its preview, attachments and download are.
+    pub(super) files: String,
+    /// Path of the page with its timeline.
+    pub(super) timeline: Option<String>,
+}
+
 #[derive(Template)]
 #[template(path = "inbox/one.html")]
 struct MessagePage {
     layout: Layout,
-    id: u64,
-    subject: String,
-    to: String,
-    from: String,
+    envelope: Envelope,
     size: String,
     at: When,
     extracted: Extracted,
     attachments: Vec<AttachmentRow>,
     tab: &'static str,
+    /// Retention has removed the content.
+    is_gone: bool,
     has_html: bool,
     text: Option<String>,
     headers: Vec<(String, String)>,
@@ -54,22 +71,35 @@ pub(super) async fn show(Path(id): Path<u64>, visit: Visit) -> Answer {
     let view = parsed(&visit, &caught).await?;
     let subject = if caught.subject.is_empty() { "(no subject)" } else { &caught.subject };
     let layout = visit.layout(subject, Section::Inbox).await?;
-    let wanted = visit.query.text("view");
-    let first = if view.html_body.is_some() { "preview" } else { "text" };
-    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(first);
-    page(&message_page(layout, &caught, view, tab, PreviewOptions::read(&visit)))
+    let envelope = Envelope {
+        subject: caught.subject.clone(),
+        to: caught.rcpt_to.to_string(),
+        from: caught.mail_from.clone(),
+        from_label: "Return path",
+        size: caught.raw.len() as u64,
+        at: caught.received_at,
+        inbox: "/inbox".to_owned(),
+        files: format!("/inbox/{id}"),
+        timeline: None,
+    };
+    message_page(&visit, layout, envelope, Some(view))
 }
 
-fn message_page(
+/// The page of a message; `None` if retention has removed its content.
+pub(super) fn message_page(
+    visit: &Visit,
     layout: Layout,
-    caught: &CaughtMessage,
-    view: MessageView,
-    tab: &'static str,
-    preview: PreviewOptions,
-) -> MessagePage {
+    envelope: Envelope,
+    view: Option<MessageView>,
+) -> Answer {
+    let is_gone = view.is_none();
+    let view = view.unwrap_or_default();
     let mut extracted = extract(&view);
     extracted.links.truncate(LINKS_MAX);
     let has_html = view.html_body.is_some();
+    let first = if has_html { "preview" } else { "text" };
+    let wanted = visit.query.text("view");
+    let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(first);
     let text = match tab {
         "text" => view.plain_body,
         "source" => view.html_body,
@@ -84,22 +114,20 @@ fn message_page(
         content_type: file.content_type,
         size: bytes(file.content.len() as u64),
     });
-    MessagePage {
+    page(&MessagePage {
         layout,
-        id: caught.id,
-        subject: caught.subject.clone(),
-        to: caught.rcpt_to.to_string(),
-        from: caught.mail_from.clone(),
-        size: bytes(caught.raw.len() as u64),
-        at: When(caught.received_at),
+        size: bytes(envelope.size),
+        at: When(envelope.at),
+        envelope,
         extracted,
         attachments: attachments.collect(),
         tab,
+        is_gone,
         has_html,
         text: text.map(|text| beginning(&text, TEXT_BYTES_MAX).to_owned()),
         headers: if tab == "headers" { headers.collect() } else { Vec::new() },
-        preview,
-    }
+        preview: PreviewOptions::read(visit),
+    })
 }
 
 pub(super) async fn preview(Path(id): Path<u64>, visit: Visit) -> Answer {

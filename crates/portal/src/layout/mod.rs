@@ -62,7 +62,7 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
 /// Pages for the operator alone.
 const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "r")];
 
-/// Where mail is caught instead of sent, likewise for the operator.
+/// Where mail is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// A link of the menu.
@@ -133,8 +133,10 @@ impl Layout {
     pub(crate) fn links(&self) -> Vec<MenuLink> {
         match &self.server {
             Some(server) => {
-                let mut links = self.menu(OF_SERVER, &format!("/servers/{}", server.id));
-                links.extend(self.inbox_link());
+                let base = format!("/servers/{}", server.id);
+                let mut links = self.menu(OF_SERVER, &base);
+                let has_own_inbox = server.is_development;
+                links.extend(if has_own_inbox { self.menu(OF_INBOX, &base) } else { self.inbox_link() });
                 links
             }
             None => self.person_links(),
@@ -182,6 +184,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "invited" => "Invited: the link is on its way by mail.",
         "revoked" => "Revoked: the key stops working at once.",
         "imported" => "Imported: every line was taken.",
+        "emptied" => "The inbox is being emptied: its messages are cancelled and will not be sent.",
         "unshared" => "Revoked: the link stops working at once.",
         "checked" => "Checked.",
         "replayed" => "The event is posted again.",

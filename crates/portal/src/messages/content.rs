@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::visit::Visit;
 
 /// The record of a message, or 404.
-pub(super) async fn record(visit: &Visit, server: i64, id: i64) -> Result<Message, Problem> {
+pub(crate) async fn record(visit: &Visit, server: i64, id: i64) -> Result<Message, Problem> {
     let caller = visit.caller(server, Operation::MessagesMessage).await?;
     let found = visit.app().find_message(&caller, MessageId(id), MessageDetail::Record).await?;
     found.record.ok_or(Problem::NotFound)
@@ -22,7 +22,7 @@ pub(super) async fn bytes(visit: &Visit, server: i64, record: &Message) -> Resul
 }
 
 /// The parsed message; `None` if retention has removed its bytes.
-pub(super) async fn view(
+pub(crate) async fn view(
     visit: &Visit,
     server: i64,
     record: &Message,

@@ -3,7 +3,7 @@
 mod act;
 mod authentication;
 mod bulk;
-mod content;
+pub(crate) mod content;
 mod events;
 mod export;
 mod figures;

@@ -10,6 +10,7 @@ use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::messages::{TimelineRow, rows};
+use crate::once;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::StatusBadge;
@@ -38,6 +39,7 @@ struct FirstMessagePage {
     from: String,
     to: String,
     problem: Option<String>,
+    once: String,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
@@ -61,7 +63,8 @@ pub(super) async fn send(Path(server): Path<i64>, form: Form) -> Answer {
         tag: Some("first-message".into()),
         ..MessageDraft::default()
     };
-    let context = SendContext { caller, test: false, idempotency: None, warnings: Vec::new() };
+    let idempotency = once::send_key(&fields, &[fields.text("from"), fields.text("to")]);
+    let context = SendContext { caller, test: false, idempotency, warnings: Vec::new() };
     match visit.app().send_message(context, draft).await {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/first_message"))),
         Err(refusal) => {
@@ -89,5 +92,6 @@ async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: 
         });
     }
     let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    page_with(status, &FirstMessagePage { layout, server, arrival, timeline, from, to, problem })
+    let once = once::new_once();
+    page_with(status, &FirstMessagePage { layout, server, arrival, timeline, from, to, problem, once })
 }

@@ -11,6 +11,7 @@ use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
 use super::preview;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::once::new_once;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;
@@ -144,6 +145,8 @@ struct EditorPage {
     model: String,
     url: String,
     person: String,
+    /// For the form that sends a test.
+    once: String,
 }
 
 impl EditorPage {
@@ -263,6 +266,7 @@ pub(super) async fn page_of(
             model,
             url,
             person,
+            once: new_once(),
         },
     )
 }

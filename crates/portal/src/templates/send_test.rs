@@ -7,6 +7,7 @@ use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
 use crate::answer::Answer;
+use crate::once;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;
@@ -27,7 +28,9 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         }),
         ..MessageDraft::default()
     };
-    let context = SendContext { caller, test: false, idempotency: None, warnings: Vec::new() };
+    let parts = [form.fields.text("from"), form.fields.text("to"), &id.to_string()];
+    let idempotency = once::send_key(&form.fields, &parts);
+    let context = SendContext { caller, test: false, idempotency, warnings: Vec::new() };
     let answer = form.visit.app().send_message(context, draft).await?;
     let message =
         answer.messages.first().ok_or_else(|| Problem::Internal("a send without messages".to_owned()))?;

@@ -1,5 +1,6 @@
 //! Forms that are not sent from our pages, and headers that keep others from framing and scripting them.
 
+use crate::pages::{self, OPEN_PAGES, PAGES};
 use crate::roles::join;
 use crate::site::{Site, form_token, server_of};
 
@@ -43,12 +44,22 @@ async fn forms_of_other_sites_and_other_sessions_change_nothing() {
 #[tokio::test]
 async fn answers_forbid_framing_scripting_and_keeping() {
     let site = Site::start();
+    let names = pages::fill(&site).await;
     let cookie = site.cookie().await;
-    for path in ["/sign_in", "/servers", "/servers/1/messages", "/servers/999999999"] {
-        let reply = site.get(path, &cookie).await;
+    let own =
+        PAGES.iter().map(|(_, route, query, _)| (pages::path_of(&names, route, query), cookie.as_str()));
+    let open = OPEN_PAGES.iter().map(|(_, route, query, _)| (pages::path_of(&names, route, query), ""));
+    let wrong = ("/servers/999999999".to_owned(), cookie.as_str());
+    for (path, cookie) in own.chain(open).chain([wrong]) {
+        let reply = site.get(&path, cookie).await;
         let policy = reply.headers["content-security-policy"].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}");
+        assert!(
+            policy.contains("form-action 'self'") && policy.contains("base-uri 'none'"),
+            "{path}: {policy}"
+        );
         assert!(!policy.contains("unsafe"), "{path}");
+        // So that going back shows the page of now, and no secret.
         assert_eq!(reply.headers["cache-control"], "no-store", "{path}");
         assert_eq!(reply.headers["x-frame-options"], "DENY", "{path}");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff", "{path}");
@@ -103,6 +114,101 @@ async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
     browser.open(&list).await;
     browser.until(".rows tbody tr").await;
     assert_eq!(browser.count(".rows tbody tr").await, 1);
+}
+
+#[tokio::test]
+async fn two_clicks_create_one_and_going_back_creates_none() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let of_server = |path: &str| format!("/servers/{server}{path}");
+    // Page, fields, button, the list that shows what was created, and how it is shown there.
+    let forms: [(String, &[(&str, &str)], &str, String, &str); 9] = [
+        (
+            "/servers".into(),
+            &[("input[name=name]", "twice")],
+            "form.stack > button",
+            "/servers".into(),
+            ">twice</a>",
+        ),
+        (
+            of_server("/domains"),
+            &[("input[name=name]", "twice.test")],
+            "form.stack > button",
+            of_server("/domains"),
+            ">twice.test</a>",
+        ),
+        (
+            of_server("/templates/new"),
+            &[("input[name=name]", "Twice"), ("input[name=alias]", "twice")],
+            "button[name=publish]",
+            of_server("/templates"),
+            ">Twice</a>",
+        ),
+        (
+            of_server("/suppressions"),
+            &[("form.stack input[name=address]", "twice@example.net")],
+            "form.stack > button",
+            of_server("/suppressions"),
+            "twice@example.net</td>",
+        ),
+        (
+            of_server("/first_message"),
+            &[("input[name=to]", "twice@example.org")],
+            "form.stack > button",
+            of_server("/messages"),
+            ">A first message from Postroad</a>",
+        ),
+        (
+            "/account/domains".into(),
+            &[("input[name=name]", "twice.example")],
+            "form.stack > button",
+            "/account/domains".into(),
+            ">twice.example</a>",
+        ),
+        (
+            "/account/people".into(),
+            &[("input[name=email]", "twice@example.com")],
+            "form.stack > button",
+            "/account/people".into(),
+            ">twice@example.com</td>",
+        ),
+        (
+            "/account/pools".into(),
+            &[("form[action='/account/pools'] input[name=name]", "twice")],
+            "form[action='/account/pools'] button",
+            "/account/pools".into(),
+            "<h2>twice",
+        ),
+        (
+            "/operator/accounts".into(),
+            &[("form.stack input[name=name]", "Twice Ltd")],
+            "form.stack > button",
+            "/operator/accounts".into(),
+            ">Twice Ltd</a>",
+        ),
+    ];
+    let cookie = site.cookie().await;
+    for (page, fields, button, list, shown) in forms {
+        browser.open(&site.path(&page)).await;
+        for (field, text) in fields {
+            browser.fill(field, text).await;
+        }
+        let click = format!("const b = document.querySelector(\"{button}\"); b.click(); b.click(); return 1");
+        browser.run(&click).await;
+        let created = async || site.get(&list, &cookie).await.text().matches(shown).count();
+        let begun = std::time::Instant::now();
+        while created().await == 0 {
+            assert!(begun.elapsed().as_secs() < 15, "{page} created nothing: {}", browser.page_text().await);
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        browser.until("h1").await;
+        browser.back().await;
+        browser.until("h1").await;
+        browser.reload().await;
+        browser.until("h1").await;
+        assert_eq!(created().await, 1, "{page}");
+    }
 }
 
 #[tokio::test]

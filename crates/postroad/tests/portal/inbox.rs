@@ -1,8 +1,9 @@
-//! The inbox of `postroad dev` in the portal.
+//! The inbox of `postroad dev` in the portal, and those of development servers.
 
 use serde_json::json;
 
-use crate::site::{Site, pictures};
+use crate::roles::join;
+use crate::site::{DevelopmentServer, Site, pictures};
 
 #[tokio::test]
 async fn caught_mail_appears_with_its_links_and_codes() {
@@ -41,5 +42,84 @@ async fn caught_mail_appears_with_its_links_and_codes() {
     browser.click("form[action='/inbox/clear'] button").await;
     browser.accept_question().await;
     browser.until_text("Nothing was caught yet").await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn development_server_has_an_inbox_of_what_it_holds_on_sqlite() {
+    development_server_has_an_inbox_of_what_it_holds(Site::start()).await;
+}
+
+#[tokio::test]
+async fn development_server_has_an_inbox_of_what_it_holds_on_postgres() {
+    development_server_has_an_inbox_of_what_it_holds(Site::start_on_postgres()).await;
+}
+
+async fn development_server_has_an_inbox_of_what_it_holds(site: Site) {
+    let server = DevelopmentServer::create(&site).await;
+    let browser = site.browser().await;
+    let overview = site.path(&format!("/servers/{}", server.id));
+    browser.open(&overview).await;
+    browser.press("gn").await;
+    browser.until_text("Nothing was caught yet").await;
+    assert!(browser.url().await.ends_with(&format!("/servers/{}/inbox", server.id)));
+    let html =
+        "<p>Your code is <b>482 913</b>.</p><a href=\"https://shop.example/reset?token=abc\">Reset</a>";
+    let id = server
+        .send(
+            &site,
+            json!({
+                "subject": "Your sign-in code", "html_body": html, "plain_body": "Your code is 482 913.",
+                "attachments": [{ "name": "terms.txt", "data": "aGVsbG8=" }],
+            }),
+        )
+        .await;
+    // By itself.
+    browser.until_text("Your sign-in code").await;
+    server.send(&site, json!({ "to": ["bob@example.net", "eve@example.net"], "subject": "For two" })).await;
+    browser.until(".rows tbody tr:nth-child(3)").await;
+    browser.screenshot(&pictures().join("development-inbox.png")).await;
+    browser.fill("input[name=q]", "sign-in").await;
+    browser.click("form.search button").await;
+    browser.until(".rows tbody tr:only-child").await;
+    browser.click(".rows a").await;
+    browser.until_text("482913").await;
+    assert_eq!(browser.text(".plain-list a").await, "https://shop.example/reset?token=abc");
+    browser.until("iframe.preview").await;
+    browser.screenshot(&pictures().join("development-inbox-message.png")).await;
+    browser.click(".toggles a[href*='dark=1']").await;
+    browser.until("iframe.preview[src*='dark=1']").await;
+    browser.click(".tabs a[href='?view=headers']").await;
+    browser.until_text("message-id").await;
+    let cookie = site.cookie().await;
+    let file = browser.attribute("td a", "href").await.unwrap();
+    assert_eq!(site.get(&file, &cookie).await.text(), "hello");
+    let raw = browser.attribute(".tabs a[href$='/raw']", "href").await.unwrap();
+    assert!(site.get(&raw, &cookie).await.text().contains("Subject: Your sign-in code"));
+    browser.click(".tabs a[href$='/messages/{id}']".replace("{id}", &id.to_string()).as_str()).await;
+    browser.until("button[value=release]").await;
+
+    // Somebody who only reads sees it and deletes nothing.
+    let (_, reader) = join(&site, "reader", "read-only").await;
+    let path = format!("/servers/{}/inbox", server.id);
+    assert!(site.get(&path, &reader).await.text().contains("For two"));
+    assert_eq!(site.submit(&format!("{path}/clear"), &reader, "").await.status, 403);
+    // A live server has held mail too, which the button must not touch.
+    let live = site.server_path(&cookie).await;
+    assert_eq!(site.submit(&format!("{live}/inbox/clear"), &cookie, "").await.status, 422);
+
+    browser.open(&site.path(&path)).await;
+    browser.until(".rows tbody tr:nth-child(3)").await;
+    browser.click("form[action$='/inbox/clear'] button").await;
+    browser.accept_question().await;
+    browser.until_text("Nothing was caught yet").await;
+    let messages = site.get(&format!("/servers/{}/messages", server.id), &cookie).await.text();
+    assert!(messages.contains("For two") && !messages.contains(">Held<"), "they are cancelled: {messages}");
+    assert!(site.get("/account/audit", &cookie).await.text().contains("messages/cancel_hold"));
+    // A second click does no harm.
+    assert_eq!(site.submit(&format!("{path}/clear"), &cookie, "").await.status, 303);
+    // The mail of tomorrow comes as that of today.
+    server.send(&site, json!({ "subject": "Tomorrow" })).await;
+    browser.until_text("Tomorrow").await;
     assert_eq!(browser.console().await, [""; 0]);
 }

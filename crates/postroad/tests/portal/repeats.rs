@@ -1,9 +1,88 @@
 //! Forms that are sent twice, by a reload or by two people: a change is made once, and nobody's is lost.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
-use crate::roles::call;
-use crate::site::{Site, hidden};
+use crate::pages::{self, PAGES};
+use crate::roles::{call, filled};
+use crate::routes::{For, Kind, ROUTES};
+use crate::site::{Site, form_token, hidden};
+use crate::unscripted::{attribute, forms};
+
+/// Forms that do more when they are sent again, and why that is meant.
+const REPEATED: &[(&str, &str)] = &[(
+    "/servers/{server}/domains/{name}/share",
+    "each click asks for a link of its own; they are listed and revoked",
+)];
+
+/// A reload, or two clicks without JavaScript, sends the same bytes again.
+#[tokio::test]
+async fn no_form_creates_or_sends_more_when_it_is_sent_again() {
+    let site = Site::start();
+    let names = pages::fill(&site).await;
+    let cookie = site.cookie().await;
+    let lists: Vec<String> =
+        PAGES.iter().map(|(_, route, query, _)| pages::path_of(&names, route, query)).collect();
+    let rows = async || {
+        let mut counts = Vec::new();
+        for list in &lists {
+            let text = site.get(list, &cookie).await.text();
+            // The audit log has attempts too; an inspector's requests and webhook attempts come when they come.
+            let is_counted =
+                !["/audit", "/webhooks/", "view=events", "/inbox"].iter().any(|part| list.contains(part));
+            counts.push((list.clone(), if is_counted { text.matches("<tr>").count() } else { 0 }));
+        }
+        counts
+    };
+    let mut sent = 0;
+    for (kind, route, fields, whose) in ROUTES {
+        if *kind != Kind::Form || *whose == For::Anybody || *route == "/sign_out" {
+            continue;
+        }
+        let path = filled(&names, route);
+        let body = whole_form(&site, &cookie, &lists, &path, &filled(&names, fields)).await;
+        let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+        let first = site.post(&path, &headers, &body).await;
+        let before = rows().await;
+        let second = site.post(&path, &headers, &body).await;
+        assert!(first.status < 500 && second.status < 500, "{path}: {}", second.text());
+        sent += usize::from(first.status < 400);
+        if !REPEATED.iter().any(|(repeated, _)| repeated == route) {
+            assert_eq!(rows().await, before, "{path} with {body}");
+        }
+    }
+    assert!(sent > 50, "most forms did something: {sent}");
+}
+
+/// Fields of a form: its hidden ones as a page has them, and those of the example.
+async fn whole_form(site: &Site, cookie: &str, lists: &[String], path: &str, fields: &str) -> String {
+    let mut all: HashMap<String, String> = HashMap::new();
+    for list in lists {
+        let html = site.get(list, cookie).await.text();
+        let form = forms(&html).into_iter().find(|form| {
+            attribute(form.split('>').next().unwrap(), "action").is_some_and(|action| action == path)
+        });
+        if let Some(form) = form {
+            for input in form.split("<input").skip(1).filter(|input| input.contains("type=\"hidden\"")) {
+                let tag = input.split('>').next().unwrap();
+                let (Some(name), Some(value)) = (attribute(tag, "name"), attribute(tag, "value")) else {
+                    continue;
+                };
+                all.insert(name, value.bytes().map(|byte| format!("%{byte:02x}")).collect());
+            }
+            break;
+        }
+    }
+    let given: HashMap<&str, &str> = fields.split('&').filter_map(|pair| pair.split_once('=')).collect();
+    all.retain(|name, _| !given.contains_key(name.as_str()));
+    if !all.contains_key("csrf") {
+        all.insert("csrf".to_owned(), form_token(&site.get("/servers", cookie).await));
+    }
+    let mut pairs: Vec<String> = all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.push(fields.to_owned());
+    pairs.join("&")
+}
 
 #[tokio::test]
 async fn a_secret_is_replaced_once_by_a_form_that_is_sent_twice() {

@@ -82,12 +82,12 @@ fn location(reply: &Reply) -> String {
 }
 
 /// A text with the values of the names in braces.
-fn filled(names: &HashMap<&'static str, String>, text: &str) -> String {
+pub(crate) fn filled(names: &HashMap<&'static str, String>, text: &str) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 /// Makes one of everything that the routes are about.
-async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
+pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, String> {
     let start = site.get("/", operator).await;
     let server = location(&start).strip_prefix("/servers/").unwrap().to_owned();
     let message = site

@@ -236,6 +236,9 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Page, "/inbox/{caught}/raw", "", AtLeast(Operator)),
     (Page, "/inbox/{caught}/attachments/{number}", "", AtLeast(Operator)),
     (Form, "/inbox/clear", "", AtLeast(Operator)),
+    (Page, "/servers/{server}/inbox", "", AtLeast(ReadOnly)),
+    (Page, "/servers/{server}/inbox/{message}", "", AtLeast(ReadOnly)),
+    (Form, "/servers/{server}/inbox/clear", "", AtLeast(Member)),
     // The session ends with it.
     (Form, "/sign_out", "", AtLeast(ReadOnly)),
 ];
@@ -264,7 +267,7 @@ fn every_route_of_the_portal_has_a_row() {
 }
 
 /// A route whatever its parameters are called.
-fn without_names(route: &str) -> String {
+pub(crate) fn without_names(route: &str) -> String {
     let part = |part: &str| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() };
     route.split('/').map(part).collect::<Vec<_>>().join("/")
 }

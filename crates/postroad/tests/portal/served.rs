@@ -2,18 +2,16 @@
 //! token or with another session's, forms of foreign pages, and pages in a foreign frame.
 
 use postroad_testkit::http::{Bytes, Method};
-use postroad_testkit::{Browser, CatcherAnswer, Client, Daemon, Reply, WebhookCatcher};
-use tempfile::TempDir;
+use postroad_testkit::{Browser, CatcherAnswer, Client, Reply, WebhookCatcher};
 
 use crate::routes::{For, Kind, ROUTES};
-use crate::site::{form_token, program};
+use crate::site::{Serving, form_token};
 
 const PASSWORD: &str = "a+road+of+seven+posts";
 
 /// A service with its first person.
 struct Served {
-    _daemon: Daemon,
-    _folder: TempDir,
+    _serving: Serving,
     url: String,
     client: Client,
     cookie: String,
@@ -21,19 +19,10 @@ struct Served {
 
 impl Served {
     async fn start() -> Self {
-        let folder = TempDir::new().unwrap();
-        let config = folder.path().join("postroad.toml");
-        let data_dir = folder.path().join("data");
-        let text = format!(
-            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
-            data_dir.display()
-        );
-        std::fs::write(&config, text).unwrap();
-        let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
-        let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
-        let token = daemon.ready()["set_up_url"].as_str().unwrap().split_once("token=").unwrap().1.to_owned();
-        let client = Client::new(&url);
-        let mut served = Self { _daemon: daemon, _folder: folder, url, client, cookie: String::new() };
+        let serving = Serving::start("");
+        let token = serving.set_up_link.split_once("token=").unwrap().1.to_owned();
+        let (url, client) = (serving.url.clone(), serving.client.clone());
+        let mut served = Self { _serving: serving, url, client, cookie: String::new() };
         let form = format!("token={token}&account=Shop&email=owner@shop.example&password={PASSWORD}");
         served.cookie = cookie(&served.post("/set_up", &[("origin", &served.url)], &form).await);
         served

@@ -1,32 +1,19 @@
 //! The first person of an installation, who sets it up by its link, signs out, and in again.
 
-use postroad_testkit::{Browser, Daemon};
-use tempfile::TempDir;
+use postroad_testkit::Browser;
 
-use crate::site::program;
+use crate::site::Serving;
 
 #[tokio::test]
 async fn first_person_sets_up_signs_out_and_in_again() {
-    let folder = TempDir::new().unwrap();
-    let config = folder.path().join("postroad.toml");
-    let data_dir = folder.path().join("data");
-    std::fs::write(
-        &config,
-        format!(
-            "data_dir = {data_dir:?}\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n"
-        ),
-    )
-    .unwrap();
-    let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
-    let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
-    let link = daemon.ready()["set_up_url"].as_str().unwrap();
-    let link = format!("{url}/{}", link.splitn(4, '/').nth(3).unwrap());
+    let serving = Serving::start("");
+    let (url, link) = (&serving.url, &serving.set_up_link);
 
     let browser = Browser::start().await;
-    browser.open(&url).await;
+    browser.open(url).await;
     browser.until("input[name=password]").await;
     assert!(browser.url().await.ends_with("/sign_in"));
-    browser.open(&link).await;
+    browser.open(link).await;
     browser.fill("input[name=account]", "Shop Ltd").await;
     browser.fill("input[name=email]", "owner@shop.example").await;
     browser.fill("input[name=password]", "short").await;
@@ -36,7 +23,7 @@ async fn first_person_sets_up_signs_out_and_in_again() {
     browser.click("form button").await;
     browser.until_text("Create the first one").await;
     // The link works once.
-    browser.open(&link).await;
+    browser.open(link).await;
     browser.until_text("The link was used").await;
 
     browser.open(&format!("{url}/servers")).await;

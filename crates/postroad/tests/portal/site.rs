@@ -1,12 +1,14 @@
-//! A running `postroad dev`, and a signed-in person.
+//! A running `postroad dev`, and a signed-in person; a running `postroad serve` that nobody has set up yet.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use postroad_testkit::http::Method;
-use postroad_testkit::{Browser, Client, Daemon, Database, Reply};
+use postroad_testkit::{Browser, Client, Daemon, Database, Reply, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::roles::call;
 
 const DEV: [&str; 10] =
     ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
@@ -138,6 +140,74 @@ impl Site {
         let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
         all.extend_from_slice(headers);
         self.client.request(Method::POST, path, &all, form.to_owned().into()).await.unwrap()
+    }
+}
+
+/// A development server with a domain of its own.
+pub(crate) struct DevelopmentServer {
+    pub(crate) id: i64,
+    pub(crate) key: String,
+}
+
+impl DevelopmentServer {
+    /// Its domain is `dev.test`.
+    pub(crate) async fn create(site: &Site) -> Self {
+        let account_key = site.ready("account_api_key");
+        let by_account =
+            async |path: &str, body| call(site, "x-account-api-key", &account_key, path, &body).await;
+        let server = json!({ "name": "staging", "mode": "development" });
+        let id = by_account("servers/create", server).await["id"].as_i64().unwrap();
+        let key =
+            by_account("credentials/create", json!({ "server": id, "name": "all", "scope": "full" })).await;
+        let key = key["api_key"].as_str().unwrap().to_owned();
+        let domain = json!({ "name": "dev.test" });
+        call(site, "x-server-api-key", &key, "domains/create", &domain).await;
+        assert_eq!(site.post("/dev/dns/dev.test", &[], "").await.status, 200);
+        eventually(async || {
+            let checked = call(site, "x-server-api-key", &key, "domains/verify", &domain).await;
+            if checked["verified"] == true { Ok(()) } else { Err(checked) }
+        })
+        .await;
+        Self { id, key }
+    }
+
+    /// Sends a message, which is held; returns its id.
+    pub(crate) async fn send(&self, site: &Site, fields: Value) -> i64 {
+        let mut message = json!({ "to": ["ann@example.net"], "from": "shop@dev.test", "subject": "Held", "plain_body": "Hi." });
+        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        site.send_with(&self.key, &message).await[0]
+    }
+}
+
+/// A `postroad serve` on an empty folder.
+pub(crate) struct Serving {
+    pub(crate) url: String,
+    /// The one-time link for the first person, at the address where it listens.
+    pub(crate) set_up_link: String,
+    pub(crate) client: Client,
+    _daemon: Daemon,
+    _folder: TempDir,
+}
+
+impl Serving {
+    /// `more` is put behind the rest of the configuration.
+    pub(crate) fn start(more: &str) -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let config = folder.path().join("postroad.toml");
+        let data_dir = folder.path().join("data");
+        let text = format!(
+            "data_dir = {data_dir:?}\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}"
+        );
+        std::fs::write(&config, text).unwrap();
+        let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
+        let url = format!("http://{}", daemon.ready()["http"].as_str().unwrap());
+        let printed = daemon.ready()["set_up_url"].as_str().unwrap();
+        let set_up_link = format!("{url}/{}", printed.splitn(4, '/').nth(3).unwrap());
+        Self { client: Client::new(&url), url, set_up_link, _daemon: daemon, _folder: folder }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
     }
 }
 

@@ -1,135 +1,176 @@
-//! Every page, as people may see it: light and dark, on a phone, without JavaScript; with nothing on the console and no
-//! serious fault that axe-core finds.
+//! Every page, as people may see it: light and dark, and on a phone; with nothing on the console and no serious fault that
+//! axe-core finds.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
-use postroad_model::{Clock as _, SystemClock};
-use postroad_testkit::http::Method;
 use postroad_testkit::{Browser, PYTHON_VARIABLE};
 use serde_json::{Value, json};
 
-use crate::site::{Site, pictures, server_of};
+use crate::pages::{self, OPEN_PAGES, PAGES};
+use crate::site::{Serving, Site, pictures, server_of};
 
-/// Names of pictures, and paths below the server.
-const PAGES: &[(&str, &str)] = &[
-    ("overview", ""),
-    ("first-message", "/first_message"),
-    ("messages", "/messages"),
-    ("messages-search", "/messages?q=tag%3Areceipt"),
-    ("messages-wrong-search", "/messages?q=colour%3Ared"),
-    ("messages-held", "/messages?tab=held"),
-    ("messages-scheduled", "/messages?tab=scheduled"),
-    ("queue", "/queue"),
-    ("events", "/events"),
-    ("events-kinds", "/events?kind=message.accepted&kind=message.delivered"),
-    ("analytics", "/analytics"),
-    ("analytics-day", "/analytics?range=day&by=bounce_class"),
-    ("analytics-more", "/analytics?by=tag&tag=receipt&zone=Europe%2FBerlin"),
-    ("analytics-wrong", "/analytics?zone=Atlantis"),
-    ("reports", "/reports"),
-    ("templates", "/templates"),
-    ("template-new", "/templates/new"),
-    ("domains", "/domains"),
-    ("domain", "/domains/example.test"),
-    ("webhooks", "/webhooks"),
-    ("webhook-inspector", "/webhooks/inspector"),
-    ("suppressions", "/suppressions"),
-    ("suppressions-days", "/suppressions?reason=complaint&since=2026-01-01"),
-    ("keys", "/keys"),
-    ("settings", "/settings"),
-];
+/// Width of a phone's screen.
+const PHONE: u32 = 390;
 
 #[tokio::test]
 async fn every_page_is_legible_in_every_way() {
     let site = Site::start();
-    let (message, bounced) = fill(&site).await;
-    let browser = site.browser().await;
-    let server = server_of(&browser).await;
-    let mut pages: Vec<(String, String)> =
-        PAGES.iter().map(|(name, path)| ((*name).to_owned(), format!("/servers/{server}{path}"))).collect();
-    for view in ["timeline", "events", "preview", "links", "text", "source", "headers", "attachments"] {
-        pages.push((format!("message-{view}"), format!("/servers/{server}/messages/{message}?view={view}")));
+    let names = pages::fill(&site).await;
+    let mut tour = Tour::start(site.browser().await);
+    for (name, route, query, says) in PAGES {
+        tour.open(name, &site.path(&pages::path_of(&names, route, query)), says).await;
     }
-    pages.push(("message-bounced".to_owned(), format!("/servers/{server}/messages/{bounced}")));
-    pages.push(("account".to_owned(), "/account".to_owned()));
-    for name in ["people", "domains", "domains/common.example", "pools", "keys", "audit", "you"] {
-        pages.push((format!("account-{}", name.replace('/', "-")), format!("/account/{name}")));
+    tour.open("not-found", &site.path("/servers/1234567"), "There is nothing here").await;
+    // Pages that answer a form: with something that is shown once, or with a mistake.
+    let server = &names["server"];
+    let forms = [
+        (
+            "key-shown-once",
+            format!("/servers/{server}/keys"),
+            "form.stack > button",
+            "they are not shown again",
+        ),
+        (
+            "dns-link",
+            format!("/servers/{server}/domains/example.test"),
+            "form[action$='/share'] button",
+            "Send this link",
+        ),
+        (
+            "authenticator-app",
+            "/account/you".to_owned(),
+            "form[action='/account/you/app'] button",
+            "Put it in use",
+        ),
+        (
+            "person-link",
+            format!("/account/people/{}", names["colleague"]),
+            "form[action$='/reset_link'] button",
+            "Pass this link on",
+        ),
+    ];
+    for (name, path, button, says) in forms {
+        tour.browser.open(&site.path(&path)).await;
+        tour.browser.click(button).await;
+        tour.browser.until_text(says).await;
+        tour.look(name).await;
     }
-    pages.push(("account-address".to_owned(), "/account/pools/address?address=192.0.2.9".to_owned()));
-    pages.push(("account-person".to_owned(), "/account/people/1".to_owned()));
-    pages.push(("operator-account".to_owned(), "/operator/accounts/1".to_owned()));
-    for name in ["people", "keys", "audit"] {
-        pages.push((format!("operator-account-{name}"), format!("/operator/accounts/1/{name}")));
-    }
-    pages.push(("account-audit-filtered".to_owned(), "/account/audit?subject=domain".to_owned()));
-    for name in ["", "/accounts", "/keys", "/nodes", "/audit", "/doctor"] {
-        pages.push((format!("operator{}", name.replace('/', "-")), format!("/operator{name}")));
-    }
-    pages.push(("inbox".to_owned(), "/inbox".to_owned()));
-    pages.push(("inbox-one".to_owned(), "/inbox/1".to_owned()));
-    pages.push(("servers".to_owned(), "/servers".to_owned()));
-    pages.push(("not-found".to_owned(), "/servers/1234567".to_owned()));
-    let axe = axe();
-    for (name, path) in &pages {
-        for (way, is_dark, width) in [("light", false, 1280), ("dark", true, 1280), ("phone", false, 390)] {
-            browser.set_dark(is_dark).await;
-            browser.set_size(width, 844).await;
-            browser.open(&site.path(path)).await;
-            browser.until("h1").await;
-            browser.screenshot(&pictures().join(format!("{name}-{way}.png"))).await;
-            let faults = faults(&browser, &axe).await;
-            assert!(faults.is_empty(), "{name} {way}: {faults:#?}");
-            let is_wide =
-                "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
-            assert_eq!(browser.run(is_wide).await, false, "{name} {way} has to be moved sideways");
-        }
-        let log: Vec<String> =
-            browser.console().await.into_iter().filter(|line| !line.contains("404 (Not Found)")).collect();
-        assert_eq!(log, [""; 0], "{name}");
-    }
+    tour.end();
 }
 
 #[tokio::test]
-async fn pages_are_read_and_forms_sent_without_javascript() {
+async fn pages_for_people_who_are_not_signed_in_are_legible_in_every_way() {
+    let serving = Serving::start("");
+    let mut tour = Tour::start(Browser::start().await);
+    tour.open("set-up", &serving.set_up_link, "You become the owner").await;
     let site = Site::start();
-    fill(&site).await;
-    let browser = site.browser().await;
-    browser.set_scripts(false).await;
-    let server = server_of(&browser).await;
-    let others =
-        ["/account", "/account/people", "/account/pools", "/account/keys", "/account/audit", "/account/you"];
-    let others = others.into_iter().chain([
-        "/operator",
-        "/operator/accounts",
-        "/operator/keys",
-        "/operator/doctor",
-        "/operator/audit",
-        "/operator/accounts/1",
-        "/operator/accounts/1/people",
-        "/account/people/1",
-        "/account/domains",
-        "/account/domains/common.example",
-        "/inbox",
-        "/inbox/1",
-    ]);
-    let of_server = PAGES.iter().map(|(_, path)| format!("/servers/{server}{path}"));
-    for name in of_server.chain(others.map(str::to_owned)) {
-        browser.open(&site.path(&name)).await;
-        browser.until("h1").await;
-        assert!(!browser.text("h1").await.is_empty(), "{name}");
+    let names = pages::fill(&site).await;
+    for (name, route, query, says) in OPEN_PAGES {
+        tour.open(name, &site.path(&pages::path_of(&names, route, query)), says).await;
     }
-    browser.open(&site.path(&format!("/servers/{server}/messages?tab=held"))).await;
-    browser.click("input[name=id]").await;
-    browser.click("button[value=cancel_hold]").await;
-    browser.until(".notice").await;
-    browser.open(&site.path(&format!("/servers/{server}/suppressions"))).await;
-    browser.fill("form.stack input[name=address]", "bob@example.net").await;
-    browser.click("form.stack button").await;
-    browser.until_text("bob@example.net").await;
+    tour.open("used-link", &site.path("/invitation?token=x"), "link").await;
+    // The second step of signing in.
+    let browser = &tour.browser;
+    use_authenticator_app(&site, browser).await;
+    browser.click(".person summary").await;
+    browser.click("form[action='/sign_out'] button").await;
+    sign_in(&site, browser).await;
+    browser.until_text("Enter the code of your app").await;
+    tour.look("second-factor").await;
+    let browser = &tour.browser;
+    browser.fill("input[name=code]", "000000").await;
+    browser.click("form button").await;
+    browser.until(".problem").await;
+    tour.look("second-factor-wrong").await;
+    tour.end();
+}
+
+async fn sign_in(site: &Site, browser: &Browser) {
+    browser.open(&site.path("/sign_in")).await;
+    browser.fill("input[name=email]", "colleague@example.com").await;
+    browser.fill("input[name=password]", "a road of seven posts").await;
+    browser.click("form button").await;
+}
+
+/// Signs in, and adds an app, whose code the browser computes (RFC 6238).
+async fn use_authenticator_app(site: &Site, browser: &Browser) {
+    sign_in(site, browser).await;
+    browser.until("nav.side").await;
+    browser.open(&site.path("/account/you")).await;
+    browser.click("form[action='/account/you/app'] button").await;
+    browser.until("svg.qr").await;
+    let code = "const done = arguments[arguments.length - 1];
+        const secret = document.querySelector(\"form[action$='/enable'] .secret\").textContent.replace(/[^A-Z2-7]/g, '');
+        const bits = [...secret].map(c => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0')).join('');
+        const bytes = Uint8Array.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));
+        const counter = new DataView(new ArrayBuffer(8));
+        counter.setBigUint64(0, BigInt(Math.floor(Date.now() / 30000)));
+        crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-1' }, false, ['sign'])
+          .then(key => crypto.subtle.sign('HMAC', key, counter.buffer))
+          .then(mac => {
+            const view = new DataView(mac);
+            const at = view.getUint8(19) & 15;
+            done(String((view.getUint32(at) & 0x7fffffff) % 1000000).padStart(6, '0'));
+          });";
+    let code = browser.run_async(code).await;
+    browser.fill("input[name=code]", code.as_str().unwrap()).await;
+    browser.click("form[action$='/enable'] button").await;
+    browser.until_text("Keep these recovery codes").await;
+}
+
+/// Looks at pages in every way, and collects what is wrong with them.
+struct Tour {
+    browser: Browser,
+    axe: String,
+    faults: Vec<String>,
+}
+
+impl Tour {
+    fn start(browser: Browser) -> Self {
+        Self { browser, axe: axe(), faults: Vec::new() }
+    }
+
+    async fn open(&mut self, name: &str, url: &str, says: &str) {
+        self.browser.open(url).await;
+        self.browser.until("h1").await;
+        let text = self.browser.page_text().await;
+        if !text.contains(says) {
+            self.faults.push(format!("{name} does not say {says:?}: {text}"));
+        }
+        self.look(name).await;
+    }
+
+    /// The page that is open.
+    async fn look(&mut self, name: &str) {
+        let browser = &self.browser;
+        for (way, is_dark, width) in [("light", false, 1280), ("dark", true, 1280), ("phone", false, PHONE)] {
+            browser.set_dark(is_dark).await;
+            browser.set_size(width, 844).await;
+            browser.screenshot(&pictures().join(format!("{name}-{way}.png"))).await;
+            for fault in faults(browser, &self.axe).await {
+                self.faults.push(format!("{name} {way}: {fault}"));
+            }
+            let is_wide =
+                "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+            if browser.run(is_wide).await != false {
+                self.faults.push(format!("{name} {way} has to be moved sideways"));
+            }
+        }
+        browser.set_dark(false).await;
+        browser.set_size(1280, 844).await;
+        // The answer to a form with a mistake, and to a page that does not exist.
+        let is_answer = |line: &String| line.contains("404 (Not Found)") || line.contains("status of 422");
+        let log = browser.console().await;
+        self.faults
+            .extend(log.into_iter().filter(|line| !is_answer(line)).map(|line| format!("{name}: {line}")));
+    }
+
+    fn end(self) {
+        assert!(self.faults.is_empty(), "{}", self.faults.join("\n"));
+    }
 }
 
 #[tokio::test]
@@ -180,48 +221,6 @@ async fn one_person_has_at_most_twenty_streams() {
         assert!(line.contains(expected), "{number}: {line}");
         streams.push(stream);
     }
-}
-
-/// Messages in several states; the ids of a delivered one and one that bounced.
-async fn fill(site: &Site) -> (i64, i64) {
-    let html = "<html><body><h1>Thank you</h1><p>Your order <b>1234</b> is on its way.</p></body></html>";
-    let sent = site
-        .send(json!({
-            "subject": "Your receipt for order 1234", "tag": "receipt", "html_body": html,
-            "metadata": { "order": "1234" }, "attachments": [{ "name": "receipt.txt", "data": "aGVsbG8=" }],
-        }))
-        .await;
-    let bounced =
-        site.send(json!({ "to": ["missing@sim.postroad.test"], "subject": "Password reset" })).await;
-    site.send(json!({ "to": ["defer@sim.postroad.test"], "subject": "Sign-in code", "tag": "code" })).await;
-    let next_week = SystemClock.now().plus(Duration::from_hours(7 * 24)).to_rfc3339();
-    site.send(json!({ "subject": "Next week", "send_at": next_week })).await;
-    let key = site.ready("api_key");
-    let add = json!({ "address": "gone@example.net", "reason": "complaint", "details": "asked to stop" });
-    site.client.post_json("/api/v1/suppressions/add", Some(&key), &add).await.unwrap();
-    let held =
-        site.send(json!({ "to": ["gone@example.net"], "subject": "To somebody who asked to stop" })).await;
-    let hook = json!({ "url": "http://127.0.0.1:9/events", "events": "all" });
-    let operator = site.ready("operator_api_key");
-    let call = async |path: &str, body: Value| {
-        let headers = [("x-operator-api-key", operator.as_str()), ("content-type", "application/json")];
-        let path = format!("/api/v1/ip_pools/{path}");
-        let reply =
-            site.client.request(Method::POST, &path, &headers, body.to_string().into()).await.unwrap();
-        assert_eq!(reply.json()["status"], "success", "{}", reply.json());
-        reply.json()["data"].clone()
-    };
-    let pool = call("create", json!({ "name": "dedicated" })).await["id"].clone();
-    let address = json!({ "pool": pool, "address": "192.0.2.9", "helo": "mail9.example.com", "weight": 1, "warm_up": true });
-    call("add_address", address).await;
-    site.client.post_json("/api/v1/webhooks/create", Some(&key), &hook).await.unwrap();
-    let account_key = site.ready("account_api_key");
-    let domain = json!({ "name": "common.example" });
-    crate::roles::call(site, "x-account-api-key", &account_key, "domains/create", &domain).await;
-    site.until(sent, "Sent").await;
-    site.until(bounced, "HardFail").await;
-    site.until(held, "Held").await;
-    (sent, bounced)
 }
 
 /// The script of axe-core, which the test's Python libraries bring along.

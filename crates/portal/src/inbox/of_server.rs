@@ -1,0 +1,97 @@
+//! Inbox of a development server: the mail that it holds instead of delivering it.
+
+use axum::extract::Path;
+use postroad_app::access::Operation;
+use postroad_app::{MessageAction, SearchRequest};
+use postroad_model::{MessageId, ServerMode, Status};
+use postroad_store::SearchItem;
+
+use super::list::{ListPage, Row};
+use super::one::{Envelope, message_page};
+use crate::answer::{Answer, page};
+use crate::layout::Section;
+use crate::messages::content;
+use crate::problem::{Problem, sentences};
+use crate::query::query;
+use crate::redirect::see_other;
+use crate::shown::{When, bytes};
+use crate::visit::{Form, Visit};
+
+const PAGE_ROWS: usize = 100;
+
+pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
+    let caller = visit.caller(server, Operation::MessagesSearch).await?;
+    let (_, layout) = visit.server_layout(server, "Inbox", Section::Inbox).await?;
+    let q = visit.query.text("q");
+    let before = visit.query.number("before").map(MessageId);
+    let wanted = SearchRequest {
+        q: Some(q.to_owned()).filter(|q| !q.is_empty()),
+        statuses: vec![Status::Held],
+        ..SearchRequest::default()
+    };
+    let is_live = caller.mode == ServerMode::Live;
+    let (mut rows, mut next, mut problem) = (Vec::new(), None, None);
+    match wanted.filter() {
+        _ if is_live => {}
+        Err(problems) => problem = Some(sentences(&problems)),
+        Ok(filter) => {
+            let found = visit.app().search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
+            rows = found.items.into_iter().map(|item| row(server, item)).collect();
+            next = found.next.map(|next| query(&[("q", q), ("before", &next.to_string())]));
+        }
+    }
+    page(&ListPage {
+        layout,
+        base: format!("/servers/{server}/inbox"),
+        live: format!("/servers/{server}/live"),
+        about: "Mail that this development server accepted. It is held: nobody receives it unless you release it.",
+        question: "Delete all messages of the inbox? They are cancelled for good, whatever the search shows.",
+        rows,
+        q: q.to_owned(),
+        problem,
+        next,
+        live_server: is_live.then_some(server),
+    })
+}
+
+fn row(server: i64, item: SearchItem) -> Row {
+    Row {
+        path: format!("/servers/{server}/inbox/{}", item.id),
+        to: item.rcpt_to,
+        from: item.mail_from,
+        subject: item.subject,
+        size: bytes(item.size),
+        at: When(item.created_at),
+    }
+}
+
+pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
+    let record = content::record(&visit, server, id).await?;
+    let view = content::view(&visit, server, &record).await?;
+    let subject = if record.send.subject.is_empty() { "(no subject)" } else { &record.send.subject };
+    let (_, layout) = visit.server_layout(server, subject, Section::Inbox).await?;
+    let of_message = format!("/servers/{server}/messages/{id}");
+    let envelope = Envelope {
+        subject: record.send.subject.clone(),
+        to: record.rcpt_to.clone(),
+        from: record.send.mail_from.clone(),
+        from_label: "From",
+        size: visit.app().message_size(&record),
+        at: record.send.created_at,
+        inbox: format!("/servers/{server}/inbox"),
+        files: of_message.clone(),
+        timeline: Some(of_message),
+    };
+    message_page(&visit, layout, envelope, view)
+}
+
+/// Cancels all held messages, as a job. On a live server they wait for a decision on each, so it is refused there.
+pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::MessagesCancelHold).await?;
+    if caller.mode == ServerMode::Live {
+        let text = "The server is live, so it has no inbox. Its held messages are under Messages.";
+        return Err(Problem::Invalid(text.to_owned()));
+    }
+    form.visit.app().start_job(&caller, MessageAction::CancelHold, "status:Held", false).await?;
+    Ok(see_other(&format!("/servers/{server}/inbox?done=emptied")))
+}

@@ -1,0 +1,242 @@
+//! What comes back runs nothing: bounces, complaints, reports of receivers, opens and clicks, and DNS records.
+
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::http::{Bytes, Method};
+use postroad_testkit::{Browser, DnsServer, SmtpClient};
+use serde_json::{Value, json};
+
+use crate::hostile::{PAYLOADS, ascii, check, open_details, shows};
+use crate::roles::call;
+use crate::site::{Site, server_of};
+
+#[tokio::test]
+async fn bounces_complaints_opens_and_clicks_run_nothing() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        let (text, to) = (ascii(payload), format!("u{number}@example.net"));
+        let html = "<a href=\"https://shop.example/\">x</a>";
+        let track = json!({ "opens": true, "clicks": true });
+        let id = site.send(json!({ "to": [to], "html_body": html, "track": track })).await;
+        site.until(id, "Sent").await;
+        let caught = caught(&site, &to).await;
+        let raw = site.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap();
+        let view = postroad_mail::view(&raw.body).html_body.unwrap();
+        for kind in ["/c/", "/o/"] {
+            let token = view.split_once(kind).unwrap().1;
+            let token =
+                token.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').next().unwrap();
+            let agent = [("user-agent", text.as_str())];
+            let path = format!("{kind}{token}");
+            site.client.request(Method::GET, &path, &agent, Bytes::new()).await.unwrap();
+        }
+        let return_path = caught["mail_from"].as_str().unwrap();
+        let mut bounces = SmtpClient::connect(site.bounce_address()).await;
+        for mail in [complaint(&to, &text), bounce(&to, &text)] {
+            let reply = bounces.deliver("", &[return_path], &mail).await;
+            assert!(reply.starts_with("250"), "{reply}");
+        }
+        let page = format!("/servers/{server}/messages/{id}");
+        for kind in ["message.opened", "message.clicked", "message.complained", "message.bounced"] {
+            until_event(&site, id, kind).await;
+        }
+        browser.open(&site.path(&page)).await;
+        browser.until("#message").await;
+        open_details(&browser).await;
+        check(&browser, &format!("{payload} in the timeline")).await;
+        shows(&browser, &page, [format!("550 5.1.1 {text}")]).await;
+        let page = format!("{page}?view=events");
+        browser.open(&site.path(&page)).await;
+        browser.until(".event").await;
+        check(&browser, &format!("{payload} in the events")).await;
+        let in_json = serde_json::to_string(&text).unwrap();
+        shows(&browser, &page, [format!("\"user_agent\": {in_json}")]).await;
+    }
+    // The mail that came back has pages of its own.
+    let list = site.path(&format!("/servers/{server}/messages"));
+    browser.open(&list).await;
+    browser.until(".rows tbody tr").await;
+    check(&browser, "the list").await;
+    let found = site.client.post_json(
+        "/api/v1/messages/search",
+        Some(&site.ready("api_key")),
+        &json!({ "limit": 100 }),
+    );
+    let found = found.await.unwrap().json();
+    let items = found["data"]["items"].as_array().unwrap().clone();
+    let returned: Vec<i64> = items
+        .iter()
+        .filter(|item| item["subject"].as_str().is_some_and(|subject| subject.starts_with("Returned")))
+        .map(|item| item["id"].as_i64().unwrap())
+        .collect();
+    assert!(returned.len() >= 40, "{found}");
+    for id in returned.iter().step_by(8) {
+        for view in ["timeline", "text", "headers", "attachments"] {
+            browser.open(&format!("{list}/{id}?view={view}")).await;
+            browser.until("#message").await;
+            check(&browser, &format!("returned mail in {view}")).await;
+        }
+    }
+    for page in ["", "/suppressions", "/analytics", "/analytics?by=bounce_class"] {
+        browser.open(&site.path(&format!("/servers/{server}{page}"))).await;
+        browser.until("h1").await;
+        check(&browser, page).await;
+    }
+}
+
+/// The caught message to an address.
+async fn caught(site: &Site, to: &str) -> Value {
+    let found = site.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap();
+    assert_eq!(found.status, 200);
+    found.json()
+}
+
+/// Waits for an event of a message.
+async fn until_event(site: &Site, id: i64, kind: &str) {
+    let begun = std::time::Instant::now();
+    loop {
+        let wanted = json!({ "message_id": id, "limit": 100 });
+        let key = site.ready("api_key");
+        let answer = site.client.post_json("/api/v1/events/list", Some(&key), &wanted).await.unwrap().text();
+        if answer.contains(kind) {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "no {kind}: {answer}");
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+fn bounce(to: &str, text: &str) -> String {
+    format!(
+        "From: {text} <MAILER-DAEMON@mx.example.net>\r\nSubject: Returned {text}\r\nX-Note: {text}\r\n\
+         Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\n{text}\r\n--b\r\n\
+         Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; {text}\r\n\r\n\
+         Final-Recipient: rfc822; {to}\r\nAction: failed\r\nStatus: 5.1.1\r\nRemote-MTA: dns; {text}\r\n\
+         Diagnostic-Code: smtp; 550 5.1.1 {text}\r\n\r\n--b--\r\n"
+    )
+}
+
+fn complaint(to: &str, text: &str) -> String {
+    format!(
+        "From: feedback@isp.example\r\nSubject: FW: {text}\r\n\
+         Content-Type: multipart/report; report-type=feedback-report; boundary=b\r\n\r\n--b\r\n\r\n{text}\r\n\
+         --b\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nVersion: 1\r\n\
+         User-Agent: {text}\r\nReported-Domain: {text}\r\nSource-IP: {text}\r\nOriginal-Rcpt-To: <{to}>\r\n\r\n--b--\r\n"
+    )
+}
+
+#[tokio::test]
+async fn reports_of_receivers_run_nothing() {
+    let site = Site::start();
+    site.send(json!({ "to": ["first@example.net"] })).await;
+    let caught = caught(&site, "first@example.net").await;
+    let host = caught["mail_from"].as_str().unwrap().split_once('@').unwrap().1;
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        mail_report(&site, &format!("tls-reports@{host}"), "application/tlsrpt+json", &tls(number, payload))
+            .await;
+        mail_report(&site, &format!("dmarc-reports@{host}"), "application/xml", &dmarc(number, payload))
+            .await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = format!("/servers/{server}/reports?domain=example.test&days=7");
+    browser.open(&site.path(&page)).await;
+    reload_until(&browser, "40 reports").await;
+    check(&browser, "the reports").await;
+    let text = browser.page_text().await;
+    assert!(text.contains("window.hit"), "kinds of failures are shown as they were reported: {text}");
+    browser.open(&site.path(&format!("/servers/{server}/domains/example.test"))).await;
+    browser.until("h1").await;
+    check(&browser, "the domain").await;
+}
+
+async fn reload_until(browser: &Browser, text: &str) {
+    for _ in 0..200 {
+        if browser.page_text().await.contains(text) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        browser.reload().await;
+    }
+    panic!("the page never says {text:?}: {}", browser.page_text().await);
+}
+
+async fn mail_report(site: &Site, to: &str, content_type: &str, text: &str) {
+    let mail = format!(
+        "From: reports@isp.example\r\nSubject: Report\r\nContent-Type: {content_type}; name=report\r\n\
+         Content-Transfer-Encoding: 8bit\r\n\r\n{text}\r\n"
+    );
+    let mut client = SmtpClient::connect(site.bounce_address()).await;
+    let reply = client.deliver("", &[to], &mail).await;
+    assert!(reply.starts_with("250"), "{reply}");
+}
+
+fn tls(number: usize, payload: &str) -> String {
+    let now = SystemClock.now();
+    let day = Duration::from_hours(24);
+    json!({
+        "organization-name": payload, "contact-info": payload, "report-id": format!("{number} {payload}"),
+        "date-range": { "start-datetime": now.minus(day).to_rfc3339(), "end-datetime": now.to_rfc3339() },
+        "policies": [{
+            "policy": { "policy-type": "sts", "policy-domain": "example.test", "mx-host": [payload], "policy-string": [payload] },
+            "summary": { "total-successful-session-count": 100, "total-failure-session-count": 4 },
+            "failure-details": [{
+                "result-type": payload, "failed-session-count": 4, "receiving-mx-hostname": payload,
+                "additional-information": payload, "failure-reason-code": payload,
+            }],
+        }],
+    })
+    .to_string()
+}
+
+fn dmarc(number: usize, payload: &str) -> String {
+    let now = SystemClock.now().as_secs();
+    let text = payload.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    format!(
+        "<feedback><report_metadata><org_name>{text}</org_name><email>{text}</email><report_id>{number} {text}</report_id>\
+         <date_range><begin>{}</begin><end>{}</end></date_range></report_metadata>\
+         <policy_published><domain>example.test</domain><p>none</p></policy_published>\
+         <record><row><source_ip>192.0.2.{number}</source_ip><count>3</count><policy_evaluated>\
+         <disposition>none</disposition><dkim>fail</dkim><spf>fail</spf><reason><type>{text}</type><comment>{text}</comment></reason>\
+         </policy_evaluated></row><identifiers><header_from>example.test</header_from></identifiers>\
+         <auth_results><dkim><domain>{text}</domain><result>{text}</result></dkim></auth_results></record></feedback>",
+        now - 90_000,
+        now - 3_600,
+    )
+}
+
+#[tokio::test]
+async fn records_in_the_dns_run_nothing() {
+    let dns = DnsServer::start();
+    let site = Site::start_with(None, &[("POSTROAD_DNS_NAMESERVERS", &dns.address().to_string())]);
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let key = site.ready("api_key");
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        let domain = format!("d{number}.test");
+        // What its owner, who may be anybody, publishes.
+        let create = json!({ "name": domain });
+        let made = call(&site, "x-server-api-key", &key, "domains/create", &create).await;
+        for record in made["records"].as_array().unwrap() {
+            dns.txt(record["name"].as_str().unwrap(), &format!("v=spf1 v=DMARC1 {payload}"));
+        }
+        call(&site, "x-server-api-key", &key, "domains/verify", &create).await;
+        let page = format!("/servers/{server}/domains/{domain}");
+        browser.open(&site.path(&page)).await;
+        browser.until("h1").await;
+        check(&browser, &format!("records with {payload}")).await;
+        shows(&browser, &page, [*payload]).await;
+        let shared = site.submit(&format!("{page}/share"), &site.cookie().await, "").await.text();
+        let link = shared.split_once("/dns/").unwrap().1.split(['<', '"']).next().unwrap().to_owned();
+        browser.open(&site.path(&format!("/dns/{link}"))).await;
+        browser.until("h1").await;
+        check(&browser, &format!("shared records with {payload}")).await;
+        shows(&browser, "the shared page", [*payload]).await;
+    }
+    browser.open(&site.path("/operator/doctor")).await;
+    browser.until("h1").await;
+    check(&browser, "the check-up").await;
+}
