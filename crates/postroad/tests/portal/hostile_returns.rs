@@ -60,13 +60,10 @@ async fn bounces_complaints_opens_and_clicks_run_nothing() {
     browser.open(&list).await;
     browser.until(".rows tbody tr").await;
     check(&browser, "the list").await;
-    let found = site.client.post_json(
-        "/api/v1/messages/search",
-        Some(&site.ready("api_key")),
-        &json!({ "limit": 100 }),
-    );
-    let found = found.await.unwrap().json();
-    let items = found["data"]["items"].as_array().unwrap().clone();
+    let found =
+        call(&site, "x-server-api-key", &site.ready("api_key"), "messages/search", &json!({ "limit": 100 }))
+            .await;
+    let items = found["items"].as_array().unwrap().clone();
     let returned: Vec<i64> = items
         .iter()
         .filter(|item| item["subject"].as_str().is_some_and(|subject| subject.starts_with("Returned")))

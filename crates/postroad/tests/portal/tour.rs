@@ -30,7 +30,7 @@ async fn every_page_is_legible_in_every_way() {
         (
             "key-shown-once",
             format!("/servers/{server}/keys"),
-            "form.stack > button",
+            "form.card.stack > button",
             "they are not shown again",
         ),
         (
