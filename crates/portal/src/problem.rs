@@ -250,6 +250,7 @@ impl From<WebhookRefusal> for Problem {
         match refusal {
             WebhookRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
             WebhookRefusal::NotFound => Self::NotFound,
+            WebhookRefusal::OtherVersion(_) => Self::Invalid(OTHER_VERSION.to_owned()),
             WebhookRefusal::Refused(refusal) => refusal.into(),
             WebhookRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),

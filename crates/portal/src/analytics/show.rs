@@ -20,7 +20,7 @@ use crate::answer::{Answer, page_with};
 use crate::chart::Part;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
-use crate::shown::{When, count, percent};
+use crate::shown::{count, percent};
 use crate::visit::Visit;
 
 /// Bars that a chart can show.
@@ -78,8 +78,9 @@ struct Shown {
     figures: Vec<Figure>,
     chart: String,
     rows: Vec<TopRow>,
-    from: When,
-    to: When,
+    /// Local times in the zone of the question.
+    from: String,
+    to: String,
     is_current: bool,
 }
 
@@ -193,8 +194,8 @@ async fn answer(
         figures: figures(&this, &before),
         chart: chart(&series, question.granularity, &question.zone, description),
         rows: top.entries.iter().map(|entry| top_row(question, names, entry)).collect(),
-        from: When(series.from),
-        to: When(series.to),
+        from: question.zone.local(series.from).replace('T', " "),
+        to: question.zone.local(series.to).replace('T', " "),
         is_current: this.is_current,
     })
 }

@@ -150,7 +150,7 @@ fn read(fields: &Fields) -> Result<CustomerUpdateRequest, String> {
 pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let request = NewServerRequest {
-        account: Some(AccountId(account)),
+        account: Some(ViewedAccount::of_customer(&visit, account).await?.id),
         name: fields.text("name").to_owned(),
         mode: ServerMode::parse(fields.text("mode")).unwrap_or(ServerMode::Live),
         pool: fields.number("pool").map(PoolId),

@@ -55,8 +55,10 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         },
         text: text.to_owned(),
     };
-    let parts =
-        diff.parts.iter().map(|part| Part { name: part.part, lines: part.diff.lines().map(line).collect() });
+    let parts = diff
+        .parts
+        .iter()
+        .map(|part| Part { name: part_words(part.part), lines: part.diff.lines().map(line).collect() });
     let parts = parts.collect();
     page(&ComparePage {
         layout,
@@ -70,4 +72,13 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         used_model: serde_json::to_string_pretty(&diff.model).unwrap_or_default(),
         parts,
     })
+}
+
+fn part_words(part: &'static str) -> &'static str {
+    match part {
+        "subject" => "Subject",
+        "html_body" => "HTML",
+        "plain_body" => "Text",
+        other => other,
+    }
 }

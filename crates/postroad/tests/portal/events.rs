@@ -22,8 +22,7 @@ async fn events_are_listed_and_filtered(site: Site) {
     // It comes by itself.
     let id = site.send(json!({ "subject": "It happened" })).await;
     site.until(id, "Sent").await;
-    browser.until_text("message.accepted").await;
-    browser.until_text("message.delivered").await;
+    browser.until("#events .badge.good").await;
     let text = browser.text("#events").await;
     assert!(text.contains("ann@example.net") && text.contains("It happened"), "{text}");
     let (newer, older) = (text.find("message.delivered"), text.find("message.accepted"));
