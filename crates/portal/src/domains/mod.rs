@@ -7,6 +7,7 @@ mod filter;
 mod list;
 mod of_account;
 mod one;
+mod operator_form;
 mod records;
 mod share;
 

@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
 use postroad_store::{DomainLink, KeyAlgorithm, KeyState, VerifiedBy};
 
-use super::by_operator::OperatorForm;
+use super::operator_form::OperatorForm;
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};

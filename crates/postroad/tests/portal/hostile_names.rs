@@ -127,9 +127,9 @@ async fn names_of_people_servers_and_accounts_run_nothing() {
     let last = PAYLOADS[PAYLOADS.len() - 1];
     assert!(log.contains(last), "{log}");
     // An invitation shows the account's name to whoever opens it.
-    let guest = json!({ "account": 1, "email": "guest@example.com", "role": "member", "mail": false });
+    let newcomer = json!({ "account": 1, "email": "newcomer@example.com", "role": "member", "mail": false });
     let invited =
-        call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &guest).await;
+        call(&site, "x-operator-api-key", &site.ready("operator_api_key"), "users/invite", &newcomer).await;
     let token = invited["link"].as_str().unwrap().split_once("token=").unwrap().1;
     browser.open(&site.path(&format!("/invitation?token={token}"))).await;
     browser.until("h1").await;

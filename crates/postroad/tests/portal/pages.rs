@@ -114,7 +114,7 @@ pub(crate) const OPEN_PAGES: &[Example] = &[
     ("reset-password", "/reset_password", "", "Send link"),
     ("reset-password-sent", "/reset_password", "done=sent", "a link is on its way"),
     ("new-password", "/reset_password", "token={reset}", "Choose a new password"),
-    ("invitation", "/invitation", "token={invitation}", "guest@example.com"),
+    ("invitation", "/invitation", "token={invitation}", "newcomer@example.com"),
     ("dns", "/dns/{share}", "", "_domainkey.example.test"),
 ];
 
@@ -209,8 +209,8 @@ pub(crate) async fn fill(site: &Site) -> HashMap<&'static str, String> {
         .await;
 
     let operator_key = site.ready("operator_api_key");
-    let guest = json!({ "account": 1, "email": "guest@example.com", "role": "member", "mail": false });
-    let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &guest).await;
+    let newcomer = json!({ "account": 1, "email": "newcomer@example.com", "role": "member", "mail": false });
+    let invited = call(site, "x-operator-api-key", &operator_key, "users/invite", &newcomer).await;
     let token_in = |text: &str, before: &str| {
         let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}"));
         rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').next().unwrap().to_owned()
