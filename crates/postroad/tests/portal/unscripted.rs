@@ -29,7 +29,7 @@ async fn every_page_is_read_without_javascript() {
             }
             let html = site.get(&path, cookie).await.text();
             for form in forms(&html) {
-                faults.extend(form_fault(&form).map(|fault| format!("{name}: {fault}: {form}")));
+                faults.extend(form_fault(&form, &path).map(|fault| format!("{name}: {fault}: {form}")));
             }
             for link in links(&html, &path) {
                 if known.insert((cookie, link.clone())) {
@@ -54,13 +54,19 @@ pub(crate) fn forms(html: &str) -> Vec<String> {
 }
 
 /// What keeps a form from being sent by a browser alone.
-fn form_fault(form: &str) -> Option<&'static str> {
+fn form_fault(form: &str, page: &str) -> Option<&'static str> {
     let tag = form.split('>').next().unwrap();
-    let Some(action) = attribute(tag, "action") else { return Some("no action") };
+    let action = attribute(tag, "action").unwrap_or_else(|| page.to_owned());
+    let visible = form.replace("<input type=\"hidden\"", "");
+    let has_fields = ["<input", "<select", "<textarea"].iter().any(|field| visible.contains(field));
+    let is_empty = !has_fields && !form.contains("<button");
     let is_open = ROUTES.iter().any(|(kind, route, _, whose)| {
         *kind == Kind::Form && *route == action && *whose == crate::routes::For::Anybody
     });
-    if !is_form(&action) {
+    if is_empty {
+        // A list without anything to tick.
+        None
+    } else if !is_form(&action) {
         Some("no such form")
     } else if !form.contains("<button") {
         Some("no button")
