@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use askama::Template;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
@@ -16,7 +15,7 @@ use postroad_store::CredentialFilter;
 use super::chart::{PARTS, chart};
 use super::question::{NONE, Question, RECIPIENT_DOMAIN};
 use super::range::RANGES;
-use crate::answer::{Answer, page_with};
+use crate::answer::{Answer, page};
 use crate::chart::Part;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
@@ -131,7 +130,6 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             Err(refused) => problem = Some(refused.into_form_text()?),
         }
     }
-    let status = if problem.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let mut dimensions: Vec<Choice> =
         Dimension::ALL.map(|one| dimension_choice(one, question.by == TopBy::Dimension(one))).into();
     dimensions.push(Choice {
@@ -139,39 +137,36 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         words: "Recipient domain",
         is_chosen: question.by == TopBy::RecipientDomain,
     });
-    page_with(
-        status,
-        &AnalyticsPage {
-            layout,
-            ranges: RANGES
-                .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == question.range })
-                .into(),
-            dimensions,
-            also: Dimension::ALL.map(|one| dimension_choice(one, question.also == Some(one))).into(),
-            metrics: METRICS
-                .map(|one| Choice {
-                    value: one.as_str(),
-                    words: metric_words(one),
-                    is_chosen: question.metric == Some(one),
-                })
-                .into(),
-            granularities: ["minute", "hour", "day", "month"]
-                .map(|one| Choice { value: one, words: one, is_chosen: question.granularity_name == one })
-                .into(),
-            fields: fields(&question),
-            keys: keys(&question, &names),
-            chips: question.filters.iter().map(|filter| chip(&question, &names, filter)).collect(),
-            shown,
-            parts: &PARTS,
-            by: match question.by {
-                TopBy::Dimension(dimension) => words(dimension),
-                TopBy::RecipientDomain => "Recipient domain",
-            },
-            csv: format!("/servers/{server}/analytics/csv{}", question.query()),
-            question,
-            problem,
+    page(&AnalyticsPage {
+        layout,
+        ranges: RANGES
+            .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == question.range })
+            .into(),
+        dimensions,
+        also: Dimension::ALL.map(|one| dimension_choice(one, question.also == Some(one))).into(),
+        metrics: METRICS
+            .map(|one| Choice {
+                value: one.as_str(),
+                words: metric_words(one),
+                is_chosen: question.metric == Some(one),
+            })
+            .into(),
+        granularities: ["minute", "hour", "day", "month"]
+            .map(|one| Choice { value: one, words: one, is_chosen: question.granularity_name == one })
+            .into(),
+        fields: fields(&question),
+        keys: keys(&question, &names),
+        chips: question.filters.iter().map(|filter| chip(&question, &names, filter)).collect(),
+        shown,
+        parts: &PARTS,
+        by: match question.by {
+            TopBy::Dimension(dimension) => words(dimension),
+            TopBy::RecipientDomain => "Recipient domain",
         },
-    )
+        csv: format!("/servers/{server}/analytics/csv{}", question.query()),
+        question,
+        problem,
+    })
 }
 
 async fn answer(

@@ -103,14 +103,20 @@ pub(super) async fn list(
         role,
     };
     let after = visit.query.number("after").map(UserId);
-    let (people, has_more) = visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?;
+    let email = EmailAddress::parse(&address).ok().map(|email| email.as_str().to_owned());
+    // Nobody has an address that is none.
+    let is_wrong = !address.is_empty() && email.is_none();
+    let (people, has_more) = if is_wrong {
+        (Vec::new(), false)
+    } else {
+        visit.app().list_users(&visit.by, filter, after, PAGE_ROWS).await?
+    };
     let role_name = role.map_or("", UserRole::as_str);
     let next = people.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &address), ("role", role_name), ("after", &last.id.to_string())]));
     // Only those who may invite see whom others invited.
     let after = visit.query.number("invited_after").map(InvitationId);
-    let email = EmailAddress::parse(&address).ok().map(|email| email.as_str().to_owned());
     let filter = InvitationFilter { email, role };
     let found =
         visit.app().list_invitations(&visit.by, Some(account.id), filter, after, PAGE_ROWS).await.ok();

@@ -69,8 +69,8 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     };
     let before = form.fields.number("replayed").and_then(|number| u64::try_from(number).ok());
     let progress = query(&[
-        ("since", &since.as_micros().to_string()),
-        ("until", &until.as_micros().to_string()),
+        ("replay_since", &since.as_micros().to_string()),
+        ("replay_until", &until.as_micros().to_string()),
         ("after", &after.to_string()),
         ("replayed", &before.unwrap_or(0).saturating_add(replayed.events).to_string()),
     ]);

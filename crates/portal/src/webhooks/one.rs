@@ -45,7 +45,8 @@ impl ReplayRest {
     fn of(visit: &Visit) -> Option<Self> {
         let number = |name: &str| visit.query.number(name);
         let replayed = u64::try_from(number("replayed")?).ok()?;
-        Some(Self { since: number("since")?, until: number("until")?, after: number("after")?, replayed })
+        let (since, until) = (number("replay_since")?, number("replay_until")?);
+        Some(Self { since, until, after: number("after")?, replayed })
     }
 
     fn events(&self) -> String {

@@ -142,7 +142,7 @@ async fn events_of_a_time_are_posted_again_and_a_person_is_erased() {
     let page = browser.url().await;
     let (page, _) = page.split_once('?').unwrap();
     let micros = |hours: u64| SystemClock.now().minus(Duration::from_hours(hours)).as_micros();
-    let rest = format!("since={}&until={}&after=0&replayed=10000", micros(2), micros(0));
+    let rest = format!("replay_since={}&replay_until={}&after=0&replayed=10000", micros(2), micros(0));
     browser.open(&format!("{page}?{rest}")).await;
     browser.until_text("10\u{202f}000 events of that time are posted again").await;
     browser.click("#replay button").await;
