@@ -76,7 +76,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         to: record.rcpt_to.clone(),
         from: record.send.mail_from.clone(),
         from_label: "From",
-        size: visit.app().message_size(&record),
+        size: record.send.size,
         at: record.send.created_at,
         inbox: format!("/servers/{server}/inbox"),
         files: of_message.clone(),
