@@ -58,7 +58,11 @@ impl App {
     ) -> Result<(String, Option<i64>), AccountRefusal> {
         let entries = self.export_audit(by, account, filter, after, limit).await?;
         let next = entries.last().filter(|_| entries.len() == limit).map(|last| last.seq);
-        let lines = entries.iter().map(|entry| format!("{}\n", audit_entry(entry))).collect();
+        let mut lines = String::new();
+        for entry in &entries {
+            lines.push_str(&audit_entry(entry).to_string());
+            lines.push('\n');
+        }
         Ok((lines, next))
     }
 

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::analytics::{Dimension, METRICS, Timeseries, TopBy};
+use postroad_app::analytics::{Dimension, METRICS, Metric, Timeseries, TopBy};
 
 use super::question::Question;
 use super::show::shown;
@@ -33,7 +33,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
 fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
     let mut text = "at".to_owned();
     let columns = dimensions.iter().map(|dimension| dimension.as_str());
-    for column in columns.chain(METRICS.map(|metric| metric.as_str())) {
+    for column in columns.chain(METRICS.map(Metric::as_str)) {
         text.push(',');
         text.push_str(column);
     }
@@ -46,7 +46,11 @@ fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
                 one.values.get(at).map(shown).unwrap_or_default()
             }
         };
-        let values: String = (0..dimensions.len()).map(|at| format!(",{}", cell(&value(at)))).collect();
+        let mut values = String::new();
+        for at in 0..dimensions.len() {
+            values.push(',');
+            values.push_str(&cell(&value(at)));
+        }
         for point in &one.points {
             text.push_str(&point.at.to_rfc3339());
             text.push_str(&values);

@@ -78,7 +78,7 @@ pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Op
     let senders = "This server can no longer";
     let live = Some(format!("/servers/{server}/live"));
     let common = domain_page(layout, list, view);
-    page(&DomainPage { new_link, links, live, is_changeable, senders, ..common })
+    page(&DomainPage { live, is_changeable, senders, new_link, links, ..common })
 }
 
 pub(super) fn link_rows(links: Vec<DomainLink>) -> Vec<LinkRow> {

@@ -4,6 +4,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::suppressions::SuppressionRequest;
+use postroad_model::Timestamp;
 
 use super::list::list;
 use crate::answer::Answer;
@@ -37,7 +38,7 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
 /// The field `expires_at`: the end of that day. A text that is no day is passed on, for `app` to refuse it.
 pub(super) fn end_of_last_day(fields: &Fields) -> Option<String> {
     let day = fields.filled("expires_at")?;
-    Some(days::end(day).map_or_else(|| day.to_owned(), |end| end.to_rfc3339()))
+    Some(days::end(day).map_or_else(|| day.to_owned(), Timestamp::to_rfc3339))
 }
 
 /// Removes the address of the button (`only`), or the ticked ones.

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::site::{Serving, Site, pictures, server_of};
 
 /// Everything together, the browser's own start included.
-const FIRST_RUN_TIME_MAX: Duration = Duration::from_secs(60);
+const FIRST_RUN_TIME_MAX: Duration = Duration::from_mins(1);
 const DOMAIN: &str = "shop.test";
 
 /// The world around a new installation: a name server, one mail host that takes all mail, and a receiver of webhooks.

@@ -116,14 +116,16 @@ async fn two_clicks_send_a_form_once_and_back_repeats_nothing() {
     assert_eq!(browser.count(".rows tbody tr").await, 1);
 }
 
+/// Page, fields, button, the list that shows what was created, and how it is shown there.
+type CreatingForm<'a> = (String, &'a [(&'a str, &'a str)], &'a str, String, &'a str);
+
 #[tokio::test]
 async fn two_clicks_create_one_and_going_back_creates_none() {
     let site = Site::start();
     let browser = site.browser().await;
     let server = server_of(&browser).await;
     let of_server = |path: &str| format!("/servers/{server}{path}");
-    // Page, fields, button, the list that shows what was created, and how it is shown there.
-    let forms: [(String, &[(&str, &str)], &str, String, &str); 9] = [
+    let forms: [CreatingForm; 9] = [
         (
             "/servers".into(),
             &[("input[name=name]", "twice")],

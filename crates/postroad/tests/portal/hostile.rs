@@ -279,7 +279,7 @@ pub(crate) fn ascii(text: &str) -> String {
 
 /// As a part of a query.
 pub(crate) fn in_query(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 #[tokio::test]

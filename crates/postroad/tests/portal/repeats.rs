@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
+use crate::hostile::in_query;
 use crate::pages::{self, PAGES};
 use crate::roles::{call, filled};
 use crate::routes::{For, Kind, ROUTES};
@@ -117,7 +118,7 @@ async fn whole_form(site: &Site, cookie: &str, lists: &[String], path: &str, fie
                 let (Some(name), Some(value)) = (attribute(tag, "name"), attribute(tag, "value")) else {
                     continue;
                 };
-                all.insert(name, value.bytes().map(|byte| format!("%{byte:02x}")).collect());
+                all.insert(name, in_query(&value));
             }
             break;
         }

@@ -196,7 +196,8 @@ impl Serving {
         let config = folder.path().join("postroad.toml");
         let data_dir = folder.path().join("data");
         let text = format!(
-            "data_dir = {data_dir:?}\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}"
+            "data_dir = \"{}\"\nhostname = \"mail.example.com\"\n[http]\nlisten = \"127.0.0.1:0\"\n{more}",
+            data_dir.display()
         );
         std::fs::write(&config, text).unwrap();
         let daemon = Daemon::start(program(), ["serve", "--json", "--config", config.to_str().unwrap()], &[]);
