@@ -103,6 +103,12 @@ impl FormPage {
         page_with(status, self)
     }
 
+    /// Whether it asks for a password without naming the person: programs that store passwords want a field for the name.
+    fn lacks_username(&self) -> bool {
+        self.fields.iter().any(|field| field.kind == "password")
+            && !self.fields.iter().any(|field| matches!(field.autocomplete, "username" | "email"))
+    }
+
     #[expect(clippy::unused_self, reason = "templates call methods")]
     fn style(&self) -> String {
         assets::style_path()
