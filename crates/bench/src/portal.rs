@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 100_000;
 /// Events of one message, as `analytics_fill` writes them.
 const EVENTS_PER_MESSAGE: f64 = 2.4;
 
-/// Pages below the server; `{message}`, `{failed}`, `{webhook}` and `{domain}` stand for what pages link to.
+/// Pages below the server; `{message}`, `{failed}`, `{webhook}` and `{domain}` are replaced by what pages link to.
 const OF_SERVER: &[(&str, &str)] = &[
     ("home", ""),
     ("messages", "/messages"),

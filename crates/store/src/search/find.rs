@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-/// How many times the blocks of a read that took so long the next one may have, to end in the time that is left.
+/// Growth of the next read, so that it ends in the time left; the last one took `took`.
 fn step_growth(took: Duration, left: Duration) -> usize {
     let times = left.as_nanos() / took.as_nanos().max(1);
     usize::try_from(times.clamp(1, STEP_GROWTH_MAX)).unwrap_or(1)
