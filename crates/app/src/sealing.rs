@@ -6,8 +6,6 @@ use std::fmt;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::RngCore as _;
 
 const FORMAT: u8 = 1;
@@ -56,7 +54,13 @@ impl SealingKey {
     pub(crate) fn derive(&self, purpose: &str, words: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.bytes);
         let tag = hmac::sign(&key, &[purpose.as_bytes(), b"\n", words].concat());
-        URL_SAFE_NO_PAD.encode(tag.as_ref())
+        // Only digits and letters: mail programs end a link before other signs.
+        let mut text = String::new();
+        for byte in tag.as_ref() {
+            text.push(char::from_digit(u32::from(byte >> 4), 16).expect("four bits are a digit"));
+            text.push(char::from_digit(u32::from(byte & 15), 16).expect("four bits are a digit"));
+        }
+        text
     }
 
     /// Seals a secret for one purpose, such as `totp:12`: it cannot be unsealed for another.
