@@ -16,7 +16,7 @@ use crate::page::Pagination;
 /// Most networks that are read; `app` has its own limit.
 const NETWORKS_MAX: usize = 200;
 
-/// Takes a required integer. One out of range becomes an id that does not exist.
+/// Takes a required integer.
 pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> i64 {
     if fields.is_absent(name) {
         findings.missing(name);
@@ -24,14 +24,20 @@ pub(crate) fn read_required_id(fields: &mut Fields<'_>, name: &'static str, find
     read_integer(fields, name, findings).unwrap_or(0)
 }
 
-/// `None` if it is absent or not an integer; the latter is recorded as a problem.
+/// `None` if it is absent, not an integer, or out of range; the latter two are recorded as problems.
 pub(crate) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
+        Json::Number(number) if !number.is_float() => {
+            let value = number.as_i64();
+            if value.is_none() {
+                findings.problem(fields.pointer(name), format!("`{name}` is out of range"));
+            }
+            value
+        }
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
             None

@@ -59,7 +59,7 @@ impl BlockingPool {
             woken.0.notified().await;
             // This wait has no timeout: the call may have stored something, and threads are held only while
             // they work.
-            thread = self.threads.acquire_in_time(tenant, 1).await;
+            thread = self.threads.acquire_without_timeout(tenant, 1).await;
         }
     }
 }

@@ -186,7 +186,10 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
     answers: &Answers,
     outcome: Result<Success<T>, Failure>,
 ) -> Response {
-    let rate_limit = outcome.as_ref().ok().and_then(|success| success.flags.rate_limit);
+    let rate_limit = match &outcome {
+        Ok(success) => success.flags.rate_limit,
+        Err(failure) => failure.rate_limit.as_deref().copied(),
+    };
     let mut response = match outcome {
         Ok(Success { data, flags, memory }) => {
             let envelope =

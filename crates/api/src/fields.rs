@@ -23,6 +23,8 @@ pub(crate) struct Findings {
     /// Problems beyond those kept.
     pub(crate) problems_left_out: usize,
     pub(crate) warnings: Vec<String>,
+    /// Warnings beyond those kept.
+    warnings_left_out: usize,
     /// Fields that the reader asked for; a test compares them with the OpenAPI document. Empty outside tests.
     pub(crate) asked: BTreeSet<String>,
 }
@@ -46,29 +48,36 @@ impl Findings {
     }
 
     pub(crate) fn warn(&mut self, what: &str, name: &str) {
-        if !self.has_all_warnings() {
+        if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(format!("Unknown {what} `{}` was ignored", shortened(name)));
+        } else {
+            self.warnings_left_out += 1;
         }
     }
 
-    /// Whether the list of warnings is full.
-    fn has_all_warnings(&self) -> bool {
-        self.warnings.len() >= WARNINGS_MAX
+    /// Adds the warnings about a part of the request.
+    pub(crate) fn add_warnings(&mut self, of_part: &mut Self) {
+        let room = WARNINGS_MAX.saturating_sub(self.warnings.len()).min(of_part.warnings.len());
+        self.warnings.extend(of_part.warnings.drain(..room));
+        self.warnings_left_out += of_part.warnings.len() + of_part.warnings_left_out;
     }
 
-    /// Adds the warnings of a part of the request.
-    pub(crate) fn add_warnings(&mut self, warnings: Vec<String>) {
-        let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
-        self.warnings.extend(warnings.into_iter().take(room));
+    /// Takes the warnings; the last one counts those that are not listed.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let left_out = std::mem::take(&mut self.warnings_left_out);
+        warnings.extend((left_out > 0).then(|| format!("{left_out} more unknown names were ignored")));
+        warnings
     }
 
     /// Returns the warnings if the request is valid, else the failure that lists all problems.
-    pub(crate) fn into_warnings(self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn into_warnings(mut self) -> Result<Vec<String>, Failure> {
+        let warnings = self.take_warnings();
         if self.problems.is_empty() {
-            Ok(self.warnings)
+            Ok(warnings)
         } else {
             let failure = Failure::validation(self.problems);
-            Err(Failure { problems_left_out: self.problems_left_out, ..failure }.with_warnings(self.warnings))
+            Err(Failure { problems_left_out: self.problems_left_out, ..failure }.with_warnings(warnings))
         }
     }
 }
@@ -218,8 +227,9 @@ impl<'a> Fields<'a> {
     /// Reports the remaining fields as unknown.
     pub(crate) fn finish(self, findings: &mut Findings) {
         for (name, _) in self.entries {
-            if findings.has_all_warnings() {
-                return;
+            if findings.warnings.len() >= WARNINGS_MAX {
+                findings.warnings_left_out += 1;
+                continue;
             }
             let path = format!("{}/{}", self.pointer, shortened(&name));
             findings.warn("field", path.strip_prefix('/').unwrap_or(&path));
@@ -272,7 +282,7 @@ pub(crate) fn expect_array<'a>(
 }
 
 /// RFC 6901: `~` and `/` in a pointer's token are escaped.
-fn pointer_token(name: &str) -> Cow<'_, str> {
+pub(crate) fn pointer_token(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }
 
@@ -358,7 +368,9 @@ mod tests {
         let object = (0..1_000).map(|n| (format!("{n}{long}").into(), Json::Bool(true))).collect();
         let mut findings = Findings::default();
         Fields::of_request(object).finish(&mut findings);
-        assert_eq!(findings.warnings.len(), WARNINGS_MAX);
-        assert!(findings.warnings.iter().all(|warning| warning.len() < 150));
+        let warnings = findings.take_warnings();
+        assert_eq!(warnings.len(), WARNINGS_MAX + 1);
+        assert!(warnings.iter().all(|warning| warning.len() < 150));
+        assert_eq!(warnings[WARNINGS_MAX], "980 more unknown names were ignored");
     }
 }

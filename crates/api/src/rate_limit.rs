@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use postroad_app::accounts::CallLimit;
 use postroad_app::send::limit_warning;
 use postroad_store::LimitUse;
 
@@ -16,6 +17,12 @@ pub(crate) struct RateLimit {
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
     pub(crate) resets_in: Duration,
+}
+
+impl From<CallLimit> for RateLimit {
+    fn from(CallLimit { limit, remaining, resets_in }: CallLimit) -> Self {
+        Self { limit, remaining, resets_in }
+    }
 }
 
 impl RateLimit {

@@ -87,7 +87,7 @@ impl Housekeeping {
                     }
                 }
                 worker.pass_on_notices(EVERY).await;
-                if let Err(error) = worker.housekeeping().await {
+                if let Err(error) = worker.run_housekeeping().await {
                     tracing::warn!(%error, "housekeeping failed; retrying");
                 }
             }
@@ -103,8 +103,10 @@ impl Housekeeping {
     }
 }
 
+#[boxed_futures]
 impl App {
-    async fn housekeeping(&self) -> Result<(), StoreError> {
+    /// One round of the background work, except notices about ceilings.
+    pub async fn run_housekeeping(&self) -> Result<(), StoreError> {
         self.write_used().await?;
         while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}

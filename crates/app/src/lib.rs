@@ -167,7 +167,7 @@ struct Inner {
     hostname: DomainName,
     /// Host name of the installation as it was when this node started.
     installation_host: OnceLock<DomainName>,
-    /// Domain whose recipients are simulated, not delivered to (contract 3).
+    /// Domain whose recipients are simulated, not delivered to.
     simulator_domain: DomainName,
     /// Give new domains a second DKIM key.
     dkim_ed25519: bool,

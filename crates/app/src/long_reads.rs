@@ -26,7 +26,7 @@ impl LongReads {
 
     /// Waits for a permit.
     pub(crate) async fn permit(&self, server_id: ServerId) -> FairPermit {
-        self.permits.acquire_in_time(server_id, 1).await
+        self.permits.acquire_without_timeout(server_id, 1).await
     }
 }
 

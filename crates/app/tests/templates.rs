@@ -44,7 +44,7 @@ fn mistakes(html: &str) -> Vec<TemplateProblem> {
 #[test]
 fn expressions_mean_what_jinja_says() {
     let values = json!({
-        "a": 7, "b": 2, "f": 1.5, "name": "Ann <b>", "list": [3, 1, 2], "none": null, "yes": true,
+        "a": 7, "b": 2, "f": 1.5, "name": "Ann <b>", "list": [3, 1, 2], "gone": null, "yes": true,
         "user": {"name": "Bob", "tags": ["x", "y"]}, "rows": [{"n": 1, "t": "one"}, {"n": 2, "t": "two"}]
     });
     for (source, expected) in [
@@ -76,7 +76,9 @@ fn expressions_mean_what_jinja_says() {
             "{{ user['name']|upper }} {{ rows|map(attribute='t')|join(' ') }} {{ rows|selectattr('n', 'eq', 2)|map(attribute='t')|first }}",
             "BOB one two two",
         ),
-        ("{{ missing|default('—') }}{{ user.nick is defined }}{{ none }}", "—false"),
+        ("{{ missing|default('—') }}{{ user.nick is defined }}", "—false"),
+        ("{{ gone|default('—') }}{{ gone is defined }}{{ gone is none }}{{ gone == a }}", "—falsetruefalse"),
+        ("{% if gone %}1{% elif not gone and gone is undefined %}2{% endif %}{{ 'x' if gone }}", "2"),
         ("{{ 'a b&c/ü'|urlencode }}", "a%20b%26c/%C3%BC"),
         ("{{ 'one\ntwo <'|nl2br }}", "one<br>\ntwo &lt;"),
         ("{{ user|tojson }}", "{\"name\":\"Bob\",\"tags\":[\"x\",\"y\"]}"),
@@ -190,6 +192,37 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
     }
 }
 
+#[test]
+fn null_counts_as_missing() {
+    let values =
+        json!({"name": null, "nmae": "Ann", "user": {"nick": null}, "rows": [{"n": null}, null], "n": 1});
+    for (source, variable, line, nearest) in [
+        ("Hello\n{{ name }}", "name", 2, Some("nmae")),
+        ("{{ user.nick }}", "user.nick", 1, None),
+        ("{{ name|upper }}", "name", 1, Some("nmae")),
+        ("{{ name|nl2br }}", "name", 1, Some("nmae")),
+        ("{{ name|number }}", "name", 1, Some("nmae")),
+        ("{{ name|date }}", "name", 1, Some("nmae")),
+        ("{{ name|plural('a', 'b') }}", "name", 1, Some("nmae")),
+        ("{{ name|length }}", "name", 1, Some("nmae")),
+        ("{{ name|tojson }}", "name", 1, Some("nmae")),
+        ("{{ 'x' ~ name }}", "name", 1, Some("nmae")),
+        ("{{ n + user.nick }}", "user.nick", 1, None),
+        ("{{ n in user.nick }}", "user.nick", 1, None),
+        ("{{ [name]|join }}", "name", 1, Some("nmae")),
+        ("{% for x in user.nick %}{% endfor %}", "user.nick", 1, None),
+        ("{% for row in rows %}{{ row.n }}{% endfor %}", "row.n", 1, None),
+        ("{% set x = name %}\n{{ x }}", "x", 2, Some("nmae")),
+    ] {
+        match render(source, values.clone()) {
+            Err(RenderFailure::VariableMissing { variable: named, line: at, nearest: near, .. }) => {
+                assert_eq!((named.as_str(), at, near.as_deref()), (variable, line, nearest), "{source}");
+            }
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+}
+
 /// Each is refused when it is saved, or its rendering ends with an error, or it is done: within a second in any case.
 #[test]
 fn nothing_takes_long_whatever_it_says() {
@@ -256,9 +289,9 @@ fn nothing_takes_long_whatever_it_says() {
 
 #[test]
 fn sums_are_of_numbers() {
-    let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}], "gaps": [{"n": 1}, {}], "words": ["a", "b"], "none": [], "name": "x"});
+    let values = json!({"rows": [{"p": {"n": 1}}, {"p": {"n": 2.5}}], "gaps": [{"n": 1}, {}], "words": ["a", "b"], "empty": [], "name": "x"});
     for (source, expected) in [
-        ("{{ rows|sum(attribute='p.n') }} {{ rows|sum('p.n', 10) }} {{ none|sum }}", "3.5 13.5 0"),
+        ("{{ rows|sum(attribute='p.n') }} {{ rows|sum('p.n', 10) }} {{ empty|sum }}", "3.5 13.5 0"),
         ("{{ gaps|selectattr('n')|sum(attribute='n') }}", "1"),
         ("{{ [[1, 2], [3]]|sum('0') }} {{ [true, 1]|sum(start=1) }}", "4 3"),
     ] {

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use aws_lc_rs::hmac;
 use postroad_app::access::Actor;
 use postroad_app::accounts::{AccountRefusal, CreationKey, Requester};
 use postroad_app::users::{
     InvitationRequest, NewPersonRequest, NewSession, PersonChangeRequest, SignIn, SignInRequest, SignedIn,
     UserRefusal, Visitor,
 };
-use postroad_app::{App, Refusal, Settings as AppSettings};
+use postroad_app::{App, Settings as AppSettings};
 use postroad_model::{AccountId, Clock as _, DomainName, UserRole};
 use postroad_store::{
     AuditFilter, Database, InvitationFilter, QueueFilter, Role, Settings, Store, User, UserFilter,
 };
-use postroad_testkit::ManualClock;
+use postroad_testkit::{ManualClock, totp_code};
 use tempfile::TempDir;
 
 const PASSWORD: &str = "correct horse battery";
@@ -84,7 +83,7 @@ impl Fixture {
 
     async fn signed_in(&self, email: &str) -> SignedIn {
         let session = self.session(email, PASSWORD).await;
-        self.app.find_session(&session.token).await.unwrap().unwrap()
+        self.app.find_session(&session.token, here()).await.unwrap().unwrap()
     }
 
     /// Text of the newest mail of the service itself to `to`, once it is queued.
@@ -150,29 +149,14 @@ fn visitor(from: &str) -> Visitor {
     Visitor { address, user_agent: "Firefox\n".to_owned(), previous_token: None }
 }
 
+/// Address of most requests.
+fn here() -> IpAddr {
+    IpAddr::from([192, 0, 2, 1])
+}
+
 fn token_in(text: &str) -> String {
     let (_, rest) = text.split_once("?token=").unwrap_or_else(|| panic!("a link: {text}"));
     rest.chars().take_while(char::is_ascii_alphanumeric).collect()
-}
-
-/// RFC 6238 beside the service's own.
-fn code(secret: &str, seconds: i64) -> String {
-    let mut bits = 0_u32;
-    let (mut value, mut seed) = (0_u64, Vec::new());
-    for c in secret.bytes() {
-        let digit = if c.is_ascii_uppercase() { c - b'A' } else { c - b'2' + 26 };
-        value = ((value << 5) | u64::from(digit)) & 0xffff;
-        bits += 5;
-        if bits >= 8 {
-            bits -= 8;
-            seed.push((value >> bits) as u8);
-        }
-    }
-    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &seed);
-    let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
-    let at = usize::from(tag.as_ref()[19] & 15);
-    let word = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
-    format!("{:06}", word % 1_000_000)
 }
 
 async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixture: Fixture) {
@@ -183,9 +167,9 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
     for _ in 0..3 {
         sessions.push(fixture.session(ANNA, PASSWORD).await);
     }
-    app.sign_out(&sessions[0].token).await.unwrap();
-    app.sign_out(&sessions[0].token).await.unwrap();
-    let person = app.find_session(&sessions[1].token).await.unwrap().unwrap();
+    app.sign_out(&sessions[0].token, here()).await.unwrap();
+    app.sign_out(&sessions[0].token, here()).await.unwrap();
+    let person = app.find_session(&sessions[1].token, here()).await.unwrap().unwrap();
     assert_eq!(app.revoke_other_sessions(&person).await.unwrap(), 1);
     assert_eq!(app.revoke_other_sessions(&person).await.unwrap(), 0);
     let id = person.session.id;
@@ -207,7 +191,7 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
     assert!(entries[0].address.is_some() && entries[0].before.is_none());
     let after = entries[0].after.as_ref().unwrap();
     assert!(after["session"].is_i64() && after["email"] == ANNA, "{after}");
-    assert_eq!(fixture.store.verify_audit(fixture.account).await.unwrap().broken_at, None);
+    assert_eq!(fixture.store.verify_audit(fixture.account, 0, "").await.unwrap().broken_at, None);
 }
 
 async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fixture) {
@@ -220,36 +204,36 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
         assert!(matches!(refused, Err(UserRefusal::WrongCredentials)), "{email}: {refused:?}");
     }
     let first = fixture.session("ANNA@example.COM", PASSWORD).await;
-    let found = app.find_session(&first.token).await.unwrap().unwrap();
+    let found = app.find_session(&first.token, here()).await.unwrap().unwrap();
     assert_eq!(found.user.email, ANNA);
     assert_eq!(found.session.user_agent, "Firefox");
     assert!(matches!(found.actor(), Actor::User { role: UserRole::Member, operator: false, .. }));
-    assert!(app.find_session("made up").await.unwrap().is_none());
+    assert!(app.find_session("made up", here()).await.unwrap().is_none());
 
     // Signing in again in the same browser ends the session before.
     let again = Visitor { previous_token: Some(first.token.clone()), ..visitor("192.0.2.1") };
     let given = SignInRequest { email: ANNA.to_owned(), password: PASSWORD.to_owned() };
     let SignIn::Done(second) = app.sign_in(given, &again).await.unwrap() else { panic!("no code") };
-    assert!(app.find_session(&first.token).await.unwrap().is_none());
+    assert!(app.find_session(&first.token, here()).await.unwrap().is_none());
     assert_ne!(first.token, second.token);
 
     // Sessions are listed, and ended one by one or all but this one.
     let third = fixture.session(ANNA, PASSWORD).await;
-    let second_person = app.find_session(&second.token).await.unwrap().unwrap();
+    let second_person = app.find_session(&second.token, here()).await.unwrap().unwrap();
     assert_eq!(app.list_own_sessions(&second_person).await.unwrap().len(), 2);
     assert_eq!(app.revoke_other_sessions(&second_person).await.unwrap(), 1);
-    assert!(app.find_session(&third.token).await.unwrap().is_none());
-    app.sign_out(&second.token).await.unwrap();
-    app.sign_out(&second.token).await.unwrap();
-    assert!(app.find_session(&second.token).await.unwrap().is_none());
+    assert!(app.find_session(&third.token, here()).await.unwrap().is_none());
+    app.sign_out(&second.token, here()).await.unwrap();
+    app.sign_out(&second.token, here()).await.unwrap();
+    assert!(app.find_session(&second.token, here()).await.unwrap().is_none());
 
     // Unused for a day, or fourteen days old.
     let idle = fixture.session(ANNA, PASSWORD).await;
     fixture.clock.advance(Duration::from_hours(24));
-    assert!(app.find_session(&idle.token).await.unwrap().is_none());
+    assert!(app.find_session(&idle.token, here()).await.unwrap().is_none());
     let busy = fixture.session(ANNA, PASSWORD).await;
     for hours in 0..15 * 2 {
-        let found = app.find_session(&busy.token).await.unwrap();
+        let found = app.find_session(&busy.token, here()).await.unwrap();
         assert_eq!(found.is_some(), hours < 14 * 2, "{hours}");
         if let Some(found) = found {
             fixture.store.touch_user_sessions(vec![(found.session.id, fixture.clock.now())]).await.unwrap();
@@ -260,7 +244,7 @@ async fn a_session_begins_with_the_password_and_ends_when_it_should(fixture: Fix
     // A suspended account keeps its people out, also those who are in.
     let last = fixture.session(ANNA, PASSWORD).await;
     fixture.store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
-    assert!(app.find_session(&last.token).await.unwrap().is_none());
+    assert!(app.find_session(&last.token, here()).await.unwrap().is_none());
     assert!(matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Err(UserRefusal::AccountSuspended)));
 }
 
@@ -309,7 +293,7 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
         matches!(fixture.sign_in(ANNA, PASSWORD, "192.0.2.1").await, Ok(SignIn::Done(_))),
         "not in force yet"
     );
-    let first_code = code(&proposed.secret, now());
+    let first_code = totp_code(&proposed.secret, now());
     let recovery = app.enable_totp(&person, &first_code).await.unwrap();
     assert_eq!(recovery.len(), 10);
     let stored = fixture.store.find_user(person.user.id).await.unwrap().unwrap();
@@ -323,9 +307,9 @@ async fn codes_of_an_app_work_once_and_so_do_recovery_codes(fixture: Fixture) {
     };
     assert!(matches!(step(&first_code).await, Err(UserRefusal::WrongCode)), "used when it was set up");
     fixture.clock.advance(Duration::from_secs(30));
-    let next = code(&proposed.secret, now());
+    let next = totp_code(&proposed.secret, now());
     let (session, token) = step(&next).await.unwrap();
-    assert!(app.find_session(&session.token).await.unwrap().is_some());
+    assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
     assert!(matches!(step(&next).await, Err(UserRefusal::WrongCode)), "a code is taken once");
     let again = app.sign_in_with_code(&token, &next, &visitor("192.0.2.1")).await;
     assert!(matches!(again, Err(UserRefusal::LinkInvalid)), "and so is the step");
@@ -373,8 +357,8 @@ async fn step_or_limit(fixture: &Fixture, code: &str) -> Result<NewSession, User
 async fn fixture_person(fixture: &Fixture) -> SignedIn {
     let user = fixture.store.find_user_by_email(ANNA.to_owned()).await.unwrap().unwrap();
     let since = fixture.clock.now().minus(Duration::from_hours(24));
-    let session = fixture.store.list_user_sessions(user.id, since).await.unwrap().remove(0);
-    SignedIn { session, user }
+    let session = fixture.store.list_user_sessions(user.id, since, None, 10).await.unwrap().remove(0);
+    SignedIn { session, user, address: here() }
 }
 
 async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
@@ -400,8 +384,8 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
     }
     fixture.clock.advance(Duration::from_secs(1));
     let session = app.reset_password(&token, "another long password", &home).await.unwrap().unwrap();
-    assert!(app.find_session(&session.token).await.unwrap().is_some());
-    assert!(app.find_session(&before.token).await.unwrap().is_none(), "all others ended");
+    assert!(app.find_session(&session.token, here()).await.unwrap().is_some());
+    assert!(app.find_session(&before.token, here()).await.unwrap().is_none(), "all others ended");
     assert!(matches!(
         app.reset_password(&token, "a third long password", &home).await,
         Err(UserRefusal::LinkInvalid)
@@ -422,7 +406,10 @@ async fn a_link_by_mail_sets_a_new_password_once(fixture: Fixture) {
         Err(UserRefusal::WrongCredentials)
     ));
     app.change_password(&person, "another long password", "yet another password").await.unwrap();
-    assert!(app.find_session(&session.token).await.unwrap().is_none(), "all but the one that changed it");
+    assert!(
+        app.find_session(&session.token, here()).await.unwrap().is_none(),
+        "all but the one that changed it"
+    );
     let changes =
         ["users/create", "person/change_password", "users/reset_password", "person/change_password"];
     assert_eq!(fixture.changes().await, changes);
@@ -432,7 +419,7 @@ async fn an_invitation_makes_a_person_of_its_role(fixture: Fixture) {
     let app = &fixture.app;
     fixture.person(ANNA, UserRole::Owner).await;
     let owner = fixture.signed_in(ANNA).await;
-    let by = owner.requester("192.0.2.1".parse().unwrap());
+    let by = owner.requester();
     let first = app.invite_user(&by, invite("Bob@example.com", UserRole::ReadOnly)).await.unwrap();
     assert!(first.value.link.is_none(), "only the address itself gets the link");
     let first = token_in(&fixture.mail_to("bob@example.com").await);
@@ -485,17 +472,17 @@ fn invite(email: &str, role: UserRole) -> InvitationRequest {
 async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture) {
     let app = &fixture.app;
     fixture.person(ANNA, UserRole::Owner).await;
-    let by = fixture.signed_in(ANNA).await.requester("192.0.2.1".parse().unwrap());
+    let by = fixture.signed_in(ANNA).await.requester();
     let bob = invite("bob@example.com", UserRole::Member);
     for _ in 0..5 {
         app.invite_user(&by, bob.clone()).await.unwrap();
     }
-    let Err(AccountRefusal::Refused(Refusal::Validation(problems))) = app.invite_user(&by, bob.clone()).await
-    else {
+    let Err(AccountRefusal::TooManyCalls { problem, limit }) = app.invite_user(&by, bob.clone()).await else {
         panic!("the sixth mail is refused")
     };
-    assert_eq!(problems[0].pointer, "/email");
-    assert!(problems[0].message.contains("try again in 15 minutes"), "{problems:?}");
+    assert_eq!(problem.pointer, "/email");
+    assert!(problem.message.contains("try again in 15 minutes"), "{problem:?}");
+    assert_eq!((limit.limit, limit.remaining), (5, 0));
     let operator = Requester::command_line();
     let by_operator = InvitationRequest { account: Some(fixture.account), ..bob.clone() };
     app.invite_user(&operator, by_operator).await.unwrap();
@@ -505,7 +492,7 @@ async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture)
         app.invite_user(&by, person(number)).await.unwrap();
     }
     let refused = app.invite_user(&by, person(94)).await;
-    assert!(matches!(refused, Err(AccountRefusal::Refused(Refusal::Validation(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(AccountRefusal::TooManyCalls { .. })), "{refused:?}");
     let mails = fixture.store.list_queue(QueueFilter::default(), None, 200).await.unwrap().len();
     assert_eq!(mails, 100, "5 to bob, one by the operator, 94 to others");
     fixture.clock.advance(Duration::from_mins(16));
@@ -515,7 +502,7 @@ async fn invitations_by_mail_are_limited_but_not_the_operators(fixture: Fixture)
 async fn an_invitation_whose_mail_was_not_stored_is_mailed_by_the_repetition(fixture: Fixture) {
     let app = &fixture.app;
     fixture.person(ANNA, UserRole::Owner).await;
-    let by = fixture.signed_in(ANNA).await.requester("192.0.2.1".parse().unwrap());
+    let by = fixture.signed_in(ANNA).await.requester();
     let key = CreationKey { key: "once".to_owned(), fingerprint: [1; 32] };
     let bob = InvitationRequest { key: Some(key), ..invite("bob@example.com", UserRole::Member) };
     // The process ends when the invitation is stored, and before the mail is.
@@ -545,10 +532,9 @@ async fn nobody_gives_more_than_they_have(fixture: Fixture) {
     let owner = fixture.person(ANNA, UserRole::Owner).await;
     fixture.person("admin@example.com", UserRole::Admin).await;
     let member = fixture.person("member@example.com", UserRole::Member).await;
-    let from = "192.0.2.1".parse().unwrap();
-    let admin = fixture.signed_in("admin@example.com").await.requester(from);
-    let reader = fixture.signed_in("member@example.com").await.requester(from);
-    let anna = fixture.signed_in(ANNA).await.requester(from);
+    let admin = fixture.signed_in("admin@example.com").await.requester();
+    let reader = fixture.signed_in("member@example.com").await.requester();
+    let anna = fixture.signed_in(ANNA).await.requester();
     let role = |role| PersonChangeRequest { role: Some(role), ..PersonChangeRequest::default() };
     let operator = PersonChangeRequest { operator: Some(true), ..PersonChangeRequest::default() };
     let refused = |done: Result<User, AccountRefusal>| matches!(done, Err(AccountRefusal::Refused(_)));

@@ -9,6 +9,7 @@ use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError};
 
 use crate::engine::{EngineShared, read_setup};
+pub use crate::pacing::Reader;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
 
@@ -103,10 +104,15 @@ impl QueueAdmin {
         })
     }
 
-    /// `None` if it is not in the queue.
-    pub async fn find(&self, id: MessageId, now: Timestamp) -> Result<Option<Waiting>, StoreError> {
+    /// `None` if it is not in the queue. `reader` reads why it waits.
+    pub async fn find(
+        &self,
+        id: MessageId,
+        reader: Reader,
+        now: Timestamp,
+    ) -> Result<Option<Waiting>, StoreError> {
         let Some(entry) = self.store.find_queued(id).await? else { return Ok(None) };
-        let why = self.why(&entry, now);
+        let why = self.why(&entry, reader, now);
         let last_failure = self.last_delivery(entry.server_id, id).await?;
         let last_failure = last_failure.filter(|record| record.status == Status::SoftFail);
         let gates = self.gates_before(&entry).await?;
@@ -141,8 +147,8 @@ impl QueueAdmin {
         Ok(gates)
     }
 
-    /// Why a message waits, in one sentence.
-    pub fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {
+    /// Why a message waits, in one sentence for this reader.
+    pub fn why(&self, entry: &QueueEntry, reader: Reader, now: Timestamp) -> String {
         let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
         };
@@ -153,8 +159,9 @@ impl QueueAdmin {
             let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
             return format!("It waits because {because} at {}.", entry.due_at.to_rfc3339());
         }
-        shared
-            .look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, entry.message_id, now))
+        shared.look(|schedule, now| {
+            schedule.why_waiting(&entry.domain, entry.server_id, entry.message_id, reader, now)
+        })
     }
 
     pub async fn locate(&self, id: MessageId) -> Result<Option<ServerId>, StoreError> {

@@ -82,6 +82,19 @@ impl EmailAddress {
     pub fn mailbox_key(&self) -> String {
         format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain)
     }
+
+    /// Spellings in which texts may name the mailbox, with ASCII letters in lower case: with its domain in DNS form, in
+    /// its own letters, and as given.
+    pub fn spellings(&self) -> Vec<String> {
+        let unicode = format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain.to_unicode());
+        let mut spellings = vec![self.mailbox_key()];
+        for spelling in [unicode, self.text.to_ascii_lowercase()] {
+            if !spellings.contains(&spelling) {
+                spellings.push(spelling);
+            }
+        }
+        spellings
+    }
 }
 
 /// RFC 5321 4.1.2 `Local-part = Dot-string / Quoted-string`.
@@ -208,6 +221,16 @@ mod tests {
         let key = |text| EmailAddress::parse(text).unwrap().mailbox_key();
         assert_eq!(key("Bob@Example.COM"), key("bob@example.com"));
         assert_ne!(key("bob@example.com"), key("bob+1@example.com"));
+    }
+
+    #[test]
+    fn internationalised_domains_have_two_spellings() {
+        let spellings = |text| EmailAddress::parse(text).unwrap().spellings();
+        assert_eq!(spellings("Bob@Example.COM"), ["bob@example.com"]);
+        let both = ["jane@xn--bcher-kva.example", "jane@bücher.example"];
+        assert_eq!(spellings("Jane@Bücher.example"), both);
+        assert_eq!(spellings("jane@xn--bcher-kva.example"), both);
+        assert_eq!(spellings("jane@BÜCHER.example"), [both[0], both[1], "jane@bÜcher.example"]);
     }
 
     proptest! {

@@ -59,6 +59,11 @@ impl DomainName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// For people: internationalised labels in their own letters.
+    pub fn to_unicode(&self) -> String {
+        idna::domain_to_unicode(&self.0).0
+    }
 }
 
 /// RFC 1035 2.3.1 as relaxed by RFC 1123 2.1.

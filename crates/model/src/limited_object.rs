@@ -12,6 +12,12 @@ pub enum LimitedObject {
 }
 
 impl LimitedObject {
+    pub const ALL: [Self; 4] = [Self::Servers, Self::Domains, Self::Webhooks, Self::Users];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|what| what.as_str() == text)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Servers => "servers",

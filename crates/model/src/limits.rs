@@ -27,7 +27,7 @@ impl Limits {
     pub const ADDRESSES_PER_LIST_MAX: usize = 50;
     /// Recipients of one raw message; the same as of one SMTP transaction.
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;
-    /// Messages of one batch, fixed by the contract.
+    /// Messages in one batch.
     pub const BATCH_MESSAGES_MAX: usize = 500;
     /// Recipients of all messages of a batch: they are written in one transaction, for which others wait.
     pub const BATCH_RECIPIENTS_MAX: usize = 5_000;

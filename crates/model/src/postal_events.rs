@@ -1,4 +1,4 @@
-//! Events that Postal's webhook format can express (contract 7).
+//! Events that Postal's webhook format can express (docs/webhooks.md).
 
 use crate::event::{EventKind, EventSet};
 

@@ -166,6 +166,7 @@ impl From<AccountRefusal> for Problem {
                 Self::Denied("Only the operator of the service does this.".to_owned())
             }
             AccountRefusal::OtherVersion(_) => Self::Invalid(OTHER_VERSION.to_owned()),
+            AccountRefusal::TooManyCalls { problem, .. } => Self::Invalid(sentences(&[*problem])),
             AccountRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
         }

@@ -7,8 +7,13 @@ use crate::problem::Problem;
 use crate::visit::Visit;
 
 /// Pages of an account that the operator manages: the end of the path, and the title.
-const TABS: [(&str, &str); 4] =
-    [("", "Settings"), ("/people", "People"), ("/keys", "Keys"), ("/audit", "Audit log")];
+const TABS: [(&str, &str); 5] = [
+    ("", "Settings"),
+    ("/domains", "Domains"),
+    ("/people", "People"),
+    ("/keys", "Keys"),
+    ("/audit", "Audit log"),
+];
 
 pub(crate) struct ViewedAccount {
     pub(crate) id: AccountId,
@@ -30,6 +35,14 @@ impl ViewedAccount {
         let account = visit.app().find_customer(&visit.by, AccountId(id)).await?;
         let base = format!("/operator/accounts/{id}");
         Ok(Self { id: account.id, base, section: Section::Operator, customer: Some(account.name) })
+    }
+
+    /// The customer's, or one's own if the path names none.
+    pub(crate) async fn in_path(visit: &Visit, id: Option<i64>, section: Section) -> Result<Self, Problem> {
+        match id {
+            Some(id) => Self::of_customer(visit, id).await,
+            None => Ok(Self::own(visit, section)),
+        }
     }
 
     pub(crate) fn is_own(&self) -> bool {

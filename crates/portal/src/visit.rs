@@ -11,7 +11,7 @@ use postroad_app::access::Operation;
 use postroad_app::accounts::{AccountRefusal, Requester};
 use postroad_app::users::SignedIn;
 use postroad_app::{App, Caller, Peer};
-use postroad_model::ServerId;
+use postroad_model::{AccountId, LimitedObject, ServerId};
 use postroad_store::{Server, ServerFilter};
 
 use crate::csrf;
@@ -35,6 +35,8 @@ pub(crate) struct Visit {
     pub(crate) session: String,
     /// Fields of the query.
     pub(crate) query: Fields,
+    /// A ceiling of the account that a form came near, for the page that answers the form.
+    pub(crate) warning: Option<String>,
 }
 
 /// A form that a signed-in person sent from one of our pages.
@@ -53,10 +55,10 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
         let Some(session) = session::token(&parts.headers, peer) else {
             return Err(Problem::SignIn { next });
         };
-        let Some(person) = state.app.find_session(&session).await? else {
+        let Some(person) = state.app.find_session(&session, peer.address).await? else {
             return Err(Problem::SignIn { next });
         };
-        let by = person.requester(peer.address);
+        let by = person.requester();
         let query = Fields::of_query(parts.uri.query());
         Ok(Self {
             state: Arc::clone(state),
@@ -66,6 +68,7 @@ impl FromRequestParts<Arc<PortalState>> for Visit {
             session,
             person,
             query,
+            warning: None,
         })
     }
 }
@@ -144,6 +147,18 @@ impl Visit {
         layout.server = server.map(ServerLink::of);
         layout.has_inbox = layout.is_operator && self.state.inbox.is_some();
         layout.notice = crate::layout::notice(self.query.text("done"));
+        layout.warning = self.ceiling_warning(server).await;
         Ok(layout)
+    }
+
+    /// About the ceiling that `?ceiling=` names: of the server's account, the person's, or one that the operator names.
+    async fn ceiling_warning(&self, server: Option<&Server>) -> Option<String> {
+        if self.warning.is_some() {
+            return self.warning.clone();
+        }
+        let what = LimitedObject::parse(self.query.text("ceiling"))?;
+        let named = self.query.number("account").filter(|_| self.by.actor.is_operator()).map(AccountId);
+        let account = server.map(|server| server.account_id).or(named);
+        self.app().ceiling_warning(account.unwrap_or(self.person.user.account_id), what).await
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
-use postroad_delivery::queue_admin::Waiting;
+use postroad_delivery::queue_admin::{Reader, Waiting};
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
 use postroad_store::{Cancelled, Gate, NewGate, QueueEntry, QueueFilter, Retried};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) async fn execute(
             let entries = queue_admin.list(QueueFilter { server_id, domain }, None, limit).await?;
             Ok(entries.iter().map(shown).collect())
         }
-        QueueCommand::Show { id } => match queue_admin.find(MessageId(id), now).await? {
+        QueueCommand::Show { id } => match queue_admin.find(MessageId(id), Reader::Operator, now).await? {
             Some(waiting) => Ok(show(waiting)),
             None => not_queued(queue_admin, id).await,
         },

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use postroad_app::{App, Located, LookupError, TimelineItem};
 use postroad_delivery::QueueAdmin;
+use postroad_delivery::queue_admin::Reader;
 use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ async fn describe(
     let (message, mut items) = (timeline.message, timeline.items);
     let now = SystemClock.now();
     if message.status.is_queued()
-        && let Some(waiting) = queue.find(id, now).await?
+        && let Some(waiting) = queue.find(id, Reader::Operator, now).await?
     {
         items.push(TimelineItem { at: now, kind: "waiting", text: waiting.why, data: json!({}) });
     }

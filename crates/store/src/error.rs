@@ -16,6 +16,9 @@ pub enum StoreError {
     /// The row to change, or its parent, does not exist.
     #[error("it does not exist")]
     NotFound,
+    /// Another row that it refers to does not exist.
+    #[error("it refers to something that does not exist")]
+    MissingReference,
     /// Other rows still need the row.
     #[error("it is in use")]
     InUse,

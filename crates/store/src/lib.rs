@@ -53,8 +53,8 @@ use sql::{Row, Sql, Value};
 use suppressions::last_suppressed::LastSuppressed;
 
 pub use accept::{
-    Accepted, AccountLimits, Fresh, FreshRecipient, FreshSink, InitialState, LimitOwner, LimitUse,
-    NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
+    Accepted, AccountLimits, Fresh, FreshRecipient, FreshSink, HELD_IN_DEVELOPMENT, InitialState, LimitOwner,
+    LimitUse, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
     Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
@@ -350,11 +350,6 @@ impl Store {
             return None;
         }
         Some(self.audit_turns.wait(server_id).await)
-    }
-
-    /// The store without an entry in the audit log, for a step of a larger change.
-    fn unaudited(&self) -> Self {
-        Self { audit: None, ..self.clone() }
     }
 
     async fn write_unaudited<T: Send + 'static>(&self, job: Job<T>) -> Result<T> {

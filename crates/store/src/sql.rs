@@ -12,6 +12,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::error::StoreError;
+use crate::postgres::kept_plans;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -55,6 +56,18 @@ impl Sql<'_> {
                 rows.iter().map(Row::from_postgres).collect()
             }
         }
+    }
+
+    /// Like `query`, for frequent reads on PostgreSQL whose plan does not depend on table statistics (`postgres::kept_plans`
+    /// says which those are): outside a transaction the plan is kept, because planning costs more than the read.
+    pub(crate) async fn query_with_kept_plan(
+        &self,
+        text: &'static str,
+        params: &[Value],
+    ) -> Result<Vec<Row>> {
+        let Sql::PostgresRead(client) = self else { return self.query(text, params).await };
+        let rows = kept_plans::query(client, text, &as_params(params)).await?;
+        rows.iter().map(Row::from_postgres).collect()
     }
 
     /// Like `query` for large results: passes one row at a time instead of collecting them all.

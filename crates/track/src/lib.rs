@@ -1,4 +1,4 @@
-//! Tracking links: `/c/…` redirects to a link's target, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
+//! Tracking links: `/c/…` redirects to a link's target, `/o/…` is the pixel, `/u/…` unsubscribes (docs/tracking.md).
 //!
 //! Requests are answered from their token alone, so that they work while the store is down. Events go into a bounded queue
 //! and from there into the store.

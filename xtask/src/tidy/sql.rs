@@ -25,7 +25,7 @@ const STATEMENTS: &[&[&str]] = &[
 
 /// Database drivers, with the members (by folder) that may link them.
 const DRIVERS: &[(&str, &[&str])] = &[
-    ("rusqlite", &["bench", "store"]),
+    ("rusqlite", &["bench", "store", "testkit"]),
     ("tokio-postgres", &["store", "testkit"]),
     ("deadpool-postgres", &["store"]),
 ];

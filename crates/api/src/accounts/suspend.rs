@@ -22,7 +22,7 @@ pub(crate) struct SuspendAccountIn {
 
 /// Suspend one account
 ///
-/// Its keys are refused until it is resumed. Messages accepted before are still delivered.
+/// Its keys are refused until it is resumed. Messages accepted before wait until then.
 #[crate::documented::path(
     post,
     path = "/api/v1/accounts/suspend",

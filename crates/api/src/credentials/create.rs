@@ -27,8 +27,9 @@ pub(crate) struct CreateCredentialIn {
     test: Option<bool>,
     /// Everything sent with it is held.
     hold: Option<bool>,
-    /// Addresses and networks it may be used from; all if left out.
+    /// Addresses and networks it may be used from; those of the calling key if left out.
     allow: Option<Vec<String>>,
+    /// Not later than that of the calling key.
     expires_at: Option<String>,
     /// The same as the header Idempotency-Key.
     idempotency_key: Option<String>,
@@ -74,5 +75,6 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let expires_at = read_time(&mut fields, "expires_at", findings);
     let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, key })
+    let login = None;
+    Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, login, key })
 }

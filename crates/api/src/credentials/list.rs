@@ -41,7 +41,7 @@ pub(crate) struct CredentialListOut {
 
 /// List credentials
 ///
-/// In order of creation, including revoked and expired ones.
+/// In order of creation, including revoked and expired ones, but not those of deleted servers.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/list",

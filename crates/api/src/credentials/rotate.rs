@@ -27,7 +27,8 @@ pub(crate) struct RotateCredentialIn {
 
 /// Rotate a credential
 ///
-/// Creates a credential with the same rights. The old one stays valid for the grace period.
+/// Creates a credential with the same rights, but no wider networks and no later expiry than those of the calling key.
+/// The old one stays valid for the grace period.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/rotate",

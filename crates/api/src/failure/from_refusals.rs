@@ -44,6 +44,9 @@ impl From<AccountRefusal> for Failure {
             AccountRefusal::Refused(refusal) => refusal.into(),
             AccountRefusal::Denied(denial) => Reason::Denied(denial).into(),
             AccountRefusal::Store(error) => error.into(),
+            AccountRefusal::TooManyCalls { problem, limit } => {
+                Self { rate_limit: Some(Box::new(limit.into())), ..(*problem).into() }
+            }
             refusal => Reason::Account(refusal).into(),
         }
     }

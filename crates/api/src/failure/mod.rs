@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 #[cfg(test)]
 pub(crate) use self::code::ErrorCode;
 use self::words::{account_refused, denied, key_names};
+use crate::rate_limit::RateLimit;
 
 /// Most characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
@@ -34,6 +35,8 @@ pub(crate) struct Failure {
     pub(crate) problems_left_out: usize,
     /// Warnings for the caller, such as unknown fields: often the cause.
     pub(crate) warnings: Vec<String>,
+    /// The limit that the call is over, for the headers.
+    pub(crate) rate_limit: Option<Box<RateLimit>>,
 }
 
 #[derive(Debug)]
@@ -307,7 +310,7 @@ impl Failure {
 
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Self {
-        Self { reason, problems_left_out: 0, warnings: Vec::new() }
+        Self { reason, problems_left_out: 0, warnings: Vec::new(), rate_limit: None }
     }
 }
 

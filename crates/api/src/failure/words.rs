@@ -66,9 +66,10 @@ pub(super) fn account_refused(refusal: &AccountRefusal) -> (&'static str, Cow<'s
             ("CredentialEnded", message.into())
         }
         // `Failure::from` maps these to their rows elsewhere.
-        AccountRefusal::Refused(_) | AccountRefusal::Denied(_) | AccountRefusal::Store(_) => {
-            ("InternalError", "An unexpected error occurred".into())
-        }
+        AccountRefusal::Refused(_)
+        | AccountRefusal::Denied(_)
+        | AccountRefusal::TooManyCalls { .. }
+        | AccountRefusal::Store(_) => ("InternalError", "An unexpected error occurred".into()),
     }
 }
 

@@ -1,23 +1,38 @@
 //! ip_pools/history: messages sent by an address.
 
+use std::net::IpAddr;
+
 use crate::documented::ToSchema;
+use postroad_model::Timestamp;
+use postroad_openapi_macros::request_shape;
 use postroad_store::SourceDay;
 use serde::Serialize;
 
-use super::remove_address::read;
+use super::shared_params::read_address;
+use crate::account_params::page_flags;
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
-use crate::fields::Findings;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Memory of an answer: an address has a row for each day and receiver group.
-const ANSWER_BYTES: usize = 512 << 10;
-/// Newest rows that are shown.
-const DAYS_MAX: usize = 2_000;
+/// Memory of one entry in an answer.
+const DAY_BYTES: usize = 512;
+
+/// The address, and the page of the list.
+#[request_shape]
+#[schema(example = json!({"address": "192.0.2.1"}))]
+pub(crate) struct HistoryIn {
+    address: String,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryOut {
-    /// In time order.
     items: Vec<DayOut>,
 }
 
@@ -35,27 +50,43 @@ pub(crate) struct DayOut {
 
 /// List the messages that an address sent
 ///
-/// By day and receiver group, the newest 2,000 entries. Empty for a pool that is not the account's own, because others
+/// By day and receiver group, newest day first. Empty for a pool that is not the account's own, because others
 /// send from it as well.
 #[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/history",
     tag = "ip_pools",
     operation_id = "listIpPoolHistory",
-    request_body = super::remove_address::AddressIn,
+    request_body = HistoryIn,
     responses((status = 200, body = crate::documented::Answer<HistoryOut>)),
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<HistoryOut>, Failure> {
     let mut findings = Findings::default();
-    let address = read(&call.text, &mut findings)?;
+    let (address, after, limit) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let memory = call.reserve_answer(ANSWER_BYTES).await?;
-    let days = call.app.pool_address_history(&call.caller, address).await?;
-    let newest = days.len().saturating_sub(DAYS_MAX);
-    let items = days.into_iter().skip(newest).map(DayOut::from).collect();
-    let answer = Success::with_warnings(Ok(HistoryOut { items }), warnings)?;
-    Ok(Success { memory: memory.into(), ..answer })
+    let memory = call.reserve_answer(limit * DAY_BYTES).await?.into();
+    let (days, has_more) = call.app.pool_address_history(&call.caller, address, after, limit).await?;
+    let position = |day: &SourceDay| format!("{} {}", day.day.as_micros(), day.provider);
+    let next = days.last().filter(|_| has_more).map(position);
+    let items = days.into_iter().map(DayOut::from).collect();
+    Ok(Success { data: HistoryOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
+
+/// Parses the request; `HistoryIn` documents its fields.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<HistoryPage, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let address = read_address(&mut fields, findings);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| {
+        let (day, provider) = text.split_once(' ')?;
+        Some((Timestamp::from_micros(day.parse().ok()?), provider.to_owned()))
+    });
+    fields.finish(findings);
+    Ok((address, after, limit))
+}
+
+/// Address, the day and provider after which the page begins, limit.
+type HistoryPage = (IpAddr, Option<(Timestamp, String)>, usize);
 
 impl From<SourceDay> for DayOut {
     fn from(day: SourceDay) -> Self {

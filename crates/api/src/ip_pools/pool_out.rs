@@ -16,8 +16,9 @@ pub(crate) struct PoolOut {
     name: String,
     /// Whether servers without a pool of their own use it.
     shared: bool,
-    /// Id of the account that it is reserved for; null for the operator's.
+    /// Id of the account that it is reserved for, if it is the caller's or the operator asks; else null.
     account: Option<i64>,
+    created_at: String,
     addresses: Vec<AddressOut>,
 }
 
@@ -33,6 +34,7 @@ pub(crate) struct AddressOut {
     weight: u32,
     /// Counted up by every change; give it as `if_version` to change only what you have seen.
     version: i64,
+    created_at: String,
     /// `none` (the address is warm), `running`, `paused` or `done`.
     warm_up: &'static str,
     /// Day of the warm-up plan, from 1.
@@ -52,6 +54,7 @@ impl From<PoolView> for PoolOut {
             name: view.pool.name,
             shared: view.pool.shared,
             account: view.pool.account_id.map(|id| id.0),
+            created_at: view.pool.created_at.to_rfc3339(),
             addresses: view.addresses.into_iter().map(AddressOut::from).collect(),
         }
     }
@@ -66,6 +69,7 @@ impl From<AddressView> for AddressOut {
             helo: source.helo.into(),
             weight: source.weight,
             version: source.version,
+            created_at: source.created_at.to_rfc3339(),
             warm_up: warm_up.as_str(),
             warm_up_day,
             warm_up_started_at: source.warmup_started_at.map(Timestamp::to_rfc3339),

@@ -97,7 +97,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure>
 
 fn job_out(call: &Call, job: MessageJob) -> JobOut {
     let note = call.app.note_on_job(&job);
-    let error = |JobProblem { id, code, message }| JobErrorOut { id, code, message };
+    let error = |JobProblem { id, code, message, .. }| JobErrorOut { id, code, message };
     JobOut {
         id: job.id,
         kind: job.kind.as_str(),

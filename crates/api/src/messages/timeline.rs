@@ -2,6 +2,7 @@
 
 use crate::documented::ToSchema;
 use postroad_app::{Timeline, TimelineItem};
+use postroad_delivery::queue_admin::Reader;
 use postroad_model::{Clock as _, SystemClock};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
@@ -73,7 +74,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> 
         && let Some(queue) = &call.queue
     {
         let now = SystemClock.now();
-        let why = queue.find(message.id, now).await?.map(|waiting| waiting.why);
+        let reader = Reader::Server(call.caller.server_id);
+        let why = queue.find(message.id, reader, now).await?.map(|waiting| waiting.why);
         items.extend(why.map(|text| TimelineItem { at: now, kind: "waiting", text, data: json!({}) }));
     }
     let items = items.into_iter().map(TimelineItemOut::from).collect();

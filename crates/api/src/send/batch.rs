@@ -26,7 +26,8 @@ use crate::json::{Json, Object};
     "mode": "independent"
 }))]
 pub(crate) struct SendBatchIn {
-    /// The messages, with the fields of send/message except `idempotency_key`. At most 5,000 recipients together.
+    /// The messages, with the fields of send/message except `idempotency_key`. At most 5,000 recipients together;
+    /// messages beyond them are refused.
     #[schema(min_items = 1, max_items = 500)]
     messages: Vec<super::SendMessageIn>,
     /// Fields for all messages; a message's own fields take precedence.
@@ -66,21 +67,19 @@ pub(crate) struct BatchDraft<'a> {
 pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure> {
     let _permit = call.batch_permit().await?;
     let text = call.take_text();
-    let (mut context, draft) = prepare(&call, &text, "send/batch", read)?;
-    let mut findings = Findings::default();
-    findings.add_warnings(std::mem::take(&mut context.warnings));
+    let (context, draft) = prepare(&call, &text, "send/batch", read)?;
     let mut batch = match call.app.begin_batch(context, draft.mode).await? {
         BatchStart::Replayed(answer) => return Ok(answer.into()),
         BatchStart::New(batch) => batch,
     };
     let BatchDraft { messages, defaults, .. } = draft;
     for (index, json) in messages.into_iter().enumerate() {
-        let message = read_message(index, json, &defaults, call.app.limits(), &mut findings);
+        let (message, warnings) = read_message(index, json, &defaults, call.app.limits());
+        batch.warn(warnings);
         let bytes = batch.add(message).await?;
         call.grow_memory(text.len() + bytes).await?;
     }
     drop(text);
-    batch.warn(findings.warnings);
     match batch.finish().await? {
         BatchOutcome::Done(answer) => Ok(answer.into()),
         BatchOutcome::Rejected { results, warnings } => Err(rejected(results).with_warnings(warnings)),
@@ -121,19 +120,18 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Batc
     BatchDraft { messages, defaults, mode }
 }
 
-/// Reads one message. Pointers are relative to it; unknown fields become warnings of the batch.
+/// Reads one message, with warnings about its unknown fields. Pointers are relative to it.
 fn read_message<'a>(
     index: usize,
     json: Json<'a>,
     defaults: &Object<'a>,
     limits: &Limits,
-    of_batch: &mut Findings,
-) -> Result<MessageDraft<'a>, Refusal> {
+) -> (Result<MessageDraft<'a>, Refusal>, Vec<String>) {
     let mut findings = Findings::default();
     let type_name = json.type_name();
     let Some(mut fields) = Fields::inside(String::new(), json, &mut findings) else {
         let message = format!("`messages/{index}` should be a `Object` but is a `{type_name}`");
-        return Err(Refusal::Validation(vec![FieldProblem::new("", message)]));
+        return (Err(Refusal::Validation(vec![FieldProblem::new("", message)])), Vec::new());
     };
     fields.add_defaults(defaults);
     let draft = message::read(&mut fields, limits, &mut findings);
@@ -142,9 +140,10 @@ fn read_message<'a>(
         findings.problem("/idempotency_key", message);
     }
     fields.finish(&mut findings);
-    let warnings = std::mem::take(&mut findings.warnings).into_iter();
-    of_batch.add_warnings(warnings.map(|text| format!("{text} (messages/{index})")).collect());
-    if findings.problems.is_empty() { Ok(draft) } else { Err(Refusal::Validation(findings.problems)) }
+    let warnings = findings.take_warnings();
+    let is_valid = findings.problems.is_empty();
+    let message = if is_valid { Ok(draft) } else { Err(Refusal::Validation(findings.problems)) };
+    (message, warnings)
 }
 
 fn rejected(results: Vec<BatchResult>) -> Failure {

@@ -43,10 +43,10 @@ pub(crate) enum ScheduleOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CancelledOut {
-    /// Scheduled messages of the tag or batch.
+    /// Messages of the tag or batch that are scheduled, or due and not tried yet.
     matched: usize,
     cancelled: usize,
-    /// Messages that became due meanwhile.
+    /// Messages that are being sent, or were sent meanwhile.
     too_late: usize,
     /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,
@@ -54,10 +54,10 @@ pub(crate) struct CancelledOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RescheduledOut {
-    /// Scheduled messages of the tag or batch that had another time.
+    /// Messages of the tag or batch that are scheduled, or due and not tried yet, and that had another time.
     matched: usize,
     rescheduled: usize,
-    /// Messages that became due meanwhile, or that expire before their new time.
+    /// Messages that are being sent, or were sent meanwhile, or that expire before their new time.
     unchanged: usize,
     /// There may be more: repeat the call with `flags.pagination.next_cursor` as `cursor`.
     has_more: bool,

@@ -7,4 +7,4 @@ pub(crate) mod update;
 pub(crate) use server_out::{RetentionCeilingsOut, ServerOut};
 #[cfg(test)]
 pub(crate) use update::{LimitIn, RetentionIn, TrackingIn};
-pub(crate) use update::{read_limit, read_rate, read_retention, read_settings};
+pub(crate) use update::{read_limit, read_limited_settings, read_rate, read_retention, read_settings};

@@ -96,12 +96,7 @@ pub(crate) fn read(
 
 /// Settings of a server except its name.
 pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
-    let mut change = ServerChangeRequest {
-        mode: fields.text("mode", findings).map(Cow::into_owned),
-        send_rate: read_rate(fields, findings),
-        hourly_limit: read_limit(fields, "hourly_limit", findings),
-        ..ServerChangeRequest::default()
-    };
+    let mut change = read_limited_settings(fields, findings);
     if let Some(mut tracking) = fields.object("tracking", findings) {
         change.track_opens = tracking.flag("opens", findings);
         change.track_clicks = tracking.flag("clicks", findings);
@@ -112,6 +107,17 @@ pub(crate) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
             });
         tracking.finish(findings);
     }
+    change
+}
+
+/// Settings that have ceilings.
+pub(crate) fn read_limited_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> ServerChangeRequest {
+    let mut change = ServerChangeRequest {
+        mode: fields.text("mode", findings).map(Cow::into_owned),
+        send_rate: read_rate(fields, findings),
+        hourly_limit: read_limit(fields, "hourly_limit", findings),
+        ..ServerChangeRequest::default()
+    };
     (change.bodies_days, change.messages_days) = read_retention(fields, findings);
     change
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Most items in one call (contract 6).
+/// Most items in one call.
 const ITEMS_MAX: usize = 1_000;
 const NAME: &str = "items";
 
@@ -48,8 +48,8 @@ pub(crate) fn read<T>(
             inside.finish(&mut own);
             given
         });
-        let Findings { problems, warnings, asked, .. } = own;
-        findings.add_warnings(warnings);
+        findings.add_warnings(&mut own);
+        let Findings { problems, asked, .. } = own;
         findings.asked.extend(asked);
         many.push(given.filter(|_| problems.is_empty()).ok_or(problems));
     }

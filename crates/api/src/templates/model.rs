@@ -3,8 +3,11 @@
 use postroad_app::templates::{MODEL_BYTES_MAX, Model};
 use serde_json::Value;
 
-use crate::fields::{Fields, Findings};
-use crate::json::Json;
+use crate::fields::{Fields, Findings, pointer_token};
+use crate::json::{Json, Number};
+
+/// Characters of a number that an error shows.
+const SHOWN_MAX: usize = 40;
 
 /// Takes a model out of a request; `[]` is how PHP writes an empty one.
 pub(crate) fn read_model(
@@ -17,14 +20,19 @@ pub(crate) fn read_model(
     let mut left = MODEL_BYTES_MAX;
     match json {
         Json::Array(values) if values.is_empty() => Some(Model::new()),
-        Json::Object(_) => {
-            if let Some(Value::Object(model)) = to_value(json, &mut left) {
-                return Some(model);
+        Json::Object(_) => match to_value(json, &mut left) {
+            Ok(Value::Object(model)) => Some(model),
+            Err(Unfit::Number { inside, text }) => {
+                let message = format!("`{text}` cannot be kept exactly as a number; send it as a text");
+                findings.problem(format!("{pointer}{inside}"), message);
+                None
             }
-            let field = pointer.trim_start_matches('/');
-            findings.problem(&pointer, format!("`{field}` is larger than {MODEL_BYTES_MAX} bytes"));
-            None
-        }
+            Ok(_) | Err(Unfit::TooLarge) => {
+                let field = pointer.trim_start_matches('/');
+                findings.problem(&pointer, format!("`{field}` is larger than {MODEL_BYTES_MAX} bytes"));
+                None
+            }
+        },
         other => {
             findings.wrong_type(&pointer, "Object", other.type_name());
             None
@@ -32,13 +40,35 @@ pub(crate) fn read_model(
     }
 }
 
+/// Why a value cannot be part of a model.
+enum Unfit {
+    TooLarge,
+    /// A whole number of more than 64 bits, which would lose digits; `inside` is the rest of its pointer.
+    Number {
+        inside: String,
+        text: String,
+    },
+}
+
+impl Unfit {
+    /// The same, seen from the value around it.
+    fn inside(self, token: &str) -> Self {
+        match self {
+            Self::Number { inside, text } => {
+                Self::Number { inside: format!("/{}{inside}", pointer_token(token)), text }
+            }
+            Self::TooLarge => Self::TooLarge,
+        }
+    }
+}
+
 /// The value, if it takes at most `left` bytes of JSON.
-fn to_value(json: Json<'_>, left: &mut usize) -> Option<Value> {
+fn to_value(json: Json<'_>, left: &mut usize) -> Result<Value, Unfit> {
     let mut pay = |bytes: usize| {
-        *left = left.checked_sub(bytes)?;
-        Some(())
+        *left = left.checked_sub(bytes).ok_or(Unfit::TooLarge)?;
+        Ok(())
     };
-    Some(match json {
+    Ok(match json {
         Json::Null => {
             pay(4)?;
             Value::Null
@@ -49,8 +79,7 @@ fn to_value(json: Json<'_>, left: &mut usize) -> Option<Value> {
         }
         Json::Number(number) => {
             pay(number.as_str().len())?;
-            let whole = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
-            whole.unwrap_or_else(|| Value::from(number.as_f64()))
+            to_number(number)?
         }
         Json::Text(text) => {
             pay(text.len() + 2)?;
@@ -58,14 +87,31 @@ fn to_value(json: Json<'_>, left: &mut usize) -> Option<Value> {
         }
         Json::Array(values) => {
             pay(2 + values.len())?;
-            Value::Array(values.into_iter().map(|value| to_value(value, left)).collect::<Option<_>>()?)
+            let values = values
+                .into_iter()
+                .enumerate()
+                .map(|(at, value)| to_value(value, left).map_err(|unfit| unfit.inside(&at.to_string())));
+            Value::Array(values.collect::<Result<_, _>>()?)
         }
         Json::Object(entries) => {
             pay(2 + entries.iter().map(|(name, _)| name.len() + 4).sum::<usize>())?;
-            let entries =
-                entries.into_iter().map(|(name, value)| Some((name.into_owned(), to_value(value, left)?)));
-            Value::Object(entries.collect::<Option<_>>()?)
+            let entries = entries.into_iter().map(|(name, value)| {
+                let value = to_value(value, left).map_err(|unfit| unfit.inside(&name))?;
+                Ok((name.into_owned(), value))
+            });
+            Value::Object(entries.collect::<Result<_, _>>()?)
         }
         Json::Item(item) => to_value(Json::Object(item.read()), left)?,
+    })
+}
+
+fn to_number(number: Number<'_>) -> Result<Value, Unfit> {
+    let whole = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
+    let float = || serde_json::Number::from_f64(number.as_f64()).filter(|_| number.is_float());
+    whole.or_else(|| float().map(Value::Number)).ok_or_else(|| {
+        let text = number.as_str();
+        let shown =
+            if text.len() > SHOWN_MAX { format!("{}…", &text[..SHOWN_MAX]) } else { text.to_owned() };
+        Unfit::Number { inside: String::new(), text: shown }
     })
 }

@@ -50,7 +50,10 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Fai
     let made = call.app.invite_user(&call.caller, given).await?;
     let account_id = made.value.invitation.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Users).await);
-    Ok(created(made, InvitedOut::from, warnings))
+    let limit = made.value.limit.map(Into::into);
+    let mut answer = created(made, InvitedOut::from, warnings);
+    answer.flags.rate_limit = limit;
+    Ok(answer)
 }
 
 /// Parses the request; `InviteUserIn` documents its fields.

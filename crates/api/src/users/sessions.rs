@@ -1,23 +1,32 @@
 //! users/sessions: the open sessions of a person.
 
 use crate::documented::ToSchema;
-use postroad_model::UserId;
+use postroad_model::{UserId, UserSessionId};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
 use super::user_out::SessionOut;
-use crate::account_params::read_required_id;
+use crate::account_params::{page_flags, read_required_id};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Id of the person.
+/// Memory of one entry in an answer.
+const SESSION_BYTES: usize = 1 << 10;
+
+/// The person, and the page of the list.
 #[request_shape]
 #[schema(example = json!({"id": 12}))]
 pub(crate) struct UserSessionsIn {
+    /// Id of the person.
     id: i64,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the previous page.
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -27,7 +36,7 @@ pub(crate) struct UserSessionsOut {
 
 /// List a person's sessions
 ///
-/// Newest first, at most 50.
+/// Newest first. A person has at most 50.
 #[crate::documented::path(
     post,
     path = "/api/v1/users/sessions",
@@ -38,18 +47,24 @@ pub(crate) struct UserSessionsOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserSessionsOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
+    let (id, before, limit) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let found = call.app.list_sessions_of(&call.caller, id).await.map_err(Failure::from);
-    let shown =
-        found.map(|found| UserSessionsOut { items: found.into_iter().map(SessionOut::from).collect() });
-    Success::with_warnings(shown, warnings)
+    let memory = call.reserve_answer(limit * SESSION_BYTES).await?.into();
+    let (found, has_more) = call.app.list_sessions_of(&call.caller, id, before, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
+    let items = found.into_iter().map(SessionOut::from).collect();
+    Ok(Success { data: UserSessionsOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
 /// Parses the request; `UserSessionsIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<UserId, Failure> {
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(UserId, Option<UserSessionId>, usize), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let before = read_cursor(&mut fields, findings, |text| text.parse().ok().map(UserSessionId));
     fields.finish(findings);
-    Ok(id)
+    Ok((id, before, limit))
 }

@@ -1,7 +1,7 @@
 //! Suppressed recipients and the hourly limit, as the sender sees them.
 
-use postroad_model::SuppressionReason;
-use postroad_store::NewSuppression;
+use postroad_model::{Change, SuppressionReason};
+use postroad_store::{NewSuppression, ServerChange};
 use serde_json::{Value, json};
 
 use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, Service, message_to};
@@ -44,7 +44,8 @@ async fn messages_beyond_the_hourly_limit_are_held_but_simulated_ones_are_not() 
     let service = Service::start().await;
     let server_id = service.store.list_servers().await.unwrap()[0].id;
     // Set before the first call, because the setting is cached for two seconds.
-    service.store.set_server_hourly_limit(server_id, Some(0)).await.unwrap();
+    let change = ServerChange { hourly_limit: Change::Set(0), ..ServerChange::default() };
+    service.store.update_server(server_id, None, change).await.unwrap();
     suppress(&service, "delivered@sim.postroad.test").await;
     let (id, status) = send(&service, "a@example.net").await;
     assert_eq!(status, "Held");

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, UserId};
 use postroad_store::{AuditEntry, AuditFilter, AuditVerdict, INSTALLATION, StoreError};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{AccountRefusal, Requester, page};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 
-const ACCOUNTS_AT_ONCE: usize = 500;
+/// Parts of chains, each of up to a thousand entries, that one call checks.
+const PARTS_AT_ONCE: usize = 50;
 
 #[boxed_futures]
 impl App {
@@ -128,23 +130,59 @@ impl App {
             permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
             return Ok(INSTALLATION);
         }
-        self.account_of(by, operation, account).await
+        let found = self.account_of(by, operation, account).await;
+        // The log of an account stays when the account is removed.
+        if matches!(found, Err(AccountRefusal::NotFound(_)))
+            && let Some(id) = account.filter(|_| by.actor.is_operator())
+            && self.inner.store.has_audit_log(id).await?
+        {
+            return Ok(id);
+        }
+        found
     }
 
-    /// Checks the chains of all accounts.
-    pub async fn verify_audit(&self, by: &Requester) -> Result<Vec<AuditVerdict>, AccountRefusal> {
+    /// Checks a part of the chains of all accounts. Returns verdicts on the chains that end in it, and the position
+    /// where the next part begins.
+    pub async fn verify_audit(
+        &self,
+        by: &Requester,
+        from: AuditPosition,
+    ) -> Result<(Vec<AuditVerdict>, Option<AuditPosition>), AccountRefusal> {
         permit(&by.actor, Operation::InstallationVerifyAudit, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
-        let mut verdicts = Vec::new();
-        let mut after = AccountId(-1);
-        loop {
-            let accounts = self.inner.store.list_audited_accounts(after, ACCOUNTS_AT_ONCE).await?;
-            let Some(last) = accounts.last().copied() else { return Ok(verdicts) };
-            for account_id in accounts {
-                verdicts.push(self.inner.store.verify_audit(account_id).await?);
+        let store = &self.inner.store;
+        let (mut verdicts, mut at) = (Vec::new(), from);
+        for _ in 0..PARTS_AT_ONCE {
+            let before = AccountId(at.account_id.0 - 1);
+            let Some(account_id) = store.list_audited_accounts(before, 1).await?.pop() else {
+                return Ok((verdicts, None));
+            };
+            if account_id != at.account_id {
+                at = AuditPosition { account_id, ..AuditPosition::default() };
             }
-            after = last;
+            let verdict = store.verify_audit(account_id, at.seq, &at.hash).await?;
+            if verdict.has_more {
+                at = AuditPosition { account_id, seq: verdict.good, hash: verdict.hash };
+            } else {
+                verdicts.push(verdict);
+                at = AuditPosition { account_id: AccountId(account_id.0 + 1), ..AuditPosition::default() };
+            }
         }
+        Ok((verdicts, Some(at)))
+    }
+}
+
+/// The last entry that a check of the log has seen; the default is before the first entry of the first account.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AuditPosition {
+    account_id: AccountId,
+    seq: i64,
+    hash: String,
+}
+
+impl Default for AuditPosition {
+    fn default() -> Self {
+        Self { account_id: INSTALLATION, seq: 0, hash: String::new() }
     }
 }
 

@@ -28,6 +28,8 @@ pub struct NewCredentialRequest {
     pub hold: bool,
     pub allow: Vec<IpNet>,
     pub expires_at: Option<Timestamp>,
+    /// User name in the form of an e-mail address, for SMTP programs that require one.
+    pub login: Option<String>,
     pub key: Option<CreationKey>,
 }
 
@@ -73,6 +75,7 @@ impl App {
         }
         check_name(&given.name)?;
         self.check_limits(Some(&given.allow), given.expires_at)?;
+        let limits = self.limits_of_asking_key(by).await?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
         let new = NewCredential {
@@ -81,14 +84,18 @@ impl App {
             key_hash,
             secret_hash,
             scope: given.scope,
-            allow: given.allow,
+            allow: limits.within(given.allow)?,
             hold: given.hold,
             test: given.test,
-            expires_at: given.expires_at,
+            expires_at: limits.until(given.expires_at),
         };
         let subject = AuditSubject::NewCredential(key_hash);
         let key = given.key.as_ref().map(|key| (account_id, key));
-        let created = self.recording_creation(by, operation, subject, key).create_credential(new).await;
+        let store = self.recording_creation(by, operation, subject, key);
+        let created = match given.login {
+            None => store.create_credential(new).await,
+            Some(login) => store.create_credential_with_login(new, login).await,
+        };
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
@@ -115,7 +122,10 @@ impl App {
         let operation = Operation::CredentialsList;
         let account_id = self.listed_account(by, operation, filter.account_id).await?;
         if let Some(server_id) = filter.server_id {
-            self.server_of(by, operation, server_id).await?;
+            let server = self.server_of(by, operation, server_id).await?;
+            if account_id.is_some_and(|id| id != server.account_id) {
+                return Err(AccountRefusal::NotFound(ObjectKind::Server));
+            }
         }
         let filter = CredentialFilter { account_id, ..filter };
         let found = self.inner.store.list_credentials_page(filter, after, limit + 1).await?;
@@ -147,11 +157,16 @@ impl App {
         if credential.scope == Scope::Address {
             check_networks(by, &credential.allow, given.allow.as_deref())?;
         }
+        let limits = self.limits_of_asking_key(by).await?;
+        let expires_at = match given.expires_at {
+            Change::Keep => Change::Keep,
+            changed => limits.until(changed.into_value()).into(),
+        };
         let change = CredentialChange {
             name: given.name.map(|name| name.trim().to_owned()),
-            allow: given.allow,
+            allow: given.allow.map(|allow| limits.within(allow)).transpose()?,
             hold: given.hold,
-            expires_at: given.expires_at,
+            expires_at,
         };
         let store = self.recording(by, operation, AuditSubject::Credential(id));
         let updated = store.update_credential(id, given.if_version, change).await;
@@ -195,6 +210,10 @@ impl App {
         if grace > GRACE_MAX {
             return Err(AccountRefusal::problem("grace_s", "should be at most 30 days"));
         }
+        let limits = self.limits_of_asking_key(by).await?;
+        let allow = limits
+            .within(old.allow)
+            .map_err(|_| AccountRefusal::problem("id", "has networks outside those of the key that asks"))?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
         let new = NewCredential {
@@ -203,10 +222,10 @@ impl App {
             key_hash,
             secret_hash,
             scope: old.scope,
-            allow: old.allow,
+            allow,
             hold: old.hold,
             test: old.test,
-            expires_at: old.expires_at,
+            expires_at: limits.until(old.expires_at),
         };
         let store = self.recording(by, operation, AuditSubject::Credential(id));
         let rotated = store.rotate_credential(id, now.plus(grace), new).await;

@@ -153,7 +153,7 @@ impl App {
         request.scopes.sort_unstable();
         request.scopes.dedup();
         self.check_key(by, &request)?;
-        self.bind_to_asking_key(by, &mut request).await?;
+        let limits = self.limits_of_asking_key(by).await?;
         let api_key = new_key();
         let key_hash = hash(&api_key);
         let new = NewAccountKey {
@@ -161,8 +161,8 @@ impl App {
             name: request.name.trim().to_owned(),
             key_hash,
             scopes: request.scopes,
-            allow: request.allow,
-            expires_at: request.expires_at,
+            allow: limits.within(request.allow)?,
+            expires_at: limits.until(request.expires_at),
         };
         let subject = AuditSubject::NewAccountKey(key_hash);
         let store = self.recording_creation(by, operation, subject, account_id.zip(creation));
@@ -190,29 +190,6 @@ impl App {
         } else {
             Err(AccountRefusal::problem("scopes", "should be among the scopes of the key that asks"))
         }
-    }
-
-    /// A key limited to some networks or to a time cannot create a key that is less limited.
-    async fn bind_to_asking_key(
-        &self,
-        by: &Requester,
-        request: &mut AccountKeyRequest,
-    ) -> Result<(), AccountRefusal> {
-        let (Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. }) = &by.actor else { return Ok(()) };
-        let asking = self.inner.store.find_account_key_by_id(*id).await?;
-        let asking = asking.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
-        if let Some(end) = asking.expires_at {
-            request.expires_at = Some(request.expires_at.map_or(end, |at| at.min(end)));
-        }
-        let is_within = |network: &IpNet| asking.allow.iter().any(|own| own.contains(network));
-        if asking.allow.is_empty() || (!request.allow.is_empty() && request.allow.iter().all(is_within)) {
-            return Ok(());
-        }
-        if request.allow.is_empty() {
-            request.allow = asking.allow;
-            return Ok(());
-        }
-        Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
     }
 
     async fn list_keys_of(

@@ -6,6 +6,7 @@ mod audit;
 mod audit_names;
 mod ceilings;
 mod credentials;
+mod key_limits;
 mod keys;
 mod manage;
 mod recording;
@@ -18,6 +19,7 @@ use postroad_model::AccountId;
 use postroad_store::{Server, StoreError};
 
 pub use account::AccountUsage;
+pub use audit::AuditPosition;
 pub(crate) use audit::audit_entry;
 pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
 pub use ceilings::AccountCeilingsRequest;
@@ -25,7 +27,7 @@ pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialR
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
 pub use manage::CustomerUpdateRequest;
 pub use recording::{Created, CreationKey};
-pub use refusal::{AccountRefusal, ObjectKind};
+pub use refusal::{AccountRefusal, CallLimit, ObjectKind};
 pub(crate) use servers::owner_of;
 pub use servers::{NewServerRequest, ServerUpdateRequest};
 

@@ -1,5 +1,7 @@
 //! Why an operation on an account or its objects was refused.
 
+use std::time::Duration;
+
 use postroad_store::StoreError;
 
 use crate::access::Denial;
@@ -48,6 +50,14 @@ impl ObjectKind {
     }
 }
 
+/// A limit on calls within some time, after one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimit {
+    pub limit: u32,
+    pub remaining: u32,
+    pub resets_in: Duration,
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AccountRefusal {
     /// Wrong fields, ceilings, a used idempotency key.
@@ -73,6 +83,9 @@ pub enum AccountRefusal {
         "the last owner of an account cannot be removed or given another role: make somebody else an owner first"
     )]
     LastOwner,
+    /// There were too many such calls.
+    #[error("{}", .problem.message)]
+    TooManyCalls { problem: Box<FieldProblem>, limit: CallLimit },
     /// Set by the operator: an account cannot lift or replace it.
     #[error("the operator of the service suspended it: only the operator changes that")]
     SetByOperator,

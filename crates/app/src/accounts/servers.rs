@@ -5,8 +5,8 @@ use std::time::Duration;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Change, LimitedObject, PoolId, ServerId, ServerMode};
 use postroad_store::{
-    AuditSubject, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter, ServerUpdate, SetBy,
-    StoreError,
+    AuditSubject, Ceiling, CeilingsChange, NewServer, Pool, PoolMove, Server, ServerFilter, ServerUpdate,
+    SetBy, StoreError,
 };
 
 use super::recording::{Created, CreationKey};
@@ -114,6 +114,8 @@ impl App {
         change.pool = self.check_pool_move(by, &server, given.pool).await?;
         let thing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
         let ceilings = (owner_of(by), self.check_ceilings(given.ceilings)?);
+        let only_lifts_ceiling =
+            ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
         self.forget_setup();
@@ -124,7 +126,12 @@ impl App {
         })? {
             ServerUpdate::Done(server) => Ok(*server),
             ServerUpdate::Exceeds(ceilings) => {
-                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()).into())
+                let problem = |(ceiling, owner)| {
+                    let problem = exceeded((ceiling, owner));
+                    let is_inside = only_lifts_ceiling && matches!(ceiling, Ceiling::Mode(_));
+                    if is_inside { in_ceilings(problem) } else { problem }
+                };
+                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(problem).collect()).into())
             }
             ServerUpdate::OtherVersion(version) => Err(AccountRefusal::OtherVersion(version)),
         }
@@ -216,13 +223,8 @@ impl App {
     }
 
     fn check_ceilings(&self, given: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {
-        let checked = check(given, &self.inner.retention).map_err(|problems| {
-            let inside = |problem: FieldProblem| FieldProblem {
-                pointer: format!("/ceilings{}", problem.pointer),
-                message: problem.message,
-            };
-            Refusal::Validation(problems.into_iter().map(inside).collect())
-        })?;
+        let checked = check(given, &self.inner.retention)
+            .map_err(|problems| Refusal::Validation(problems.into_iter().map(in_ceilings).collect()))?;
         Ok(CeilingsChange {
             mode: checked.mode,
             send_rate: checked.send_rate,
@@ -259,6 +261,11 @@ impl App {
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Server))?;
         found.ok_or(AccountRefusal::NotFound(ObjectKind::Server))
     }
+}
+
+/// A problem of a value in `ceilings`.
+fn in_ceilings(problem: FieldProblem) -> FieldProblem {
+    FieldProblem { pointer: format!("/ceilings{}", problem.pointer), ..problem }
 }
 
 /// Who sets a value that this requester changes: the operator or the account.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::App;
-use crate::accounts::{AccountKeyRequest, AccountRefusal, Requester, audit_entry};
+use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
 
 /// Keys that one list shows.
 const LISTED_MAX: usize = 10_000;
@@ -75,7 +75,7 @@ impl App {
         after: i64,
     ) -> Result<Value, AdminError> {
         let id = match account {
-            Some(account) => self.find_account(account).await?.id,
+            Some(account) => self.find_audited_account(account).await?,
             None => INSTALLATION,
         };
         let by = Requester::command_line();
@@ -84,9 +84,22 @@ impl App {
         Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
     }
 
-    /// Fails if the chain of any account's log is broken, or if an entry expected as `ACCOUNT:SEQ:HASH` is missing.
-    pub async fn check_audit(&self, expected: &[String]) -> Result<Value, AdminError> {
-        let verdicts = self.verify_audit(&Requester::command_line()).await?;
+    /// A removed account is known by its id.
+    async fn find_audited_account(&self, name_or_id: &str) -> Result<AccountId, AdminError> {
+        let found = self.find_account(name_or_id).await;
+        if found.is_err()
+            && let Ok(id) = name_or_id.parse().map(AccountId)
+            && self.inner.store.has_audit_log(id).await?
+        {
+            return Ok(id);
+        }
+        Ok(found?.id)
+    }
+
+    /// Checks a part of the log. Fails if the chain of any account's log is broken, or if an entry expected as
+    /// `ACCOUNT:SEQ:HASH` is missing. `next` is where the next part begins.
+    pub async fn check_audit(&self, expected: &[String], from: AuditPosition) -> Result<Value, AdminError> {
+        let (verdicts, next) = self.verify_audit(&Requester::command_line(), from).await?;
         if let Some((account, seq)) = verdicts.iter().find_map(|v| Some((v.account_id, v.broken_at?))) {
             return Err(altered(account, seq));
         }
@@ -99,7 +112,7 @@ impl App {
         let entries: i64 = verdicts.iter().map(|verdict| verdict.good).sum();
         let heads: Vec<String> =
             verdicts.iter().map(|v| format!("{}:{}:{}", v.account_id, v.good, v.hash)).collect();
-        Ok(json!({ "accounts": verdicts.len(), "entries": entries, "whole": true, "heads": heads }))
+        Ok(json!({ "entries": entries, "heads": heads, "next": next }))
     }
 }
 
@@ -117,15 +130,6 @@ fn parse_head(text: &str) -> Result<(AccountId, i64, &str), AdminError> {
     let mut number = || parts.next().and_then(|part| part.parse::<i64>().ok()).ok_or_else(wrong);
     let (account, seq) = (AccountId(number()?), number()?);
     Ok((account, seq, parts.next().ok_or_else(wrong)?))
-}
-
-impl From<AccountRefusal> for AdminError {
-    fn from(refusal: AccountRefusal) -> Self {
-        match refusal {
-            AccountRefusal::Store(error) => error.into(),
-            other => Self::refused(other.to_string()),
-        }
-    }
 }
 
 fn shown(key: &AccountKey) -> Value {

@@ -2,22 +2,18 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
-use postroad_store::{Account, AuditSubject, StoreError};
+use postroad_store::Account;
 use serde_json::{Value, json};
 
-use super::{AdminError, check_account_name, taken};
+use super::{AdminError, named};
 use crate::App;
-use crate::access::Operation;
-use crate::accounts::{AccountCeilingsRequest, AccountRefusal, CustomerUpdateRequest, Requester};
+use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
 
 #[boxed_futures]
 impl App {
     pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
-        let name = check_account_name(&name)?;
-        let what = format!("the account `{name}`");
-        let store = self.by_operator(Operation::AccountsCreate, AuditSubject::NewAccount(name.clone()));
-        let account = store.create_account(name).await.map_err(taken(what))?;
-        Ok(shown(&account))
+        let created = self.create_customer(&Requester::command_line(), &name, None).await;
+        Ok(shown(&created.map_err(named(format!("the account `{}`", name.trim())))?.value))
     }
 
     pub async fn list_accounts(&self) -> Result<Value, AdminError> {
@@ -30,11 +26,7 @@ impl App {
 
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
-        self.by_operator(operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;
-        let accounts = self.inner.store.list_accounts().await?;
-        let account = accounts.iter().find(|account| account.id == id).ok_or(StoreError::NotFound)?;
-        Ok(shown(account))
+        Ok(shown(&self.suspend_customer(&Requester::command_line(), id, reason).await?))
     }
 
     /// Changes the ceilings that are given.
@@ -52,11 +44,7 @@ impl App {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let what = format!("the account `{new_name}`");
         let request = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
-        let renamed = self.update_customer(&by, id, request).await.map_err(|refusal| match refusal {
-            AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
-            other => other.into(),
-        });
-        Ok(shown(&renamed?))
+        Ok(shown(&self.update_customer(&by, id, request).await.map_err(named(what))?))
     }
 
     /// What the account has, what it sent in the present periods, and its ceilings.

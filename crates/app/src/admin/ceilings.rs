@@ -1,12 +1,13 @@
 //! Ceilings that the operator sets on a server: its own key can set lower values, never higher ones.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{SendRate, ServerMode};
+use postroad_model::{Change, SendRate, ServerMode};
 use serde_json::Value;
 
 use super::AdminError;
-use super::servers::shown;
-use crate::App;
+use super::servers::{settings, shown};
+use crate::accounts::{Requester, ServerUpdateRequest};
+use crate::{App, ServerChangeRequest};
 
 /// Ceiling on a server's retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +17,11 @@ pub enum DaysCeiling {
     None,
 }
 
-impl From<DaysCeiling> for Option<u32> {
+impl From<DaysCeiling> for Change<i64> {
     fn from(ceiling: DaysCeiling) -> Self {
         match ceiling {
-            DaysCeiling::Days(days) => Some(days),
-            DaysCeiling::None => None,
+            DaysCeiling::Days(days) => Self::Set(days.into()),
+            DaysCeiling::None => Self::Clear,
         }
     }
 }
@@ -29,9 +30,9 @@ impl From<DaysCeiling> for Option<u32> {
 impl App {
     /// A development server cannot be made live by its own key; a live server can be set to either mode.
     pub async fn set_server_mode(&self, name_or_id: &str, mode: ServerMode) -> Result<Value, AdminError> {
-        let id = self.find_server(name_or_id).await?.id;
-        self.changing_server(id).set_server_mode(id, mode).await?;
-        Ok(shown(&self.server_by_id(id).await?))
+        let mode = Some(mode.as_str().to_owned());
+        self.set_server_ceilings(name_or_id, ServerChangeRequest { mode, ..ServerChangeRequest::default() })
+            .await
     }
 
     pub async fn set_server_rate(
@@ -39,15 +40,21 @@ impl App {
         name_or_id: &str,
         rate: Option<SendRate>,
     ) -> Result<Value, AdminError> {
-        let id = self.find_server(name_or_id).await?.id;
-        self.changing_server(id).set_server_send_rate(id, rate).await?;
-        Ok(shown(&self.server_by_id(id).await?))
+        let send_rate = rate.map(|rate| rate.to_string()).into();
+        self.set_server_ceilings(
+            name_or_id,
+            ServerChangeRequest { send_rate, ..ServerChangeRequest::default() },
+        )
+        .await
     }
 
     pub async fn set_server_limit(&self, name_or_id: &str, limit: Option<u32>) -> Result<Value, AdminError> {
-        let id = self.find_server(name_or_id).await?.id;
-        self.changing_server(id).set_server_hourly_limit(id, limit).await?;
-        Ok(shown(&self.server_by_id(id).await?))
+        let hourly_limit = limit.map(i64::from).into();
+        self.set_server_ceilings(
+            name_or_id,
+            ServerChangeRequest { hourly_limit, ..ServerChangeRequest::default() },
+        )
+        .await
     }
 
     /// Changes only the ceilings that are given.
@@ -57,10 +64,19 @@ impl App {
         bodies_days: Option<DaysCeiling>,
         messages_days: Option<DaysCeiling>,
     ) -> Result<Value, AdminError> {
-        let server = self.find_server(name_or_id).await?;
-        let bodies = bodies_days.map_or(server.set_ceilings.operator.bodies_days, Into::into);
-        let messages = messages_days.map_or(server.set_ceilings.operator.messages_days, Into::into);
-        self.changing_server(server.id).set_server_retention(server.id, bodies, messages).await?;
-        Ok(shown(&self.server_by_id(server.id).await?))
+        let days = |given: Option<DaysCeiling>| given.map_or(Change::Keep, Into::into);
+        let (bodies_days, messages_days) = (days(bodies_days), days(messages_days));
+        let ceilings = ServerChangeRequest { bodies_days, messages_days, ..ServerChangeRequest::default() };
+        self.set_server_ceilings(name_or_id, ceilings).await
+    }
+
+    async fn set_server_ceilings(
+        &self,
+        name_or_id: &str,
+        ceilings: ServerChangeRequest,
+    ) -> Result<Value, AdminError> {
+        let id = self.find_server(name_or_id).await?.id;
+        let request = ServerUpdateRequest { ceilings, ..settings(ServerChangeRequest::default()) };
+        Ok(shown(&self.update_server_of(&Requester::command_line(), id, request).await?))
     }
 }

@@ -1,14 +1,14 @@
 //! Sending domains on the command line: of a server, or of an account and all its servers.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, DomainName, Timestamp};
+use postroad_model::{AccountId, DomainName, LimitedObject, Timestamp};
 use postroad_store::{Domain, DomainOwner, DomainScope};
 use serde_json::{Value, json};
 
 use super::AdminError;
 use crate::App;
 use crate::accounts::Requester;
-use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView, ReportPeriod};
+use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, NamedOwner, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
@@ -28,13 +28,22 @@ impl App {
     pub async fn add_domain(&self, named: NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
         let name = parse_name(&named.name)?;
         let owner = match (&named.server, &named.account) {
-            (Some(server), None) => DomainOwner::Server(self.find_server(server).await?.id),
-            (None, Some(account)) => DomainOwner::Account(self.find_account_id(account).await?),
+            (Some(server), None) => {
+                NamedOwner { server: Some(self.find_server(server).await?.id), account: None }
+            }
+            (None, Some(account)) => {
+                NamedOwner { server: None, account: Some(self.find_account_id(account).await?) }
+            }
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
-        let created = self.create_domain_of(&Requester::command_line(), owner, name.clone(), key, None).await;
+        let by = Requester::command_line();
+        let created = self.create_domain_by(&by, owner, name.as_str(), key, None).await;
         self.forget_setup();
-        Ok(shown(created.map_err(|refusal| admin_error(refusal, &name))?.value))
+        let view = created.map_err(|refusal| admin_error(refusal, &name))?.value;
+        let account_id = view.domain.account_id;
+        let mut answer = shown(view);
+        self.add_ceiling_warning(&mut answer, account_id, LimitedObject::Domains).await;
+        Ok(answer)
     }
 
     pub async fn show_domains(
@@ -58,7 +67,8 @@ impl App {
         verified: bool,
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        let set = self.set_verified_of(&Requester::command_line(), &domain, verified).await;
+        let (by, owner) = (Requester::command_line(), owner_of(&domain));
+        let set = self.set_domain_verified_by(&by, owner, domain.name.as_str(), verified).await;
         Ok(shown(set.map_err(|refusal| admin_error(refusal, &domain.name))?))
     }
 
@@ -90,15 +100,16 @@ impl App {
 
     pub async fn check_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        let name = domain.name.clone();
-        let verified = self.verify(domain).await;
+        let (by, owner) = (Requester::command_line(), owner_of(&domain));
+        let verified = self.verify_domain_by(&by, owner, domain.name.as_str()).await;
         self.forget_setup();
-        verified.map(shown).map_err(|refusal| admin_error(refusal, &name))
+        verified.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
     }
 
     pub async fn remove_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        let deleted = self.delete_domain_by_id(&Requester::command_line(), domain.id).await;
+        let (by, owner) = (Requester::command_line(), owner_of(&domain));
+        let deleted = self.delete_domain_by(&by, owner, domain.name.as_str()).await;
         self.forget_setup();
         deleted.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(json!({ "name": domain.name, "deleted": true }))
@@ -106,11 +117,10 @@ impl App {
 
     pub async fn give_new_key(&self, named: &NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
-        let name = domain.name.clone();
-        let by = Requester::command_line();
-        let rotated = self.rotate_dkim_of(&by, domain, key).await;
+        let (by, owner) = (Requester::command_line(), owner_of(&domain));
+        let rotated = self.rotate_dkim_by(&by, owner, domain.name.as_str(), key).await;
         self.forget_setup();
-        rotated.map(shown).map_err(|refusal| admin_error(refusal, &name))
+        rotated.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
     }
 
     pub(super) async fn named_domain(&self, named: &NamedDomain) -> Result<Domain, AdminError> {
@@ -140,6 +150,14 @@ impl App {
 
     pub(super) async fn find_account_id(&self, name_or_id: &str) -> Result<AccountId, AdminError> {
         Ok(self.find_account(name_or_id).await?.id)
+    }
+}
+
+/// The owner of a domain that was found.
+pub(super) fn owner_of(domain: &Domain) -> NamedOwner {
+    match domain.owner() {
+        DomainOwner::Server(id) => NamedOwner { server: Some(id), account: None },
+        DomainOwner::Account(id) => NamedOwner { server: None, account: Some(id) },
     }
 }
 

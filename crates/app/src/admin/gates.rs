@@ -6,17 +6,24 @@ use postroad_store::{AuditSubject, NewGate, StoreError};
 
 use crate::App;
 use crate::access::Operation;
+use crate::accounts::Requester;
 
 #[boxed_futures]
 impl App {
     pub async fn suspend_scope(&self, new: NewGate) -> Result<(), StoreError> {
         let subject = AuditSubject::Gate(new.scope.clone());
-        self.by_operator(Operation::InstallationSuspend, subject).set_gate(new).await
+        let store = self.recording(&Requester::command_line(), Operation::InstallationSuspend, subject);
+        let set = store.set_gate(new).await;
+        self.forget_setup();
+        set
     }
 
     /// Lifts a gate that a person or Postroad itself closed. Returns whether there was one.
     pub async fn resume_scope(&self, scope: GateScope) -> Result<bool, StoreError> {
         let subject = AuditSubject::Gate(scope.clone());
-        self.by_operator(Operation::InstallationResume, subject).remove_gate(scope).await
+        let store = self.recording(&Requester::command_line(), Operation::InstallationResume, subject);
+        let removed = store.remove_gate(scope).await;
+        self.forget_setup();
+        removed
     }
 }

@@ -5,14 +5,17 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
-use postroad_store::{AuditSubject, Credential, NewCredential, StoreError};
+use postroad_store::{Credential, CredentialFilter};
 use serde_json::{Value, json};
 
-use super::{AdminError, taken};
+use super::{AdminError, named};
 use crate::App;
-use crate::access::Operation;
-use crate::accounts::{CredentialChangeRequest, Requester};
-use crate::secrets::KeyPair;
+use crate::accounts::{
+    AccountRefusal, CreatedCredential, CredentialChangeRequest, NewCredentialRequest, Requester,
+};
+
+/// Keys that one list shows.
+const LISTED_MAX: usize = 100_000;
 
 /// Request for an API key.
 #[derive(Debug, Clone)]
@@ -33,12 +36,6 @@ pub struct NewKey {
 #[boxed_futures]
 impl App {
     pub async fn create_key(&self, new: NewKey) -> Result<Value, AdminError> {
-        if new.name.trim().is_empty() || new.name.len() > 100 || new.name.chars().any(char::is_control) {
-            return Err(AdminError::refused("a key's name has 1 to 100 characters"));
-        }
-        if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
-            return Err(AdminError::refused("the expiry is in the past"));
-        }
         let is_by_address = !new.address.is_empty();
         if is_by_address && !new.allow.is_empty() {
             return Err(AdminError::refused("--address names the networks already: leave --allow out"));
@@ -51,32 +48,26 @@ impl App {
             return Err(AdminError::refused("--login is for SMTP, and a key with this scope may not send"));
         }
         let server = self.find_server(&new.server).await?;
-        let pair = KeyPair::generate();
-        let (key_hash, secret_hash) = pair.hashes();
-        let credential = NewCredential {
-            server_id: server.id,
+        let what = format!("a key with the login {}", login.as_deref().unwrap_or_default());
+        let request = NewCredentialRequest {
+            server: server.id,
             name: new.name,
-            key_hash,
-            secret_hash,
             scope: if is_by_address { Scope::Address } else { new.scope },
-            allow: if is_by_address { new.address } else { new.allow },
-            hold: new.hold,
             test: new.test,
+            hold: new.hold,
+            allow: if is_by_address { new.address } else { new.allow },
             expires_at: new.expires_at,
+            login,
+            key: None,
         };
-        let store = self.by_operator(Operation::CredentialsCreate, AuditSubject::NewCredential(key_hash));
-        let id = match login {
-            None => store.create_credential(credential).await?,
-            Some(login) => {
-                let what = format!("a key with the login {login}");
-                store.create_credential_with_login(credential, login).await.map_err(taken(what))?
-            }
-        };
+        let created = self.create_credential(&Requester::command_line(), request).await;
+        let created = created.map_err(named(what))?.value;
+        self.forget_setup();
         if is_by_address {
             // Key and secret of an address credential are never needed, so they are not shown.
-            return self.shown_key(&self.find_key(id).await?).await;
+            return self.shown_key(&created.credential).await;
         }
-        self.shown_once(id, &pair).await
+        self.shown_once(&created).await
     }
 
     pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
@@ -92,7 +83,9 @@ impl App {
             .into_iter()
             .map(|server| (server.id, server.name))
             .collect();
-        let credentials = self.inner.store.list_credentials(server).await?;
+        let filter = CredentialFilter { server_id: server, ..CredentialFilter::default() };
+        let (credentials, _) =
+            self.list_credentials_of(&Requester::command_line(), filter, None, LISTED_MAX).await?;
         let logins: std::collections::HashMap<_, _> =
             self.inner.store.list_logins().await?.into_iter().collect();
         Ok(credentials
@@ -121,9 +114,8 @@ impl App {
     }
 
     pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
-        let store = self.by_operator(Operation::CredentialsRevoke, AuditSubject::Credential(id));
-        store.revoke_credential(id).await.map_err(unknown(id))?;
-        self.shown_key(&self.find_key(id).await?).await
+        let revoked = self.revoke_credential_of(&Requester::command_line(), id).await;
+        self.shown_key(&revoked.map_err(unknown(id))?).await
     }
 
     /// Creates a new key with the rights of the old one, which stays valid for `grace_seconds`.
@@ -144,45 +136,34 @@ impl App {
                 "key {id} is revoked or expired: create a new one instead"
             )));
         }
-        let pair = KeyPair::generate();
-        let (key_hash, secret_hash) = pair.hashes();
-        let new = NewCredential {
-            server_id: old.server_id,
-            name: old.name,
-            key_hash,
-            secret_hash,
-            scope: old.scope,
-            allow: old.allow,
-            hold: old.hold,
-            test: old.test,
-            expires_at: old.expires_at,
-        };
-        let grace_ends_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
-        let store = self.by_operator(Operation::CredentialsRotate, AuditSubject::Credential(id));
-        let new_id = store.rotate_credential(id, grace_ends_at, new).await.map_err(unknown(id))?;
+        let grace = Duration::from_secs(grace_seconds);
+        let rotated = self.rotate_credential_of(&Requester::command_line(), id, grace).await;
+        let rotated = rotated.map_err(unknown(id))?;
         // Read it back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
-        let mut shown = self.shown_once(new_id, &pair).await?;
+        let mut shown = self.shown_once(&rotated).await?;
         shown["replaces"] = json!(id);
         shown["replaced_expires_at"] = json!(old_expires_at.map(Timestamp::to_rfc3339));
         Ok(shown)
     }
 
     async fn find_key(&self, id: CredentialId) -> Result<Credential, AdminError> {
-        self.inner.store.find_credential(id).await?.ok_or_else(|| unknown(id)(StoreError::NotFound))
+        self.find_credential_of(&Requester::command_line(), id).await.map_err(unknown(id))
     }
 
     async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {
         let logins = self.inner.store.list_logins().await?;
         let login = logins.iter().find(|(id, _)| *id == credential.id).map(|(_, login)| login);
         let mut shown = shown(credential, login);
-        shown["server"] = self.server_by_id(credential.server_id).await?.name.into();
+        let server = self.inner.store.find_server(credential.server_id).await?;
+        shown["server"] = server.map(|server| server.name).into();
         Ok(shown)
     }
 
-    async fn shown_once(&self, id: CredentialId, pair: &KeyPair) -> Result<Value, AdminError> {
-        let rest = self.shown_key(&self.find_key(id).await?).await?;
-        let mut shown = json!({ "id": id, "api_key": pair.api_key, "api_secret": pair.api_secret });
+    async fn shown_once(&self, created: &CreatedCredential) -> Result<Value, AdminError> {
+        let CreatedCredential { credential, api_key, api_secret } = created;
+        let rest = self.shown_key(credential).await?;
+        let mut shown = json!({ "id": credential.id, "api_key": api_key, "api_secret": api_secret });
         if let (Some(shown), Value::Object(rest)) = (shown.as_object_mut(), rest) {
             shown.extend(rest);
         }
@@ -190,9 +171,9 @@ impl App {
     }
 }
 
-fn unknown(id: CredentialId) -> impl FnOnce(StoreError) -> AdminError {
-    move |error| match error {
-        StoreError::NotFound => {
+fn unknown(id: CredentialId) -> impl FnOnce(AccountRefusal) -> AdminError {
+    move |refusal| match refusal {
+        AccountRefusal::NotFound(_) => {
             AdminError::Refused(format!("there is no key {id}; `postroad admin key list` shows them"))
         }
         other => other.into(),

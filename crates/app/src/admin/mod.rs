@@ -14,19 +14,18 @@ mod suppressions;
 mod tracking;
 mod users;
 
-use std::ops::Deref;
-
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::{AuditSubject, Server, Store, StoreError};
+use postroad_model::{AccountId, LimitedObject};
+use postroad_store::{Server, StoreError};
+use serde_json::{Value, json};
 
 pub use ceilings::DaysCeiling;
 pub use domains::NamedDomain;
 pub use keys::NewKey;
 pub use tracking::{SetDomainTracking, SetServerTracking, Switch};
 
-use crate::access::Operation;
-use crate::accounts::Requester;
-use crate::{App, names};
+use crate::accounts::AccountRefusal;
+use crate::{App, Refusal};
 
 /// Why a command failed; the text is for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -61,18 +60,11 @@ impl App {
         }
     }
 
-    /// The store, for one change by the operator at the command line. The process uses the change at once.
-    fn by_operator(&self, operation: Operation, subject: AuditSubject) -> OperatorChange<'_> {
-        OperatorChange { app: self, store: self.recording(&Requester::command_line(), operation, subject) }
-    }
-
-    fn changing_server(&self, id: postroad_model::ServerId) -> OperatorChange<'_> {
-        self.by_operator(Operation::ServersUpdate, AuditSubject::Server(id))
-    }
-
-    /// Current state of a server that was found before.
-    async fn server_by_id(&self, id: postroad_model::ServerId) -> Result<Server, AdminError> {
-        self.inner.store.find_server(id).await?.ok_or_else(|| StoreError::NotFound.into())
+    /// Tells in the answer when the account comes near its ceiling.
+    async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, what: LimitedObject) {
+        if let Some(warning) = self.ceiling_warning(account_id, what).await {
+            answer["warnings"] = json!([warning]);
+        }
     }
 
     /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
@@ -97,47 +89,27 @@ impl App {
     }
 }
 
-/// The store during one change. Clears the caches of accounts, servers, keys and domains when it is dropped.
-struct OperatorChange<'a> {
-    app: &'a App,
-    store: Store,
-}
-
-impl Deref for OperatorChange<'_> {
-    type Target = Store;
-
-    fn deref(&self) -> &Store {
-        &self.store
-    }
-}
-
-impl Drop for OperatorChange<'_> {
-    fn drop(&mut self) {
-        self.app.forget_setup();
-    }
-}
-
-/// Checks and trims the name.
-fn check_name(name: &str) -> Result<String, AdminError> {
-    checked(name, names::find_problem(name))
-}
-
-fn check_account_name(name: &str) -> Result<String, AdminError> {
-    checked(name, names::find_account_problem(name))
-}
-
-fn checked(name: &str, problem: Option<&str>) -> Result<String, AdminError> {
-    match problem {
-        None => Ok(name.trim().to_owned()),
-        Some(problem) => Err(AdminError::refused(format!("a name {problem}"))),
-    }
-}
-
-/// Turns a conflict into an error that names what exists already.
-fn taken(what: impl Into<String>) -> impl FnOnce(StoreError) -> AdminError {
-    let what = what.into();
-    move |error| match error {
-        StoreError::Conflict => AdminError::Refused(format!("{what} exists already")),
+/// Turns a refusal into an error that names the object.
+fn named(what: String) -> impl FnOnce(AccountRefusal) -> AdminError {
+    move |refusal| match refusal {
+        AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
+        AccountRefusal::PoolInUse => AdminError::refused(format!(
+            "{what} is in use: remove its addresses and give its servers another pool first"
+        )),
         other => other.into(),
+    }
+}
+
+impl From<AccountRefusal> for AdminError {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::Store(error) => error.into(),
+            // All wrong fields, not only the first.
+            AccountRefusal::Refused(Refusal::Validation(problems)) => {
+                let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+                Self::refused(texts.join("; "))
+            }
+            other => Self::refused(other.to_string()),
+        }
     }
 }

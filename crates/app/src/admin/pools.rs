@@ -7,14 +7,16 @@ use postroad_model::Timestamp;
 use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
-use super::AdminError;
-use crate::accounts::{AccountRefusal, Requester};
+use super::servers::settings;
+use super::{AdminError, named};
+use crate::access::Operation;
+use crate::accounts::{AccountRefusal, Requester, ServerUpdateRequest};
 use crate::ip_pools::{
     AddressChange, AddressView, NewAddress, NewPoolRequest, PoolFilter, PoolView, WarmUpChange,
 };
-use crate::{App, Refusal};
+use crate::{App, ServerChangeRequest};
 
-/// Pools that one list shows.
+/// Pools or days that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
@@ -40,6 +42,12 @@ impl App {
         let by = Requester::command_line();
         let (pools, _) = self.list_ip_pools(&by, PoolFilter::default(), None, LISTED_MAX).await?;
         Ok(pools.iter().map(shown_pool).collect())
+    }
+
+    pub async fn show_pool(&self, name: &str) -> Result<Value, AdminError> {
+        let pool = self.find_pool(name).await?;
+        let found = self.find_ip_pool(&Requester::command_line(), Operation::IpPoolsGet, pool.id).await;
+        Ok(shown_pool(&found.map_err(named(format!("the pool `{name}`")))?))
     }
 
     pub async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
@@ -85,9 +93,9 @@ impl App {
         Ok(shown_pool(&changed.map_err(of_address(address))?))
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes.
+    /// Messages that an address sent per day and receiver group, with their outcomes; newest first.
     pub async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
-        let days = self.pool_address_history(&Requester::command_line(), address).await;
+        let days = self.pool_address_history(&Requester::command_line(), address, None, LISTED_MAX).await;
         let shown = |day: &SourceDay| {
             json!({
                 "day": day.day.to_rfc3339().split('T').next(),
@@ -97,7 +105,7 @@ impl App {
                 "complained": day.counts.complained,
             })
         };
-        Ok(days.map_err(of_address(address))?.iter().map(shown).collect())
+        Ok(days.map_err(of_address(address))?.0.iter().map(shown).collect())
     }
 
     pub async fn set_server_pool(&self, server: &str, pool: Option<&str>) -> Result<Value, AdminError> {
@@ -106,7 +114,9 @@ impl App {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        self.changing_server(server.id).set_server_pool(server.id, pool_id).await?;
+        let request =
+            ServerUpdateRequest { pool: pool_id.into(), ..settings(ServerChangeRequest::default()) };
+        self.update_server_of(&Requester::command_line(), server.id, request).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
     }
 
@@ -128,33 +138,12 @@ impl App {
     }
 }
 
-fn named(what: String) -> impl FnOnce(AccountRefusal) -> AdminError {
-    move |refusal| match refusal {
-        AccountRefusal::Exists(_) => AdminError::refused(format!("{what} exists already")),
-        AccountRefusal::PoolInUse => AdminError::refused(format!(
-            "{what} is in use: remove its addresses and give its servers another pool first"
-        )),
-        other => in_words(other),
-    }
-}
-
 fn of_address(address: IpAddr) -> impl FnOnce(AccountRefusal) -> AdminError {
     move |refusal| match refusal {
         AccountRefusal::NotFound(_) => AdminError::refused(format!(
             "{address} is in no pool; `postroad admin pool list` shows the addresses"
         )),
         AccountRefusal::Exists(_) => AdminError::refused(format!("the address {address} exists already")),
-        other => in_words(other),
-    }
-}
-
-/// Lists wrong fields one by one.
-fn in_words(refusal: AccountRefusal) -> AdminError {
-    match refusal {
-        AccountRefusal::Refused(Refusal::Validation(problems)) => {
-            let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            AdminError::refused(texts.join("; "))
-        }
         other => other.into(),
     }
 }
@@ -170,6 +159,7 @@ fn shown_pool(view: &PoolView) -> Value {
                 "helo": source.helo,
                 "weight": source.weight,
                 "version": source.version,
+                "created_at": source.created_at.to_rfc3339(),
                 "warm_up": warm_up.as_str(),
                 "warm_up_day": warm_up_day,
                 "warm_up_started_at": time(source.warmup_started_at),
@@ -186,6 +176,7 @@ fn shown_pool(view: &PoolView) -> Value {
         "name": pool.name,
         "shared": pool.shared,
         "account": pool.account_id,
+        "created_at": pool.created_at.to_rfc3339(),
         "addresses": addresses,
     })
 }

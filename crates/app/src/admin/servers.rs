@@ -1,14 +1,13 @@
 //! Admin commands for servers; their limits are in `ceilings`.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{ServerMode, Timestamp};
-use postroad_store::{AuditSubject, NewServer, Server, ServerChange};
+use postroad_model::{Change, LimitedObject, ServerMode, Timestamp};
+use postroad_store::Server;
 use serde_json::{Value, json};
 
-use super::{AdminError, check_name, taken};
-use crate::App;
-use crate::access::Operation;
-use crate::accounts::Requester;
+use super::{AdminError, named};
+use crate::accounts::{NewServerRequest, Requester, ServerUpdateRequest};
+use crate::{App, ServerChangeRequest};
 
 #[boxed_futures]
 impl App {
@@ -19,21 +18,25 @@ impl App {
         mode: ServerMode,
         pool: Option<&str>,
     ) -> Result<Value, AdminError> {
-        let name = check_name(&name)?;
         let account = self.find_account(account).await?;
-        let pool_id = match pool {
+        let pool = match pool {
             Some(name) => Some(self.find_pool(name).await?.id),
             None => None,
         };
-        let what = format!("the server `{}/{name}`", account.name);
-        let new = NewServer { account_id: account.id, name, mode, pool_id };
-        let subject = AuditSubject::NewServer(account.id, new.name.clone());
-        let store = self.by_operator(Operation::ServersCreate, subject);
-        Ok(shown(&store.create_server(new).await.map_err(taken(what))?))
+        let what = format!("the server `{}/{}`", account.name, name.trim());
+        let request = NewServerRequest { account: Some(account.id), name, mode, pool, key: None };
+        let created = self.create_server_of(&Requester::command_line(), request).await;
+        let mut answer = shown(&created.map_err(named(what))?.value);
+        self.add_ceiling_warning(&mut answer, account.id, LimitedObject::Servers).await;
+        Ok(answer)
     }
 
     pub async fn list_servers(&self) -> Result<Value, AdminError> {
         Ok(self.inner.store.list_servers().await?.iter().map(shown).collect())
+    }
+
+    pub async fn show_server(&self, name_or_id: &str) -> Result<Value, AdminError> {
+        Ok(shown(&self.find_server(name_or_id).await?))
     }
 
     pub async fn suspend_server(
@@ -41,21 +44,16 @@ impl App {
         name_or_id: &str,
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
-        let server = self.find_server(name_or_id).await?;
-        let operation = if reason.is_some() { Operation::ServersSuspend } else { Operation::ServersResume };
-        let store = self.by_operator(operation, AuditSubject::Server(server.id));
-        store.set_server_suspended(server.id, reason).await?;
-        Ok(shown(&self.server_by_id(server.id).await?))
+        let id = self.find_server(name_or_id).await?.id;
+        Ok(shown(&self.suspend_server_of(&Requester::command_line(), id, reason).await?))
     }
 
     pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {
         let server = self.find_server(name_or_id).await?;
-        let name = check_name(name)?;
-        let what = format!("the server `{}/{name}`", server.account_name);
-        let change = ServerChange { name: Some(name), ..ServerChange::default() };
-        let renamed = self.changing_server(server.id).update_server(server.id, None, change).await;
-        renamed.map_err(taken(what))?;
-        Ok(shown(&self.server_by_id(server.id).await?))
+        let what = format!("the server `{}/{}`", server.account_name, name.trim());
+        let change = ServerChangeRequest { name: Some(name.to_owned()), ..ServerChangeRequest::default() };
+        let renamed = self.update_server_of(&Requester::command_line(), server.id, settings(change)).await;
+        Ok(shown(&renamed.map_err(named(what))?))
     }
 
     /// Deletes a server, or takes the deletion back.
@@ -65,6 +63,12 @@ impl App {
             if deleted { self.delete_server(&by, id).await } else { self.restore_server(&by, id).await };
         Ok(shown(&server?))
     }
+}
+
+/// A change of settings, not of ceilings.
+pub(super) fn settings(change: ServerChangeRequest) -> ServerUpdateRequest {
+    let ceilings = ServerChangeRequest::default();
+    ServerUpdateRequest { if_version: None, change, pool: Change::Keep, ceilings }
 }
 
 pub(super) fn shown(server: &Server) -> Value {

@@ -1,15 +1,14 @@
 //! Admin commands for tracking: defaults of a server, overrides of a domain.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_store::{Domain, DomainTracking, Server, ServerTracking};
+use postroad_store::{Domain, DomainTracking, Server};
 use serde_json::{Value, json};
 
 use super::AdminError;
-use super::domains::{NamedDomain, admin_error, parse_name};
-use crate::App;
+use super::domains::{NamedDomain, admin_error, owner_of, parse_name};
+use super::servers::settings;
 use crate::accounts::Requester;
-
-const EXCLUDED_HOSTS_MAX: usize = 100;
+use crate::{App, ServerChangeRequest};
 
 /// Omitted settings stay as they are.
 #[derive(Debug, Clone)]
@@ -51,16 +50,17 @@ impl From<Switch> for Option<bool> {
 #[boxed_futures]
 impl App {
     pub async fn set_server_tracking(&self, given: SetServerTracking) -> Result<Value, AdminError> {
-        let server = self.find_server(&given.server).await?;
-        let excluded_hosts = given.excluded_hosts.map(|hosts| check_hosts(&hosts)).transpose()?;
-        let old = server.tracking.clone();
-        let new = ServerTracking {
-            opens: given.opens.unwrap_or(old.opens),
-            clicks: given.clicks.unwrap_or(old.clicks),
-            excluded_hosts: excluded_hosts.unwrap_or(old.excluded_hosts),
+        let id = self.find_server(&given.server).await?.id;
+        // A single empty text means none.
+        let hosts =
+            given.excluded_hosts.map(|hosts| hosts.into_iter().filter(|host| !host.is_empty()).collect());
+        let change = ServerChangeRequest {
+            track_opens: given.opens,
+            track_clicks: given.clicks,
+            track_excluded_hosts: hosts,
+            ..ServerChangeRequest::default()
         };
-        self.changing_server(server.id).set_server_tracking(server.id, new.clone()).await?;
-        Ok(shown_server(&server, &new))
+        Ok(shown_server(&self.update_server_of(&Requester::command_line(), id, settings(change)).await?))
     }
 
     pub async fn set_domain_tracking(&self, given: SetDomainTracking) -> Result<Value, AdminError> {
@@ -76,28 +76,15 @@ impl App {
             clicks: given.clicks.map_or(old.clicks, Into::into),
             host,
         };
-        let set = self.set_tracking_of(&Requester::command_line(), &domain, new.clone()).await;
+        let (by, owner) = (Requester::command_line(), owner_of(&domain));
+        let set = self.set_domain_tracking_by(&by, owner, domain.name.as_str(), new.clone()).await;
         set.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(shown_domain(&domain, &new))
     }
 }
 
-/// Host names, or `*.` and a host name. A single empty text means none.
-fn check_hosts(given: &[String]) -> Result<Vec<String>, AdminError> {
-    if given.len() > EXCLUDED_HOSTS_MAX {
-        return Err(AdminError::refused(format!("at most {EXCLUDED_HOSTS_MAX} hosts can be excluded")));
-    }
-    let hosts = given.iter().filter(|host| !host.is_empty()).map(|host| {
-        let (star, name) = match host.strip_prefix("*.") {
-            Some(name) => ("*.", name),
-            None => ("", host.as_str()),
-        };
-        Ok(format!("{star}{}", parse_name(name)?))
-    });
-    hosts.collect()
-}
-
-fn shown_server(server: &Server, tracking: &ServerTracking) -> Value {
+fn shown_server(server: &Server) -> Value {
+    let tracking = &server.tracking;
     json!({
         "id": server.id,
         "name": server.name,

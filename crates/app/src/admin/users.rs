@@ -1,7 +1,7 @@
 //! Admin commands for people who sign in to the portal.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, EmailAddress, Timestamp, UserRole, UserSessionId};
+use postroad_model::{AccountId, EmailAddress, LimitedObject, Timestamp, UserRole, UserSessionId};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter, UserSession};
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ impl App {
         let user = self.create_user(&by, request).await?;
         let mut answer = shown(&user);
         answer["link"] = self.reset_link_of(&by, user.id).await?.into();
+        self.add_ceiling_warning(&mut answer, account, LimitedObject::Users).await;
         Ok(answer)
     }
 
@@ -42,11 +43,13 @@ impl App {
         operator: bool,
         mail: bool,
     ) -> Result<Value, AdminError> {
-        let account = Some(self.find_account(account).await?.id);
-        let request = InvitationRequest { account, email, role, operator, mail, key: None };
-        let Invited { invitation, link } = self.invite_user(&Requester::command_line(), request).await?.value;
+        let account = self.find_account(account).await?.id;
+        let request = InvitationRequest { account: Some(account), email, role, operator, mail, key: None };
+        let Invited { invitation, link, .. } =
+            self.invite_user(&Requester::command_line(), request).await?.value;
         let mut answer = shown_invitation(&invitation);
         answer["link"] = link.into();
+        self.add_ceiling_warning(&mut answer, account, LimitedObject::Users).await;
         Ok(answer)
     }
 
@@ -76,7 +79,7 @@ impl App {
     /// Newest first.
     pub async fn show_sessions(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
-        let sessions = self.list_sessions_of(&Requester::command_line(), id).await?;
+        let (sessions, _) = self.list_sessions_of(&Requester::command_line(), id, None, LISTED_MAX).await?;
         let shown = |session: &UserSession| {
             json!({
                 "id": session.id,

@@ -28,7 +28,7 @@ use postroad_model::Timestamp;
 use crate::App;
 use crate::refusal::{FieldProblem, Refusal};
 
-/// Metrics shown, in the order of the contract.
+/// Metrics of the API, in the order of the response.
 pub const METRICS: [Metric; 13] = [
     Metric::Accepted,
     Metric::Sent,

@@ -22,11 +22,11 @@ impl App {
     ) -> Result<DomainView, DomainRefusal> {
         let operation = Operation::DomainsSetVerified;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
-        let domain = self.domain_of(by, Operation::DomainsGet, owner, name).await?;
+        let domain = self.domain_of(by, operation, owner, name).await?;
         self.set_verified_of(by, &domain, verified).await
     }
 
-    pub(crate) async fn set_verified_of(
+    async fn set_verified_of(
         &self,
         by: &Requester,
         domain: &Domain,
@@ -50,7 +50,7 @@ impl App {
     ) -> Result<(), DomainRefusal> {
         let operation = Operation::DomainsSetTracking;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
-        let domain = self.domain_of(by, Operation::DomainsGet, owner, name).await?;
+        let domain = self.domain_of(by, operation, owner, name).await?;
         let host = tracking.host.as_deref().filter(|host| !host.is_empty());
         let host = host.map(DomainName::parse).transpose().map_err(|error| {
             let message = format!("`host` is not a host name: {error}");
@@ -61,7 +61,7 @@ impl App {
     }
 
     /// `tracking.host` is a host name in DNS form.
-    pub(crate) async fn set_tracking_of(
+    async fn set_tracking_of(
         &self,
         by: &Requester,
         domain: &Domain,

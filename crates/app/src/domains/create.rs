@@ -11,8 +11,8 @@ use super::check::{ExpectedRecords, Purpose, check};
 use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::access::Operation;
-use crate::accounts::{AccountRefusal, Created, CreationKey, Requester};
-use crate::{App, FieldProblem, Refusal};
+use crate::accounts::{Created, CreationKey, Requester};
+use crate::{App, FieldProblem};
 
 /// Timeout for looking up existing records. Without an answer the suggested records are those of a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
@@ -28,10 +28,15 @@ impl App {
         key: ImportedDkimKey,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
+        // Servers of an account may use the same keys.
+        let creation = match owner {
+            DomainOwner::Server(id) => creation.map(|key| key.of_server(id)),
+            DomainOwner::Account(_) => creation,
+        };
         // Checked before anything slow.
         let limits = &self.inner.domain_limits;
         let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
-        if let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await? {
+        if let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await? {
             return Ok(made);
         }
         if owned.has_name {
@@ -51,8 +56,7 @@ impl App {
             created,
             Err(StoreError::Conflict | StoreError::LimitReached | StoreError::CeilingReached { .. })
         );
-        if is_refused
-            && let Some(made) = self.domain_made_before(owner, owned.account_id, creation.as_ref()).await?
+        if is_refused && let Some(made) = self.domain_made_before(owned.account_id, creation.as_ref()).await?
         {
             return Ok(made);
         }
@@ -64,20 +68,14 @@ impl App {
         Ok(Created { value: self.domain_view(domain).await, is_replay: false })
     }
 
-    /// Idempotency keys belong to an account. A key used for a domain of another owner, such as a sister server, counts
-    /// as used.
     async fn domain_made_before(
         &self,
-        owner: DomainOwner,
         account_id: AccountId,
         creation: Option<&CreationKey>,
     ) -> Result<Option<Created<DomainView>>, DomainRefusal> {
         let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
         let domain =
             self.inner.store.find_domain_by_id(DomainId(id)).await?.ok_or(DomainRefusal::NotFound)?;
-        if domain.owner() != owner {
-            return Err(AccountRefusal::Refused(Refusal::IdempotencyConflict).into());
-        }
         Ok(Some(Created { value: self.domain_view(domain).await, is_replay: true }))
     }
 

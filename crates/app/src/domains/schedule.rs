@@ -1,4 +1,4 @@
-//! When a domain is checked again (contract 8): soon after a change is expected, then less and less often, finally
+//! When a domain is checked again: soon after a change is expected, then less and less often, finally
 //! every six hours.
 
 use std::time::Duration;

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{AccountId, DomainName, PoolId};
+use postroad_model::{AccountId, DomainName, PoolId, Timestamp};
 use postroad_store::{
     AuditSubject, INSTALLATION, NewSource, Pool, Source, SourceChange, SourceDay, StoreError, Updated,
 };
 
 use super::view::{PoolView, shows_counts};
 use crate::access::{Operation, permit, permit_any};
-use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
+use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
 use crate::{App, FieldProblem, Refusal};
 
 /// Addresses of one pool.
@@ -158,18 +158,20 @@ impl App {
         self.find_ip_pool(by, operation, source.pool_id).await
     }
 
-    /// Messages that an address sent per day and receiver group, with their outcomes. Empty for a pool that the account
-    /// shares with others.
+    /// Messages that an address sent per day and receiver group, with their outcomes; newest first, and whether there are
+    /// more. Empty for a pool that the account shares with others.
     pub async fn pool_address_history(
         &self,
         by: &Requester,
         address: IpAddr,
-    ) -> Result<Vec<SourceDay>, AccountRefusal> {
+        after: Option<(Timestamp, String)>,
+        limit: usize,
+    ) -> Result<(Vec<SourceDay>, bool), AccountRefusal> {
         let (source, pool) = self.pool_address(by, Operation::IpPoolsHistory, address).await?;
         if !shows_counts(&pool, &by.actor) {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
-        Ok(self.inner.store.source_days(source.id).await?)
+        Ok(page(self.inner.store.source_days(source.id, after, limit + 1).await?, limit))
     }
 
     /// An address on which the actor may perform `operation`, with its pool.

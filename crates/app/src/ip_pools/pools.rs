@@ -142,10 +142,10 @@ impl App {
         let reader = by.actor.account_id().filter(|_| operation.is_read());
         let used = self.pools_used_by(reader).await?;
         let Some(pool) = pool else { return Ok(Subject::Absent) };
-        Ok(match (pool.account_id, reader) {
-            (Some(owner), _) => Subject::Account(owner),
-            (None, Some(reader)) if is_visible(pool, reader, &used) => Subject::Account(reader),
-            (None, _) => Subject::Installation,
+        Ok(match (reader, pool.account_id) {
+            (Some(reader), _) if is_visible(pool, reader, &used) => Subject::Account(reader),
+            (_, Some(owner)) => Subject::Account(owner),
+            (_, None) => Subject::Installation,
         })
     }
 

@@ -49,11 +49,20 @@ pub(super) fn shows_counts(pool: &Pool, actor: &Actor) -> bool {
 
 impl PoolView {
     /// `plan_days`: length of the warm-up plan.
-    pub(super) fn of(pool: Pool, sources: &[Source], actor: &Actor, plan_days: u32, now: Timestamp) -> Self {
+    pub(super) fn of(
+        mut pool: Pool,
+        sources: &[Source],
+        actor: &Actor,
+        plan_days: u32,
+        now: Timestamp,
+    ) -> Self {
         let shows_counts = shows_counts(&pool, actor);
         let addresses = sources.iter().filter(|source| source.pool_id == pool.id);
         let view = |source: &Source| AddressView::of(source.clone(), shows_counts, plan_days, now);
         let addresses = addresses.map(view).collect();
+        // Other accounts whose servers use the pool do not learn whose it is.
+        pool.account_id =
+            pool.account_id.filter(|owner| actor.is_operator() || actor.account_id() == Some(*owner));
         Self { pool, addresses }
     }
 }

@@ -15,6 +15,8 @@ use crate::{App, Caller, FieldProblem};
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Messages counted in one read.
 const COUNT_PAGE: usize = 500;
+/// Problems of a job that callers see.
+const PROBLEMS_SHOWN_MAX: usize = 100;
 /// Running jobs of a server.
 const RUNNING_MAX: usize = 10;
 
@@ -72,8 +74,13 @@ impl App {
         Ok(StartedJob { id: Some(job.id), matched, is_complete })
     }
 
+    /// A job with its first problems.
     pub async fn find_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>, StoreError> {
-        self.inner.store.find_job(server_id, id).await
+        let mut job = self.inner.store.find_job(server_id, id).await?;
+        if let Some(job) = &mut job {
+            job.problems.truncate(PROBLEMS_SHOWN_MAX);
+        }
+        Ok(job)
     }
 
     /// Note on a finished job.
@@ -104,7 +111,8 @@ impl App {
             if left.is_zero() {
                 return Ok((count, false));
             }
-            let page = self.inner.store.search(server_id, &filter, before, COUNT_PAGE, left).await?;
+            let page =
+                self.inner.store.search_with_late(server_id, &filter, before, COUNT_PAGE, left).await?;
             count += page.items.iter().filter(|item| erase::is_meant(item, person)).count() as u64;
             match page.next {
                 Some(next) => before = Some(next),
@@ -116,7 +124,10 @@ impl App {
 
 /// Filter of a job: matches of the query in a status that the action accepts.
 pub(super) fn job_filter(action: MessageAction, query: &str) -> Result<SearchFilter, FieldProblem> {
-    let mut filter = parse_query("query", query)?;
+    let mut filter = match erase::person_of(action, query) {
+        Some(person) => erase::filter_of(&person),
+        None => parse_query("query", query)?,
+    };
     let is_wanted = |status: &postroad_model::Status| {
         filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(status))
     };

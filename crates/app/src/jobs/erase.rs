@@ -1,7 +1,7 @@
 //! Erasure of a person's data: all messages to an address, and the address itself wherever else it is stored.
 
 use postroad_model::{EmailAddress, ServerId};
-use postroad_store::{FilterTerm, Matcher, SearchItem, StoreError};
+use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter, SearchItem, StoreError};
 
 use super::MessageAction;
 use crate::App;
@@ -14,7 +14,7 @@ pub(super) fn address_of(query: &str) -> Option<EmailAddress> {
         return None;
     };
     let is_all = filter.since.is_none() && filter.until.is_none() && filter.statuses.is_none();
-    EmailAddress::parse(needle.as_str()).ok().filter(|_| is_all)
+    EmailAddress::parse(needle.given()).ok().filter(|_| is_all)
 }
 
 /// The query that finds the messages to an address.
@@ -25,6 +25,13 @@ pub(super) fn query_of(address: &EmailAddress) -> String {
 /// The person whom a job erases.
 pub(super) fn person_of(action: MessageAction, query: &str) -> Option<EmailAddress> {
     if action == MessageAction::Erase { address_of(query) } else { None }
+}
+
+/// Finds the messages to a person, however the address was spelled, and some others.
+pub(super) fn filter_of(person: &EmailAddress) -> SearchFilter {
+    let spellings = person.spellings().iter().map(|spelling| Needle::new(spelling)).collect();
+    let term = FilterTerm { matcher: Matcher::ToAny(spellings), is_negated: false };
+    SearchFilter { terms: vec![term], ..SearchFilter::default() }
 }
 
 /// Searches find parts of addresses; the erasure of a person is about this address only.
@@ -69,6 +76,7 @@ mod tests {
         assert_eq!(address_of(&query_of(&address)).unwrap().mailbox_key(), "ann@example.com");
         let quoted = EmailAddress::parse("\"a b\"@example.com").unwrap();
         assert_eq!(address_of(&query_of(&quoted)).unwrap().mailbox_key(), quoted.mailbox_key());
+        assert_eq!(address_of("to:Élodie@example.fr").unwrap().mailbox_key(), "Élodie@example.fr");
         for query in [
             "to:@example.com",
             "-to:ann@example.com",

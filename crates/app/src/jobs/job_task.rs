@@ -11,7 +11,7 @@ use postroad_store::{JobKind, JobPart, JobProblem, JobState, JobStep, MessageJob
 use tokio::sync::Notify;
 
 use super::create::job_filter;
-use super::{MessageAction, erase};
+use super::{ActionFailure, MessageAction, erase};
 use crate::App;
 
 /// Longest pause: another node may have left a job.
@@ -24,6 +24,8 @@ const STEP_MESSAGES: usize = 200;
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
 /// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
+/// Pause before messages that were being handed over are tried again.
+const REPEAT_PAUSE: Duration = Duration::from_secs(4);
 
 /// Running tasks.
 #[derive(Debug)]
@@ -128,14 +130,26 @@ fn failed_step(job: &MessageJob, error: &StoreError) -> JobStep {
         _ => "an internal error, which is in the log",
     };
     let message = format!("The job was given up after {FAILURES_MAX} failures in a row: {cause}");
-    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message };
+    let problem = JobProblem { id: 0, code: "JobGivenUp".to_owned(), message, is_repeated: false };
+    JobStep { problems: vec![problem], ..step_to(job, JobState::Failed) }
+}
+
+/// A step without messages. A job that ends forgets a request that names a person.
+fn step_to(job: &MessageJob, state: JobState) -> JobStep {
     JobStep {
         done: 0,
-        problems: vec![problem],
+        problems: Vec::new(),
+        is_repetition: false,
         position: job.position,
-        state: JobState::Failed,
-        forgets_request: job.kind == JobKind::Erase,
+        state,
+        pause: Duration::ZERO,
+        forgets_request: state != JobState::Running && job.request.contains('@'),
     }
+}
+
+fn problem_of(id: MessageId, failure: &ActionFailure, is_repeated: bool) -> JobProblem {
+    let code = failure.code().unwrap_or_default().to_owned();
+    JobProblem { id: id.0, code, message: failure.to_string(), is_repeated }
 }
 
 /// Whose turn it is, and which of its jobs is next.
@@ -185,18 +199,16 @@ impl App {
         };
         let Ok(filter) = job_filter(action, &job.request) else {
             // The query was valid when the job was created, so it comes from another version of the query language.
-            return Ok(JobStep {
-                done: 0,
-                problems: Vec::new(),
-                position: job.position,
-                state: JobState::Failed,
-                forgets_request: action == MessageAction::Erase,
-            });
+            return Ok(step_to(job, JobState::Failed));
         };
+        if job.position <= JobPart::REPEATS_AT {
+            return self.erase_again(job).await;
+        }
         let page = {
             let _permit = self.inner.long_reads.permit(job.server_id).await;
             let (filter, before) = (Arc::new(filter), Some(job.position));
-            self.inner.store.search(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
+            let store = &self.inner.store;
+            store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?
         };
         let person = erase::person_of(action, &job.request);
         let is_meant = |item: &&SearchItem| erase::is_meant(item, person.as_ref());
@@ -205,16 +217,47 @@ impl App {
         let mut problems = Vec::new();
         for (id, result) in self.change_all(&self.inner.store, job.server_id, action, ids).await? {
             if let Err(failure) = result {
-                let code = failure.code().unwrap_or_default().to_owned();
-                problems.push(JobProblem { id: id.0, code, message: failure.to_string() });
+                let is_repeated =
+                    action == MessageAction::Erase && matches!(failure, ActionFailure::InDelivery);
+                problems.push(problem_of(id, &failure, is_repeated));
             }
         }
-        let (position, state) = match page.next {
-            Some(next) => (next, JobState::Running),
-            None if action == MessageAction::Erase => (JobPart::REMAINS_AT, JobState::Running),
-            None => (job.position, JobState::Done),
+        let step = JobStep { done, problems, ..step_to(job, JobState::Running) };
+        Ok(match page.next {
+            Some(next) => JobStep { position: next, ..step },
+            None if action == MessageAction::Erase => {
+                let is_any = job.problems.iter().chain(&step.problems).any(|problem| problem.is_repeated);
+                let position = if is_any { JobPart::REPEATS_AT } else { JobPart::REMAINS_AT };
+                JobStep { position, ..step }
+            }
+            None => JobStep { done, problems: step.problems, ..step_to(job, JobState::Done) },
+        })
+    }
+
+    /// Tries messages again that were being handed over. While one is, the others of its send may be too, so their text
+    /// was needed.
+    async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
+        let again = job.problems.iter().filter(|problem| problem.is_repeated);
+        let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();
+        let position = MessageId(job.position.0 - 1);
+        let is_last = position == JobPart::REMAINS_AT;
+        let mut problems = Vec::new();
+        for (id, result) in
+            self.change_all(&self.inner.store, job.server_id, MessageAction::Erase, ids).await?
+        {
+            match result {
+                // Retention may have removed it meanwhile.
+                Ok(()) | Err(ActionFailure::NotFound) => {}
+                Err(failure) => problems.push(problem_of(id, &failure, !is_last)),
+            }
+        }
+        let (position, pause) = if is_last || problems.is_empty() {
+            (JobPart::REMAINS_AT, Duration::ZERO)
+        } else {
+            (position, REPEAT_PAUSE)
         };
-        Ok(JobStep { done, problems, position, state, forgets_request: false })
+        let step = step_to(job, JobState::Running);
+        Ok(JobStep { problems, is_repetition: true, position, pause, ..step })
     }
 
     /// The first step erases the address wherever it remains, and drops the request. The second truncates the log, which
@@ -229,8 +272,7 @@ impl App {
             }
             JobState::Running
         };
-        let problems = Vec::new();
-        Ok(JobStep { done: 0, problems, position: JobPart::REMAINS_AT, state, forgets_request: true })
+        Ok(JobStep { forgets_request: true, ..step_to(job, state) })
     }
 }
 

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(
             filter.terms,
             [
-                term(Matcher::To(Needle::new("ann@example.com"))),
+                term(Matcher::To(Needle::new("Ann@Example.com"))),
                 anywhere("order 12"),
                 FilterTerm { matcher: Matcher::Tag("news".into()), is_negated: true },
                 term(Matcher::Subject(Needle::new("a \"b\""))),

@@ -11,7 +11,9 @@ use postroad_model::{
     CredentialId, Direction, DomainName, EmailAddress, HoldReason, IdGenerator, MessageId, MessageToken,
     SendId, ServerMode, Timestamp,
 };
-use postroad_store::{Accepted, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody};
+use postroad_store::{
+    Accepted, HELD_IN_DEVELOPMENT, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
+};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -241,8 +243,7 @@ fn initial_state(
         return InitialState::TestSent { details: "Test mode: validated, not delivered".to_owned() };
     }
     if context.caller.mode == ServerMode::Development {
-        let details = "The server is in development mode, so the message is held until it is released";
-        return held(HoldReason::Development, details);
+        return held(HoldReason::Development, HELD_IN_DEVELOPMENT);
     }
     if context.caller.hold {
         let details = "The credential holds all messages sent with it until they are released";

@@ -10,13 +10,11 @@ use tokio::time::Instant;
 use super::accept::Sealed;
 use super::answer::SendAnswer;
 use super::batch_answer::{BatchAnswer, BatchResult, ProblemBudget};
+use super::batch_warnings::BatchWarnings;
 use super::draft::{MessageDraft, SendContext};
 use super::idempotency::{Turn, WAIT_MAX};
 use crate::templates::BatchWork;
 use crate::{App, FieldProblem, Refusal};
-
-/// Most warnings about the messages of one batch; further ones are omitted.
-const WARNINGS_MAX: usize = 20;
 
 /// Rough memory of a message in addition to its bytes: addresses, ids, options and rows.
 const MESSAGE_BYTES: usize = 4 << 10;
@@ -60,7 +58,10 @@ pub struct Batch {
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
     memory_bytes: usize,
+    /// The bound that the messages have reached together; further ones are refused.
+    full: Option<String>,
     problems: ProblemBudget,
+    warnings: BatchWarnings,
     /// What its templates may still do.
     work: Arc<BatchWork>,
 }
@@ -88,7 +89,9 @@ impl App {
             checked: Vec::new(),
             recipients: 0,
             memory_bytes: 0,
+            full: None,
             problems: ProblemBudget::default(),
+            warnings: BatchWarnings::default(),
             work: Arc::default(),
         })))
     }
@@ -99,60 +102,78 @@ impl Batch {
     /// Checks and composes the next message, or records why the entry point could not parse it. Returns the bytes that
     /// the messages so far keep in memory. `Err` ends the whole batch.
     pub async fn add(&mut self, message: Result<MessageDraft<'_>, Refusal>) -> Result<usize, Refusal> {
-        let checked = match message {
-            Ok(draft) => self.app.check_message(&self.context.caller, draft, Some(&self.work)).await,
-            Err(refusal) => Err(refusal),
+        let checked = match (message, &self.full) {
+            // Composing it would only cost time.
+            (Ok(_), Some(bound)) => Err(Refusal::Validation(vec![FieldProblem::new("", bound.clone())])),
+            (Ok(draft), None) => self.app.check_message(&self.context.caller, draft, Some(&self.work)).await,
+            (Err(refusal), _) => Err(refusal),
         };
         let index = self.checked.len();
         let checked = match checked {
             Err(failed @ (Refusal::Unavailable(_) | Refusal::Internal(_))) => return Err(failed),
             Err(refusal) => Err(self.problems.placed(index, refusal)),
             Ok(mut sealed) => {
-                let room = WARNINGS_MAX.saturating_sub(self.context.warnings.len());
-                let warnings = sealed.take_warnings().into_iter().take(room);
-                self.context.warnings.extend(warnings.map(|text| format!("{text} (messages/{index})")));
-                self.count(&sealed)?;
-                Ok(sealed)
+                self.warn(sealed.take_warnings());
+                match self.count(&sealed) {
+                    Ok(()) => Ok(sealed),
+                    Err(bound) if self.mode == BatchMode::Atomic => {
+                        return Err(Refusal::Validation(vec![FieldProblem::new("/messages", bound)]));
+                    }
+                    Err(bound) => {
+                        let problem = FieldProblem::new("", bound.clone());
+                        self.full = Some(bound);
+                        Err(self.problems.placed(index, Refusal::Validation(vec![problem])))
+                    }
+                }
             }
         };
         self.checked.push(checked);
         Ok(self.memory_bytes)
     }
 
-    /// Adds warnings of the entry point.
+    /// Adds warnings about the next message.
     pub fn warn(&mut self, warnings: Vec<String>) {
-        self.context.warnings.splice(..0, warnings);
-        self.context.warnings.truncate(WARNINGS_MAX);
+        for text in warnings {
+            self.warnings.add(self.checked.len(), text);
+        }
     }
 
-    fn count(&mut self, sealed: &Sealed) -> Result<(), Refusal> {
-        self.recipients += sealed.recipients();
-        self.memory_bytes += sealed.memory_bytes() + MESSAGE_BYTES;
+    /// Counts a message; `Err` names the bound that it exceeds, and it does not count.
+    fn count(&mut self, sealed: &Sealed) -> Result<(), String> {
+        let recipients = self.recipients + sealed.recipients();
+        let memory_bytes = self.memory_bytes + sealed.memory_bytes() + MESSAGE_BYTES;
         let recipients_max = Limits::BATCH_RECIPIENTS_MAX;
         let bytes_max = self.app.inner.limits.batch_bytes_max;
-        let message = if self.recipients > recipients_max {
-            format!("The messages of the batch have more than {recipients_max} recipients together")
-        } else if self.memory_bytes > 2 * bytes_max {
-            // Templates and defaults can turn a small request into large messages.
-            format!(
+        if recipients > recipients_max {
+            return Err(format!(
+                "The messages of the batch have more than {recipients_max} recipients together; send fewer at once"
+            ));
+        }
+        // Templates and defaults can turn a small request into large messages.
+        if memory_bytes > 2 * bytes_max {
+            return Err(format!(
                 "The messages of the batch are together much larger than {bytes_max} bytes; send fewer at once"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Refusal::Validation(vec![FieldProblem::new("/messages", message)]))
+            ));
+        }
+        (self.recipients, self.memory_bytes) = (recipients, memory_bytes);
+        Ok(())
+    }
+
+    fn all_warnings(&self) -> Vec<String> {
+        self.context.warnings.iter().cloned().chain(self.warnings.texts()).collect()
     }
 
     /// Accepts the messages that passed, in one transaction.
     pub async fn finish(self) -> Result<BatchOutcome, Refusal> {
         let has_refused = self.checked.iter().any(Result::is_err);
         if has_refused && self.mode == BatchMode::Atomic {
+            let warnings = self.all_warnings();
             let result = |checked| match checked {
                 Ok(_) => BatchResult::NotSent,
                 Err(refusal) => BatchResult::Refused(refusal),
             };
             let results = self.checked.into_iter().map(result).collect();
-            return Ok(BatchOutcome::Rejected { results, warnings: self.context.warnings });
+            return Ok(BatchOutcome::Rejected { results, warnings });
         }
         loop {
             match self.store().await {
@@ -183,7 +204,7 @@ impl Batch {
             batch_id,
             results: self.checked.iter().map(&mut result).collect(),
             test_mode: context.test || context.caller.test,
-            warnings: context.warnings.clone(),
+            warnings: self.all_warnings(),
             replayed: false,
             limits: Vec::new(),
         };

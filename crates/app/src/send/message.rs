@@ -1,4 +1,4 @@
-//! send/message: the checks of contract 3 in their order, then composing.
+//! send/message: runs the checks in the documented order (docs/endpoints.md), then composes.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Message-IDs for messages without one: a UUID at the domain of return paths (contract 3).
+//! Message-IDs for messages without one: a UUID at the domain of return paths.
 
 use std::time::Duration;
 

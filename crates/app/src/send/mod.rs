@@ -6,6 +6,7 @@ mod answer;
 mod base64_text;
 mod batch;
 mod batch_answer;
+mod batch_warnings;
 mod check;
 mod draft;
 mod forward;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Limits, MessageId, Status, Timestamp};
+use postroad_model::{Limits, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{
     AuditSubject, Message, ScheduleChange, ScheduleChanged, ScheduledOf, Store, StoreError,
 };
@@ -16,6 +17,8 @@ use crate::{App, Caller, FieldProblem};
 /// Entries read at once, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
+/// Due messages changed concurrently, so that the store writes them together.
+const DUE_CHANGED_AT_ONCE: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -39,7 +42,7 @@ impl From<StoreError> for ScheduleRefusal {
 /// Numbers of changed messages of a tag or batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScheduleCounts {
-    /// Scheduled messages that were found.
+    /// Messages that were found: scheduled, or due and not tried yet.
     pub matched: usize,
     pub changed: usize,
     /// The call stopped early; the next one begins after this message.
@@ -84,7 +87,10 @@ impl App {
             }
         }
         let store = self.recording_schedule(caller, change);
-        match store.change_scheduled(caller.server_id, id, change).await? {
+        match store
+            .change_scheduled(caller.server_id, id, change, self.inner.simulator_domain.clone())
+            .await?
+        {
             ScheduleChanged::Done => self.find_scheduled(caller, id).await,
             ScheduleChanged::TooLate => Err(ScheduleRefusal::TooLate),
             ScheduleChanged::ExpiresBefore(expires_at) => {
@@ -134,7 +140,7 @@ impl App {
             page.matching.truncate(room);
             counts.matched += page.matching.len();
             for some in page.matching.chunks(CHANGED_AT_ONCE) {
-                counts.changed += store.change_all_scheduled(server_id, some.to_vec(), change).await?;
+                counts.changed += self.change_some(&store, server_id, some, change).await?;
             }
             let next = if is_cut { page.matching.last().copied() } else { page.next };
             let Some(next) = next else { return Ok(counts) };
@@ -143,5 +149,24 @@ impl App {
                 return Ok(ScheduleCounts { next: Some(after), ..counts });
             }
         }
+    }
+
+    /// Scheduled messages are changed in one transaction. Those that are due may be claimed, so each has its own.
+    /// Returns the number of changed messages.
+    async fn change_some(
+        &self,
+        store: &Store,
+        server_id: ServerId,
+        messages: &[MessageId],
+        change: ScheduleChange,
+    ) -> Result<usize, StoreError> {
+        let done = store.change_all_scheduled(server_id, messages.to_vec(), change).await?;
+        let left = messages.iter().copied().filter(|id| !done.contains(id));
+        let changes =
+            left.map(|id| store.change_scheduled(server_id, id, change, self.inner.simulator_domain.clone()));
+        let changed: Vec<ScheduleChanged> =
+            stream::iter(changes).buffered(DUE_CHANGED_AT_ONCE).try_collect().await?;
+        let changed = changed.into_iter().filter(|changed| *changed == ScheduleChanged::Done);
+        Ok(done.len() + changed.count())
     }
 }

@@ -8,7 +8,7 @@ use crate::FieldProblem;
 
 /// Longest `details`: it is repeated in the record of every held message.
 const DETAILS_BYTES_MAX: usize = 500;
-/// Ids are below 2^53 (contract 1).
+/// Ids are below 2^53.
 const ID_MAX: i64 = (1 << 53) - 1;
 
 /// Suppression as given, not checked yet; an empty text counts as absent.

@@ -58,7 +58,6 @@ impl App {
         let created = match created {
             Ok(created) => created,
             Err(StoreError::InUse) => return Err(TemplateRefusal::TooMany),
-            Err(StoreError::NotFound) => return Err(no_layout()),
             Err(StoreError::Conflict) => return Err(self.taken(caller, alias, None).await?),
             Err(other) => return Err(other.into()),
         };
@@ -201,12 +200,7 @@ impl App {
         operation: Operation,
     ) -> Result<FoundTemplate, TemplateRefusal> {
         // It compiled when it was saved. A newer release may be stricter, but must not stop mail.
-        let compiled = self.compiled_template(caller.server_id, id, version).await?;
-        // An old version may refer to a deleted layout.
-        self.layout_of(caller.server_id, &compiled).await.map_err(|refusal| match refusal {
-            TemplateRefusal::NotFound => no_layout(),
-            other => other,
-        })?;
+        self.compiled_template(caller.server_id, id, version).await?;
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), operation, subject);
         let published = store.publish_template(caller.server_id, id, version).await;
@@ -247,7 +241,7 @@ impl App {
         let found = self.inner.store.find_template(caller.server_id, reference(name)).await?;
         let layout = found.filter(|layout| layout.kind == TemplateKind::Layout);
         if layout.is_none() {
-            let TemplateRefusal::Validation(problem) = no_layout() else { return Ok(None) };
+            let TemplateRefusal::Validation(problem) = TemplateRefusal::no_layout() else { return Ok(None) };
             problems.extend(problem);
         }
         Ok(layout.map(|layout| layout.id))
@@ -262,11 +256,6 @@ pub(crate) fn reference(name: &str) -> TemplateRef {
         Err(_) if name.len() > ALIAS_BYTES_MAX => TemplateRef::Id(TemplateId(0)),
         Err(_) => TemplateRef::Alias(name.to_owned()),
     }
-}
-
-fn no_layout() -> TemplateRefusal {
-    let message = "There is no such layout on this server";
-    TemplateRefusal::Validation(vec![FieldProblem::new("/layout", message)])
 }
 
 fn checked_kind(text: Option<&str>, problems: &mut Vec<FieldProblem>) -> TemplateKind {

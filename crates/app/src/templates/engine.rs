@@ -56,9 +56,8 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
         ValueKind::Map | ValueKind::Plain | ValueKind::Bytes => {
             Err(invalid("an object cannot be written; write its parts, or use `tojson`"))
         }
-        // `null` in a model counts as absent and is written as nothing, not as the word `none`. Undefined values get
-        // here only from an `if` without `else`.
-        ValueKind::None | ValueKind::Undefined => Ok(()),
+        // Undefined values get here only from an `if` without `else`.
+        ValueKind::Undefined => Ok(()),
         ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
             write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)
         }

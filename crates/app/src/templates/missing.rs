@@ -23,11 +23,13 @@ pub(super) fn explain(
 ) -> TextFailure {
     let line = error.line().unwrap_or_default();
     let in_tag = || lookups.iter().filter(|lookup| lookup.tag_line == line && !lookup.is_optional);
-    let absent = in_tag().find_map(|lookup| {
-        let path = lookup.path.as_deref()?;
-        find_absent(model, path).map(|absent| (lookup, absent))
-    });
-    match absent.or_else(|| in_tag().next().map(|lookup| (lookup, Absent { nearest: None }))) {
+    let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
+        in_tag().find_map(|lookup| Some((lookup, find(model, lookup.path.as_deref()?)?)))
+    };
+    match first(find_absent)
+        .or_else(|| first(find_null))
+        .or_else(|| in_tag().next().map(|lookup| (lookup, Absent { nearest: None })))
+    {
         Some((lookup, Absent { nearest })) => {
             TextFailure::Missing { variable: shortened(&lookup.text), place: lookup.place, nearest }
         }
@@ -85,6 +87,29 @@ fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
     }
 }
 
+/// Where the path ends at `null`, which counts as missing.
+fn find_null(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
+    let (first, rest) = path.split_first()?;
+    let Segment::Name(name) = first else { return None };
+    let value = model.get(name)?;
+    if !rest.is_empty() {
+        return find_null_in(value, rest);
+    }
+    let others = model.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str());
+    value.is_null().then(|| Absent { nearest: nearest(name, others) })
+}
+
+fn find_null_in(value: &Value, path: &[Segment]) -> Option<Absent> {
+    match (path, value) {
+        ([], value) => value.is_null().then_some(Absent { nearest: None }),
+        ([Segment::Name(_), ..], Value::Object(map)) => find_null(map, path),
+        ([Segment::Entry, rest @ ..], Value::Array(entries)) => {
+            entries.iter().find_map(|entry| find_null_in(entry, rest))
+        }
+        _ => None,
+    }
+}
+
 /// The most similar name, if any is similar enough.
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
     if name.len() > NAME_BYTES_MAX {
@@ -132,5 +157,11 @@ mod tests {
         assert_eq!(absent("usr.name"), Some(Some("user".to_owned())));
         assert_eq!(absent("items.[].price"), Some(None), "one entry has none");
         assert_eq!(absent("something_else"), Some(None));
+        let Value::Object(model) = json!({"name": null, "nmae": "x", "rows": [{"n": null}, null]}) else {
+            unreachable!()
+        };
+        let null = |text: &str| find_null(&model, &path(text)).map(|absent| absent.nearest);
+        assert_eq!(null("name"), Some(Some("nmae".to_owned())));
+        assert_eq!((null("nmae"), null("rows.[].n"), null("rows.[]")), (None, Some(None), Some(None)));
     }
 }

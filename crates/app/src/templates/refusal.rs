@@ -35,8 +35,16 @@ impl From<StoreError> for TemplateRefusal {
             StoreError::NotFound => Self::NotFound,
             StoreError::Conflict => Self::AliasTaken,
             StoreError::InUse => Self::InUse,
+            StoreError::MissingReference => Self::no_layout(),
             other => Self::Store(other.into()),
         }
+    }
+}
+
+impl TemplateRefusal {
+    pub(super) fn no_layout() -> Self {
+        let message = "There is no such layout on this server";
+        Self::Validation(vec![FieldProblem::new("/layout", message)])
     }
 }
 

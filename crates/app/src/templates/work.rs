@@ -172,11 +172,20 @@ impl Object for Context {
     }
 }
 
-/// A value as written into a mail, without escaping: booleans as in JSON, and nothing for `null`.
+/// `null` in a model counts as missing. Only conditions, `==`, `in` and `is none` take it.
+pub(super) fn is_absent(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Undefined | ValueKind::None)
+}
+
+/// Fails as for a missing variable if the value is absent.
+pub(super) fn require(value: &Value) -> Result<(), Error> {
+    if is_absent(value) { Err(ErrorKind::UndefinedError.into()) } else { Ok(()) }
+}
+
+/// A value as written into a mail, without escaping: booleans as in JSON.
 pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
     match value.kind() {
-        ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
-        ValueKind::None => Ok("".into()),
+        ValueKind::Undefined | ValueKind::None => Err(ErrorKind::UndefinedError.into()),
         ValueKind::Bool => Ok(if value.is_true() { "true" } else { "false" }.into()),
         ValueKind::String => Ok(value.as_str().unwrap_or_default().into()),
         ValueKind::Number => Ok(value.to_string().into()),

@@ -1,4 +1,4 @@
-//! Detection of bots by the headers of a request (contract 11). The rules are data: `rules/agents.toml`, each
+//! Detection of bots by the headers of a request. The rules are data: `rules/agents.toml`, each
 //! with a sample.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};

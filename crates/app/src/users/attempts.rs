@@ -9,8 +9,8 @@ use postroad_model::{AccountId, Timestamp, UserId, client_network};
 use postroad_store::KeyHash;
 
 use super::UserRefusal;
-use crate::App;
-use crate::accounts::AccountRefusal;
+use crate::accounts::{AccountRefusal, CallLimit};
+use crate::{App, FieldProblem};
 
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
 /// Attempts for one person from one address.
@@ -83,12 +83,12 @@ impl App {
     }
 
     /// Counts a mailed invitation; refused if there were too many. Counted for each account, so that none learns whom
-    /// others invite, or keeps them from it.
+    /// others invite, or keeps them from it. Returns the limit with the least room.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,
         email: &str,
-    ) -> Result<(), AccountRefusal> {
+    ) -> Result<CallLimit, AccountRefusal> {
         let account = account_id.to_string();
         let keys = vec![key(&["invite", &account, email]), key(&["invite account", &account])];
         let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
@@ -96,17 +96,21 @@ impl App {
             (INVITATIONS_MAX, "was invited too often"),
             (INVITATIONS_OF_ACCOUNT_MAX, "cannot be invited now: the account has invited too many people"),
         ];
-        for ((count, since), (most, text)) in counts.into_iter().zip(limits) {
-            if count > most {
-                let wait = since.plus(WINDOW).since(self.inner.clock.now());
-                let minutes = wait.as_secs().div_ceil(60).max(1);
-                return Err(AccountRefusal::problem(
-                    "email",
-                    &format!("{text}; try again in {minutes} minutes"),
-                ));
+        let mut tightest = CallLimit { limit: 0, remaining: u32::MAX, resets_in: WINDOW };
+        for ((count, since), (limit, text)) in counts.into_iter().zip(limits) {
+            let resets_in = since.plus(WINDOW).since(self.inner.clock.now());
+            let used = CallLimit { limit, remaining: limit.saturating_sub(count), resets_in };
+            if count > limit {
+                let minutes = resets_in.as_secs().div_ceil(60).max(1);
+                let message = format!("`email` {text}; try again in {minutes} minutes");
+                let problem = Box::new(FieldProblem::new("/email", message));
+                return Err(AccountRefusal::TooManyCalls { problem, limit: used });
+            }
+            if used.remaining < tightest.remaining {
+                tightest = used;
             }
         }
-        Ok(())
+        Ok(tightest)
     }
 
     pub(crate) fn window_start(&self) -> Timestamp {

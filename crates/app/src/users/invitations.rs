@@ -10,7 +10,7 @@ use super::visitor::Visitor;
 use super::{NewSession, UserRefusal, read_email, read_name};
 use crate::App;
 use crate::access::{Actor, Operation};
-use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
+use crate::accounts::{AccountRefusal, CallLimit, Created, CreationKey, ObjectKind, Requester, page};
 use crate::secrets::{hash, new_key};
 use crate::send::IdempotencyRequest;
 
@@ -39,6 +39,8 @@ pub struct Invited {
     /// Shown to the operator, this once. Others do not see it: whoever opens it chooses the password of the address, and
     /// learns whether somebody has that address already.
     pub link: Option<String>,
+    /// The limit that the mail counted against; none where nothing was counted.
+    pub limit: Option<CallLimit>,
 }
 
 impl std::fmt::Debug for Invited {
@@ -72,9 +74,11 @@ impl App {
         if people >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people"));
         }
-        if request.mail && !by.actor.is_operator() {
-            self.count_invitation(account_id, email.as_str()).await?;
-        }
+        let limit = if request.mail && !by.actor.is_operator() {
+            Some(self.count_invitation(account_id, email.as_str()).await?)
+        } else {
+            None
+        };
         let token = self.invitation_token(account_id, request.key.as_ref());
         let new = NewInvitation {
             account_id,
@@ -99,7 +103,7 @@ impl App {
         if request.mail {
             self.mail_invitation(email, &invitation, &link, request.key.as_ref()).await?;
         }
-        let value = Invited { invitation, link: shows_link.then_some(link) };
+        let value = Invited { invitation, link: shows_link.then_some(link), limit };
         Ok(Created { value, is_replay: false })
     }
 
@@ -120,7 +124,7 @@ impl App {
                 self.mail_invitation(read_email(&invitation.email)?, &invitation, &link, key).await?;
             }
         }
-        Ok(Some(Created { value: Invited { invitation, link: None }, is_replay: true }))
+        Ok(Some(Created { value: Invited { invitation, link: None, limit: None }, is_replay: true }))
     }
 
     /// Calls with the same idempotency key make the same token, so that any of them can mail the link.

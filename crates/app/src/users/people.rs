@@ -88,9 +88,12 @@ impl App {
         &self,
         by: &Requester,
         id: UserId,
-    ) -> Result<Vec<UserSession>, AccountRefusal> {
+        before: Option<UserSessionId>,
+        limit: usize,
+    ) -> Result<(Vec<UserSession>, bool), AccountRefusal> {
         self.user_of(by, Operation::UsersSessions, id).await?;
-        Ok(self.inner.store.list_user_sessions(id, self.seen_since()).await?)
+        let found = self.inner.store.list_user_sessions(id, self.seen_since(), before, limit + 1).await?;
+        Ok(page(found, limit))
     }
 
     /// Ends one session of the person, or all of them.

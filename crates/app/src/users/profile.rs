@@ -10,6 +10,9 @@ use crate::App;
 use crate::access::{Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, ObjectKind, Requester};
 
+/// More sessions than a person can have.
+const SESSIONS_SHOWN: usize = 100;
+
 #[boxed_futures]
 impl App {
     pub async fn rename_self(&self, person: &SignedIn, name: &str) -> Result<User, UserRefusal> {
@@ -32,8 +35,7 @@ impl App {
         let by = own_requester(person, Operation::PersonChangePassword)?;
         let user = &person.user;
         if user.password_hash.is_some() {
-            let address = person.address().unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
-            let attempt = self.count_sign_in(&user.email, Some(user.id), address).await?;
+            let attempt = self.count_sign_in(&user.email, Some(user.id), person.address).await?;
             let is_long = old.len() > BYTES_MAX;
             let old = if is_long { String::new() } else { normalise(old) };
             if !self.inner.passwords.verify(old, user.password_hash.clone()).await? {
@@ -49,7 +51,8 @@ impl App {
     /// Newest first.
     pub async fn list_own_sessions(&self, person: &SignedIn) -> Result<Vec<UserSession>, UserRefusal> {
         own_requester(person, Operation::PersonSessions)?;
-        Ok(self.inner.store.list_user_sessions(person.user.id, self.seen_since()).await?)
+        let store = &self.inner.store;
+        Ok(store.list_user_sessions(person.user.id, self.seen_since(), None, SESSIONS_SHOWN).await?)
     }
 
     pub async fn revoke_own_session(&self, person: &SignedIn, id: UserSessionId) -> Result<(), UserRefusal> {
@@ -80,7 +83,7 @@ impl App {
 
 /// A requester for the person's own account.
 pub(super) fn own_requester(person: &SignedIn, operation: Operation) -> Result<Requester, UserRefusal> {
-    let actor = person.actor();
-    permit(&actor, operation, Subject::Account(person.user.account_id))?;
-    Ok(Requester { actor, address: person.address() })
+    let by = person.requester();
+    permit(&by.actor, operation, Subject::Account(person.user.account_id))?;
+    Ok(by)
 }

@@ -69,8 +69,7 @@ impl App {
         if user.totp_seed.is_none() {
             return Err(UserRefusal::TotpDisabled);
         }
-        let address = person.address().unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
-        let attempt = self.count_sign_in(&user.email, Some(user.id), address).await?;
+        let attempt = self.count_sign_in(&user.email, Some(user.id), person.address).await?;
         self.take_code(&user, code).await?;
         self.forgive_sign_in(attempt).await?;
         let store = self.recording(&by, Operation::PersonDisableTotp, AuditSubject::User(user.id));

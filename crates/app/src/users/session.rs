@@ -41,6 +41,8 @@ impl std::fmt::Debug for NewSession {
 pub struct SignedIn {
     pub session: UserSession,
     pub user: User,
+    /// Address of this request; the session may have begun at another one.
+    pub address: IpAddr,
 }
 
 impl SignedIn {
@@ -49,21 +51,17 @@ impl SignedIn {
         Actor::User { id, account_id, role, operator }
     }
 
-    /// Address at which the session began.
-    pub(super) fn address(&self) -> Option<IpAddr> {
-        self.session.address.as_deref().and_then(|address| address.parse().ok())
-    }
-
     /// The requester of operations above a server's own data.
-    pub fn requester(&self, address: IpAddr) -> Requester {
-        Requester { actor: self.actor(), address: Some(address) }
+    pub fn requester(&self) -> Requester {
+        Requester { actor: self.actor(), address: Some(self.address) }
     }
 }
 
 #[boxed_futures]
 impl App {
-    /// The person of a session token; `None` if the session has ended or the account is suspended.
-    pub async fn find_session(&self, token: &str) -> Result<Option<SignedIn>, UserRefusal> {
+    /// The person of a session token that came from `address`; `None` if the session has ended or the account is
+    /// suspended.
+    pub async fn find_session(&self, token: &str, address: IpAddr) -> Result<Option<SignedIn>, UserRefusal> {
         let now = self.inner.clock.now();
         let found = self.inner.store.find_user_session(hash(token), self.seen_since()).await?;
         let Some((session, user)) = found.filter(|(_, user)| user.suspended_reason.is_none()) else {
@@ -72,14 +70,14 @@ impl App {
         if now.since(session.last_seen_at) >= SEEN_EVERY {
             self.inner.used_sessions.note(session.id, now);
         }
-        Ok(Some(SignedIn { session, user }))
+        Ok(Some(SignedIn { session, user, address }))
     }
 
     /// Ends a session; no error if it already ended.
-    pub async fn sign_out(&self, token: &str) -> Result<(), UserRefusal> {
-        if let Some(signed_in) = self.find_session(token).await? {
+    pub async fn sign_out(&self, token: &str, address: IpAddr) -> Result<(), UserRefusal> {
+        if let Some(signed_in) = self.find_session(token, address).await? {
             let (user_id, id) = (signed_in.user.id, signed_in.session.id);
-            let by = Requester { actor: signed_in.actor(), address: signed_in.address() };
+            let by = signed_in.requester();
             let store = self.recording(&by, Operation::PersonSignOut, AuditSubject::User(user_id));
             match store.end_user_session(user_id, id).await {
                 Ok(()) | Err(postroad_store::StoreError::NotFound) => {}
@@ -96,7 +94,7 @@ impl App {
         visitor: &Visitor,
     ) -> Result<NewSession, UserRefusal> {
         if let Some(previous) = &visitor.previous_token {
-            self.sign_out(previous).await?;
+            self.sign_out(previous, visitor.address).await?;
         }
         let token = new_key();
         let expires_at = self.inner.clock.now().plus(AGE_MAX);

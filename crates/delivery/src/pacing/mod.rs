@@ -18,6 +18,7 @@ mod evidence;
 mod greylist;
 mod probe;
 mod rate;
+mod reason;
 mod recent;
 mod standstill;
 #[cfg(test)]
@@ -27,4 +28,5 @@ pub use self::connections::ConnectionEstimate;
 pub use self::evidence::Evidence;
 pub use self::greylist::GreylistTime;
 pub use self::rate::RateEstimate;
+pub use self::reason::{Reader, Reason};
 pub use self::standstill::Standstill;

@@ -1,13 +1,13 @@
 //! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses
 //! and continues below the rate reached. `curve.rs` raises it again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
 use super::curve::{Curve, Knowledge};
 use super::probe::Probe;
+use super::reason::Reason;
 use super::recent::Recent;
 
 /// Shares of the refused rate: after one refusal, after another one soon after it, and after the receiver accepted
@@ -50,15 +50,15 @@ pub struct RateEstimate {
     /// Since when messages were accepted without a gap.
     active_since: Option<Timestamp>,
     accepted_at: Option<Timestamp>,
-    reason: Option<Arc<str>>,
+    reason: Option<Reason>,
 }
 
 impl RateEstimate {
     /// Restores an estimate of another process, or an older one of this process.
-    pub fn restored(per_minute: f64, reason: &str, now: Timestamp) -> Self {
+    pub fn restored(per_minute: f64, reason: Reason, now: Timestamp) -> Self {
         let mut curve = Curve::new(per_minute, Knowledge::Measured, now);
         curve.begin(LESS, now);
-        Self { curve: Some(curve), reason: Some(reason.into()), ..Self::default() }
+        Self { curve: Some(curve), reason: Some(reason), ..Self::default() }
     }
 
     /// Highest rate in messages a minute; `None` for unlimited.
@@ -74,23 +74,23 @@ impl RateEstimate {
     }
 
     /// The last refused rate, and the receiver's reply.
-    pub fn known(&self) -> Option<(f64, &str)> {
+    pub fn known(&self) -> Option<(f64, Reason)> {
         let curve = self.curve.filter(|curve| curve.knowledge != Knowledge::Search)?;
         Some((curve.goal, self.reason()))
     }
 
     /// The receiver's reply.
-    pub fn reason(&self) -> &str {
-        self.reason.as_deref().unwrap_or_default()
+    pub fn reason(&self) -> Reason {
+        self.reason.clone().unwrap_or_default()
     }
 
     /// The receiver replied that sending is too fast.
-    pub fn signal(&mut self, reason: &str, now: Timestamp) {
+    pub fn signal(&mut self, reason: &Reason, now: Timestamp) {
         if self.hold.is_waiting(now) {
             // The reply to a message that was already being sent.
             return;
         }
-        self.reason = Some(reason.into());
+        self.reason = Some(reason.clone());
         let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
         if !self.hold.is_open() || self.is_minute_full(since_signal, now) {
             // The test message was refused, or one soon after it.

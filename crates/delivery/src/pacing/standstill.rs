@@ -1,12 +1,12 @@
 //! A receiver, or one of its domains, that refuses everything: only a test message is sent from time to time, until one
 //! is accepted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
 use super::probe::Probe;
+use super::reason::Reason;
 
 /// Pause before the first test message.
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
@@ -23,12 +23,12 @@ pub struct Standstill {
     refused_in_a_row: u32,
     since: Option<Timestamp>,
     last_pause: Duration,
-    reason: Option<Arc<str>>,
+    reason: Option<Reason>,
 }
 
 impl Standstill {
     /// A message was refused; `needed` refusals in a row stop everything. Returns whether it has just stopped.
-    pub fn refused(&mut self, needed: u32, reason: &str, now: Timestamp) -> bool {
+    pub fn refused(&mut self, needed: u32, reason: &Reason, now: Timestamp) -> bool {
         if self.probe.is_waiting(now) {
             return false;
         }
@@ -46,7 +46,7 @@ impl Standstill {
             self.last_pause.mul_f64(1.5).clamp(PAUSE, PAUSE_MAX)
         };
         self.probe.close_until(now.plus(self.last_pause));
-        self.reason = Some(reason.into());
+        self.reason = Some(reason.clone());
         was_open
     }
 
@@ -81,8 +81,8 @@ impl Standstill {
     }
 
     /// The receiver's reply.
-    pub fn reason(&self) -> &str {
-        self.reason.as_deref().unwrap_or_default()
+    pub fn reason(&self) -> Reason {
+        self.reason.clone().unwrap_or_default()
     }
 
     /// An operator wants a test now.

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const WORDS: &str = "421 4.7.28 slow down";
+fn words() -> Reason {
+    Reason::of_connection("421 4.7.28 slow down")
+}
 
 fn at(seconds: f64) -> Timestamp {
     Timestamp::from_micros(1_794_711_600_000_000).plus(Duration::from_secs_f64(seconds))
@@ -24,7 +26,7 @@ fn play(rate: &mut RateEstimate, from: f64, length: f64, interval: f64) -> (u32,
                 rate.accepted(at(now));
                 taken += 1;
             } else {
-                rate.signal(WORDS, at(now));
+                rate.signal(&words(), at(now));
                 refused += 1;
             }
         }
@@ -60,21 +62,21 @@ fn refusals_of_what_was_under_way_count_once() {
     for message in 0..600 {
         rate.accepted(at(f64::from(message) * 0.1));
     }
-    rate.signal(WORDS, at(60.0));
+    rate.signal(&words(), at(60.0));
     let before = rate.known().unwrap().0;
     for message in 0..20 {
-        rate.signal(WORDS, at(60.0 + f64::from(message) * 0.05));
+        rate.signal(&words(), at(60.0 + f64::from(message) * 0.05));
     }
     let (after, reason) = rate.known().unwrap();
     assert!((after - before).abs() < 1e-9, "{before} {after}");
-    assert_eq!(reason, WORDS);
+    assert_eq!(reason, words());
 }
 
 #[test]
 fn after_a_pause_one_message_decides() {
     let mut rate = RateEstimate::default();
     rate.accepted(at(0.0));
-    rate.signal(WORDS, at(1.0));
+    rate.signal(&words(), at(1.0));
     let until = rate.blocked_until(at(1.0)).unwrap();
     assert!(rate.blocked_until(until).is_none());
     rate.take(until);
@@ -123,16 +125,16 @@ fn a_receiver_of_one_connection_is_asked_for_a_second_one_ever_more_rarely() {
 #[test]
 fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() {
     let mut standstill = Standstill::default();
-    assert!(!standstill.refused(3, WORDS, at(0.0)));
-    assert!(!standstill.refused(3, WORDS, at(1.0)));
+    assert!(!standstill.refused(3, &words(), at(0.0)));
+    assert!(!standstill.refused(3, &words(), at(1.0)));
     standstill.accepted();
-    assert!(!standstill.refused(3, WORDS, at(2.0)));
-    assert!(!standstill.refused(3, WORDS, at(3.0)));
-    assert!(standstill.refused(3, WORDS, at(4.0)));
+    assert!(!standstill.refused(3, &words(), at(2.0)));
+    assert!(!standstill.refused(3, &words(), at(3.0)));
+    assert!(standstill.refused(3, &words(), at(4.0)));
     let mut now = standstill.blocked_until(at(4.0)).unwrap();
     for _ in 0..20 {
         standstill.take(now);
-        standstill.refused(3, WORDS, now);
+        standstill.refused(3, &words(), now);
         let next = standstill.blocked_until(now).unwrap();
         assert!(next.since(now) <= Duration::from_mins(1));
         now = next;
@@ -178,7 +180,7 @@ proptest! {
         for (step, wait) in steps {
             now += wait;
             match step {
-                0 => rate.signal(WORDS, at(now)),
+                0 => rate.signal(&words(), at(now)),
                 1 => rate.accepted(at(now)),
                 _ if rate.blocked_until(at(now)).is_none() => rate.take(at(now)),
                 _ => {}

@@ -8,7 +8,7 @@ use postroad_mail::Signal;
 use postroad_model::{ServerId, Timestamp};
 
 use super::{LaneKey, Schedule};
-use crate::pacing::Evidence;
+use crate::pacing::{Evidence, Reason};
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
@@ -34,7 +34,7 @@ pub(crate) struct Answer<'a> {
     /// Effect on other messages.
     pub(crate) signal: Option<Signal>,
     /// The receiver's reply.
-    pub(crate) reason: &'a str,
+    pub(crate) reason: &'a Reason,
 }
 
 impl Schedule {

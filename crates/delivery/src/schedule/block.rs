@@ -6,6 +6,8 @@ use std::sync::Arc;
 use postroad_model::{BounceClass, DomainName, GateAction, Timestamp};
 use postroad_store::Gate;
 
+use crate::pacing::{Reader, Reason};
+
 /// Causes that pause all sending. Each is lifted by the part that raised it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PauseCause {
@@ -37,7 +39,7 @@ pub(crate) enum Why {
     TooFast {
         receiver: String,
         per_minute: u64,
-        reason: String,
+        reason: Reason,
     },
     /// The receiver accepts no connection now.
     NoConnection {
@@ -47,7 +49,7 @@ pub(crate) enum Why {
     Standstill {
         receiver: String,
         since: Timestamp,
-        reason: String,
+        reason: Reason,
     },
     /// The provider's usual rate.
     ProviderRate {
@@ -69,10 +71,12 @@ pub(crate) enum Why {
     AccountRate {
         rate: String,
     },
-    /// All connections that the site may have are busy.
+    /// All connections that it may have are busy.
     Connections {
-        site: Arc<str>,
-        connections: u32,
+        /// A site or a provider; `None`: all of the node.
+        to: Option<Arc<str>>,
+        in_use: u32,
+        limit: Option<u32>,
     },
     /// The route is not known yet.
     Dns {
@@ -104,63 +108,102 @@ impl Why {
             _ => BounceClass::Other,
         }
     }
-}
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The sentence for this reader.
+    pub(crate) fn text(&self, reader: Reader) -> String {
         match self {
-            Self::Paused(reason) => write!(f, "delivery is paused: {reason}"),
+            Self::Paused(reason) => format!("delivery is paused: {reason}"),
             Self::Gate(gate) => {
                 let what = match gate.action {
                     GateAction::Suspend => "is suspended".to_owned(),
                     GateAction::Slow { per_minute } => format!("is slowed to {per_minute} a minute"),
                 };
                 let by = if gate.automatic { "by Postroad" } else { "by an operator" };
-                write!(f, "{} {what} {by}: {}", gate.scope, gate.reason)
+                format!("{} {what} {by}: {}", gate.scope, gate.reason)
             }
-            Self::BackOff { site, reason } => write!(f, "{site} could not be reached ({reason})"),
-            Self::TooFast { receiver, per_minute, reason } => write!(
-                f,
-                "{receiver} seems to take about {per_minute} messages a minute from this address (it said: {reason})"
+            Self::BackOff { site, reason } => format!("{site} could not be reached ({reason})"),
+            Self::TooFast { receiver, per_minute, reason } => format!(
+                "{receiver} seems to take about {per_minute} messages a minute from this address (it said: {})",
+                reason.text(reader)
             ),
             Self::NoConnection { receiver } => {
-                write!(f, "{receiver} takes no connection now (it said: too many connections)")
+                format!("{receiver} takes no connection now (it said: too many connections)")
             }
-            Self::Standstill { receiver, since, reason } => write!(
-                f,
-                "{receiver} has refused everything since {}, and one message at a time tries again (it said: {reason})",
-                since.to_rfc3339()
+            Self::Standstill { receiver, since, reason } => format!(
+                "{receiver} has refused everything since {}, and one message at a time tries again (it said: {})",
+                since.to_rfc3339(),
+                reason.text(reader)
             ),
-            Self::ProviderRate { provider } => write!(f, "the usual rate for {provider} is used up"),
+            Self::ProviderRate { provider } => format!("the usual rate for {provider} is used up"),
             Self::WarmUp { source, provider, paused_reason: None } => {
-                write!(f, "today's warm-up quota of {source} for {provider} is used up")
+                format!("today's warm-up quota of {source} for {provider} is used up")
             }
             Self::WarmUp { source, paused_reason: Some(reason), .. } => {
-                write!(f, "the warm-up of {source} is paused: {reason}")
+                format!("the warm-up of {source} is paused: {reason}")
             }
-            Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),
-            Self::ServerRate { rate } => write!(f, "the server's send rate of {rate} is used up"),
-            Self::AccountRate { rate } => write!(f, "the account's send rate of {rate} is used up"),
-            Self::Connections { site, connections } => {
-                write!(f, "no further connection to {site} was allowed ({connections} in use)")
+            Self::ServerSuspended { reason } => format!("the sending server is suspended: {reason}"),
+            Self::ServerRate { rate } => format!("the server's send rate of {rate} is used up"),
+            Self::AccountRate { rate } => format!("the account's send rate of {rate} is used up"),
+            Self::Connections { to, in_use, limit } => {
+                let to = to.as_ref().map_or_else(|| "of this node".to_owned(), |to| format!("to {to}"));
+                match limit {
+                    Some(limit) => format!("{in_use} of {limit} connections {to} are in use"),
+                    None => format!("no further connection {to} was allowed ({in_use} in use)"),
+                }
             }
-            Self::Dns { domain } => write!(f, "the DNS had to say where mail for {domain} goes"),
+            Self::Dns { domain } => format!("the DNS had to say where mail for {domain} goes"),
             Self::NoAnswer { domain, reason: None } => {
-                write!(f, "the DNS has not said yet where mail for {domain} goes")
+                format!("the DNS has not said yet where mail for {domain} goes")
             }
             Self::NoAnswer { domain, reason: Some(reason) } => {
-                write!(f, "the DNS does not say where mail for {domain} goes ({reason})")
+                format!("the DNS does not say where mail for {domain} goes ({reason})")
             }
         }
     }
 }
 
-impl fmt::Display for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)?;
+impl Block {
+    /// The sentence for this reader.
+    pub(crate) fn text(&self, reader: Reader) -> String {
+        let why = self.why.text(reader);
         match self.until {
-            Some(until) => write!(f, "; it continues at {}", until.to_rfc3339()),
-            None => Ok(()),
+            Some(until) => format!("{why}; it continues at {}", until.to_rfc3339()),
+            None => why,
+        }
+    }
+}
+
+/// For anyone.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(Reader::Anyone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::ServerId;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_to_a_message_is_quoted_to_its_server_and_the_operator_only() {
+        let (own, other) = (ServerId(1), ServerId(2));
+        let reason = Reason::of_message("451 4.7.1 <jane@one.example>: too many messages", own);
+        let (receiver, since) = ("mx.one.example".to_owned(), Timestamp::from_micros(0));
+        for why in [
+            Why::TooFast { receiver: receiver.clone(), per_minute: 60, reason: reason.clone() },
+            Why::Standstill { receiver, since, reason },
+        ] {
+            for reader in [Reader::Operator, Reader::Server(own)] {
+                assert!(
+                    why.text(reader).ends_with("(it said: 451 4.7.1 <jane@one.example>: too many messages)")
+                );
+            }
+            // Delivery records and transcripts have the text for anyone.
+            for text in [why.text(Reader::Server(other)), why.to_string()] {
+                assert!(text.ends_with("(it said: 451 4.7.1)"), "{text}");
+            }
         }
     }
 }

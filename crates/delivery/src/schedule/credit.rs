@@ -35,10 +35,13 @@ impl Schedule {
 
     /// According to the rules, the receiver's own limit and the slow start.
     fn has_room_at_site(&self, path_id: usize, now: Timestamp) -> bool {
+        self.links[self.paths[path_id].link].connections < self.connections_max_at_site(path_id, now)
+    }
+
+    fn connections_max_at_site(&self, path_id: usize, now: Timestamp) -> u32 {
         let path = &self.paths[path_id];
-        let link = &self.links[path.link];
-        let limit = link.connection_limit.limit(now).unwrap_or(u32::MAX);
-        link.connections < self.connections_max(path_id).min(limit).min(path.ramp)
+        let limit = self.links[path.link].connection_limit.limit(now).unwrap_or(u32::MAX);
+        self.connections_max(path_id).min(limit).min(path.ramp)
     }
 
     /// Only connections of others are in the way: to the same provider, of the whole node, or of other silent sites.
@@ -50,10 +53,21 @@ impl Schedule {
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
-    pub(super) fn all_connections_busy(&self, path_id: usize) -> Why {
+    /// The connection limit in the way; without a number if it is the share of others or a pause between connections.
+    pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
         let path = &self.paths[path_id];
-        let site = Arc::clone(&self.queues[path.queue].route.base_site);
-        Why::Connections { site, connections: self.links[path.link].connections }
+        let route = &self.queues[path.queue].route;
+        let at_site = self.links[path.link].connections;
+        let limits = [
+            (Some(&route.base_site), at_site, self.connections_max_at_site(path_id, now)),
+            (Some(&route.provider), self.connections_to_provider(path_id), self.connections_max(path_id)),
+            (None, self.connections, self.connections_max),
+        ];
+        let reached = limits.into_iter().find(|(_, in_use, limit)| in_use >= limit);
+        // A limit that has shrunk closes connections soon.
+        let reached = reached.map(|(to, in_use, limit)| (to, in_use, Some(limit.max(in_use))));
+        let (to, in_use, limit) = reached.unwrap_or((Some(&route.base_site), at_site, None));
+        Why::Connections { to: to.cloned(), in_use, limit }
     }
 
     /// Whether it lacks room; records since when, if it has no connection.
@@ -200,13 +214,13 @@ impl Schedule {
 fn standstill_block(standstill: &Standstill, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
     let until = standstill.blocked_until(now)?;
     let since = standstill.since().unwrap_or(now);
-    let why = Why::Standstill { receiver: receiver(), since, reason: standstill.reason().to_owned() };
+    let why = Why::Standstill { receiver: receiver(), since, reason: standstill.reason() };
     Some(Block { until: Some(until), why })
 }
 
 fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
     let until = rate.blocked_until(now)?;
     let per_minute = rate.per_minute(now).unwrap_or_default().round() as u64;
-    let why = Why::TooFast { receiver: receiver(), per_minute, reason: rate.reason().to_owned() };
+    let why = Why::TooFast { receiver: receiver(), per_minute, reason: rate.reason() };
     Some(Block { until: Some(until), why })
 }

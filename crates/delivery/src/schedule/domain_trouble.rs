@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
 
-use crate::pacing::Standstill;
+use crate::pacing::{Reason, Standstill};
 
 #[derive(Debug, Default)]
 pub(super) struct DomainTrouble {
@@ -16,7 +16,7 @@ pub(super) struct DomainTrouble {
 
 impl DomainTrouble {
     /// A message of this server was refused; this many in a row stop sending.
-    pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &str, now: Timestamp) {
+    pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &Reason, now: Timestamp) {
         if self.standstill.is_clear() {
             self.only = Some(server);
         } else if self.only != Some(server) {
@@ -59,7 +59,7 @@ impl DomainTrouble {
     }
 
     /// The receiver's reply.
-    pub(super) fn reason(&self) -> &str {
+    pub(super) fn reason(&self) -> Reason {
         self.standstill.reason()
     }
 
@@ -72,7 +72,9 @@ impl DomainTrouble {
 mod tests {
     use super::*;
 
-    const WORDS: &str = "550 5.7.1 rejected by policy";
+    fn refusal(server: ServerId) -> Reason {
+        Reason::of_message("550 5.7.1 rejected by policy", server)
+    }
 
     #[test]
     fn one_server_that_is_refused_stops_itself_only_and_a_second_one_all() {
@@ -81,13 +83,13 @@ mod tests {
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
             assert!(!trouble.accepted(other), "mail of others is taken in between");
-            trouble.refused(spammer, 3, WORDS, now);
+            trouble.refused(spammer, 3, &refusal(spammer), now);
         }
         assert!(trouble.is_standing(spammer) && !trouble.is_standing(other));
         assert_eq!(trouble.blocked_until(other, now), None);
         assert!(!trouble.accepted(other) && trouble.is_standing(spammer), "it does not help the refused one");
 
-        trouble.refused(other, 3, WORDS, now);
+        trouble.refused(other, 3, &refusal(other), now);
         assert!(trouble.is_standing(third));
         assert!(trouble.accepted(third) && trouble.is_clear());
     }
@@ -97,7 +99,7 @@ mod tests {
         let (server, now) = (ServerId(1), Timestamp::from_micros(1_794_711_600_000_000));
         let mut trouble = DomainTrouble::default();
         for _ in 0..3 {
-            trouble.refused(server, 3, WORDS, now);
+            trouble.refused(server, 3, &refusal(server), now);
         }
         assert!(trouble.accepted(server) && trouble.is_clear() && !trouble.is_standing(server));
     }

@@ -3,8 +3,10 @@
 use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 use serde::Serialize;
 
+use super::block::Why;
 use super::lane::LaneRoute;
 use super::{LaneKey, Line, PauseCause, Schedule};
+use crate::pacing::Reader;
 
 /// Totals of the schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -44,7 +46,7 @@ impl Schedule {
         let ids: Vec<usize> = self.paths.iter().map(|(id, _)| id).collect();
         let mut paths = Vec::new();
         for id in ids {
-            let blocked = self.path_block(id, now).map(|block| block.to_string());
+            let blocked = self.path_block(id, now).map(|block| block.text(Reader::Operator));
             let path = &self.paths[id];
             let queue = &self.queues[path.queue];
             let waiting = queue.waiting.waiting() + path.kept.waiting();
@@ -58,7 +60,7 @@ impl Schedule {
                 connections: path.connections,
                 waiting,
                 blocked,
-                learned: self.links[path.link].learned(),
+                learned: self.links[path.link].learned(Reader::Operator),
             });
         }
         let in_memory = self.entries();
@@ -86,12 +88,13 @@ impl Schedule {
         self.paused.keys().copied().collect()
     }
 
-    /// One sentence, for a message that is due and not in flight.
+    /// For this reader, why a message waits that is due and not in flight. A server learns nothing of others' messages.
     pub(crate) fn why_waiting(
         &mut self,
         domain: &DomainName,
         server: ServerId,
         message: MessageId,
+        reader: Reader,
         now: Timestamp,
     ) -> String {
         if let Some(reason) = self.paused.values().next() {
@@ -101,7 +104,7 @@ impl Schedule {
             && let Some(block) =
                 server_gate.block(&self.accounts, now).or_else(|| self.gates.block(&server_gate.scope, now))
         {
-            return format!("It waits because {block}.");
+            return format!("It waits because {}.", block.text(reader));
         }
         let of_domain = |(key, _): &(&LaneKey, &usize)| key.domain == *domain;
         let Some((_, lane_id)) = self.lane_ids.iter().find(of_domain) else {
@@ -109,7 +112,7 @@ impl Schedule {
         };
         let lane = &self.lanes[*lane_id];
         if let Some(block) = self.gates.block(&lane.scopes, now).or_else(|| lane.trouble_block(server, now)) {
-            return format!("It waits because {block}.");
+            return format!("It waits because {}.", block.text(reader));
         }
         let queue = match &lane.route {
             LaneRoute::Unknown | LaneRoute::Resolving { .. } => {
@@ -126,14 +129,15 @@ impl Schedule {
         let paths = self.queues[queue].paths.clone();
         let keeper = paths.iter().copied().find(|path| self.paths[*path].kept.holds(server, message));
         if let Some(keeper) = keeper {
-            return self.why_kept(keeper, now);
+            return self.why_kept(keeper, server, reader, now);
         }
         let blocks: Vec<_> = paths.iter().map(|path| self.path_block(*path, now)).collect();
         if let Some(Some(block)) = blocks.iter().find(|block| block.is_some())
             && blocks.iter().all(Option::is_some)
         {
-            return format!("It waits because {block}.");
+            return format!("It waits because {}.", block.text(reader));
         }
+        let busy = self.busy_connections(&paths, now);
         let queue = &self.queues[queue];
         if queue.lines.is_only(Line::Silent) {
             return format!(
@@ -142,30 +146,48 @@ impl Schedule {
                 queue.route.base_site
             );
         }
-        let learned = paths.iter().find_map(|path| self.links[self.paths[*path].link].learned());
+        let learned = paths.iter().find_map(|path| self.links[self.paths[*path].link].learned(reader));
         let learned =
             learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
-        format!(
-            "It waits for its turn at {}: {} messages wait there, {} of them from the same server.{learned}",
-            queue.route.base_site,
-            queue.waiting.waiting(),
-            queue.waiting.waiting_of(server)
-        )
+        let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));
+        let count = count_for(reader, queue.waiting.waiting(), queue.waiting.waiting_of(server));
+        format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.base_site)
+    }
+
+    /// The connection limit that keeps all of these paths from taking a message.
+    fn busy_connections(&mut self, paths: &[usize], now: Timestamp) -> Option<Why> {
+        let mut found = None;
+        for path in paths.iter().copied() {
+            if self.paths[path].retired || self.path_block(path, now).is_some() {
+                continue;
+            }
+            if self.can_take_more(path, now) {
+                return None;
+            }
+            found.get_or_insert_with(|| self.all_connections_busy(path, now));
+        }
+        found.filter(|why| matches!(why, Why::Connections { limit: Some(_), .. }))
     }
 
     /// Why a retry waits that keeps the address of this path.
-    fn why_kept(&mut self, path_id: usize, now: Timestamp) -> String {
+    fn why_kept(&mut self, path_id: usize, server: ServerId, reader: Reader, now: Timestamp) -> String {
         let block = self.path_block(path_id, now);
         let path = &self.paths[path_id];
         let address = self.sources.find(path.source).map_or_else(String::new, |source| source.name());
-        let (site, waiting) = (&self.queues[path.queue].route.base_site, path.kept.waiting());
-        match block {
-            Some(block) => {
-                format!("It waits for {address}, which its last attempt came from, because {block}.")
-            }
-            None => format!(
-                "It waits for its turn at {site} from {address}, which its last attempt came from: {waiting} such messages wait."
-            ),
+        let site = &self.queues[path.queue].route.base_site;
+        if let Some(block) = block {
+            let why = block.text(reader);
+            return format!("It waits for {address}, which its last attempt came from, because {why}.");
         }
+        let count = count_for(reader, path.kept.waiting(), path.kept.waiting_of(server));
+        format!("It waits for its turn at {site} from {address}, which its last attempt came from: {count}.")
+    }
+}
+
+/// How many messages wait: a server learns of its own ones only.
+fn count_for(reader: Reader, all: usize, own: usize) -> String {
+    match reader {
+        Reader::Operator => format!("{all} messages wait there, {own} of them from the same server"),
+        Reader::Server(_) | Reader::Anyone => format!("messages of this server that wait there: {own}"),
     }
 }

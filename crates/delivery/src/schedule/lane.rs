@@ -72,7 +72,7 @@ impl Lane {
 
     /// The domain's refusal of our mail.
     pub(super) fn trouble_cause(&self, now: Timestamp) -> Why {
-        let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason().to_owned());
+        let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason());
         Why::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
     }
 

@@ -10,7 +10,7 @@ use postroad_model::Timestamp;
 use postroad_store::PacingNote;
 
 use super::{Link, Schedule, sources};
-use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate};
+use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
@@ -82,10 +82,11 @@ impl Link {
     }
 
     /// One sentence for people; `None` if nothing is known.
-    pub(super) fn learned(&self) -> Option<String> {
+    pub(super) fn learned(&self, reader: Reader) -> Option<String> {
         let mut parts = Vec::new();
         if let Some((rate, reason)) = self.rate.known() {
-            parts.push(format!("about {rate:.0} messages a minute (it said: {reason})"));
+            let reply = reason.text(reader);
+            parts.push(format!("about {rate:.0} messages a minute (it said: {reply})"));
         }
         if let Some(most) = self.connection_limit.known() {
             parts.push(format!("at most {most} connections (it said: too many)"));
@@ -136,7 +137,8 @@ impl Schedule {
                 per_minute: conclusions.per_minute,
                 connections: conclusions.connections,
                 greylist_secs: conclusions.greylist_secs,
-                reason: link.rate.reason().to_owned(),
+                // Words of a reply would outlive the message that they may quote.
+                reason: link.rate.reason().codes().to_owned(),
                 learned_at,
             });
         }
@@ -150,7 +152,8 @@ impl Schedule {
         let Some(note) = self.memory.notes.get(&(source, Arc::clone(site))) else { return link };
         // Both age from the time they were learned.
         if let Some(rate) = note.per_minute {
-            link.rate = RateEstimate::restored(f64::from(rate), &note.reason, note.learned_at);
+            link.rate =
+                RateEstimate::restored(f64::from(rate), Reason::restored(&note.reason), note.learned_at);
         }
         if let Some(most) = note.connections {
             link.connection_limit = ConnectionEstimate::restored(most, note.learned_at);
@@ -187,13 +190,13 @@ mod tests {
         let mut link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
         assert_eq!(link.rate.per_minute(now).map(f64::round), Some(81.0));
         assert_eq!(link.connection_limit.limit(now), Some(3));
-        let learned = link.learned().unwrap();
-        assert!(learned.contains("about 90 messages a minute (it said: 421 slow down)"), "{learned}");
+        let learned = link.learned(Reader::Operator).unwrap();
+        assert!(learned.contains("about 90 messages a minute (it said: 421)"), "{learned}");
         let later = now.plus(Duration::from_hours(7));
         assert_eq!(link.rate.per_minute(later), None, "a rate of this morning is not true any more");
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
         let link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
-        assert_eq!(link.learned(), None);
+        assert_eq!(link.learned(Reader::Operator), None);
     }
 
     #[test]
@@ -227,6 +230,6 @@ mod tests {
             None,
             "it may be another receiver by now"
         );
-        assert_eq!(schedule.links[id].learned(), None);
+        assert_eq!(schedule.links[id].learned(Reader::Operator), None);
     }
 }

@@ -98,7 +98,7 @@ impl Schedule {
                         }
                     }
                     None => {
-                        why.get_or_insert_with(|| self.all_connections_busy(path_id));
+                        why.get_or_insert_with(|| self.all_connections_busy(path_id, now));
                         lacks_room |= self.note_lack_of_room(path_id, now);
                         let opening = self.opening_block(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();

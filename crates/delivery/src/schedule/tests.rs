@@ -14,6 +14,7 @@ use rand::{Rng, SeedableRng};
 
 use super::warm_up::WarmUpPlan;
 use super::*;
+use crate::pacing::{Reader, Reason};
 use crate::providers::Providers;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 
@@ -224,8 +225,8 @@ impl World {
             {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
-                let answer =
-                    Answer { lane: &job.lane, server, greylisted_at: None, signal, reason: "come again" };
+                let reason = &Reason::of_message("451 come again", server);
+                let answer = Answer { lane: &job.lane, server, greylisted_at: None, signal, reason };
                 self.schedule.refused(path, answer, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
@@ -532,7 +533,8 @@ fn a_suspended_server_waits_and_comes_back() {
 /// Of a message of the first server.
 fn why_waiting(world: &mut World, message: i64, domain: &str) -> String {
     let domain = DomainName::parse(domain).unwrap();
-    world.schedule.why_waiting(&domain, ServerId(1), MessageId(message), world.now)
+    let server = ServerId(1);
+    world.schedule.why_waiting(&domain, server, MessageId(message), Reader::Server(server), world.now)
 }
 
 #[test]
@@ -564,7 +566,7 @@ fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes(
     let late = world.schedule.take_late(50, now);
     assert_eq!(late.len(), 50);
     assert!(late.iter().all(|late| late.entry.attempts == 0), "none of them was offered to anybody");
-    assert!(late[0].block.to_string().contains("could not be reached (refused)"), "{}", late[0].block);
+    assert!(late[0].block.why.to_string().contains("could not be reached (refused)"), "{late:?}");
     assert_eq!(world.schedule.entries(), 50);
     let rest = world.schedule.take_late(1_000, now);
     assert!(rest.len() > 30, "{}", rest.len());
@@ -592,7 +594,7 @@ fn messages_that_wait_for_a_rate_are_told_and_keep_their_order() {
     let late = world.schedule.take_late(5, now);
     assert_eq!(late.len(), 5);
     for late in late {
-        let cause = late.block.to_string();
+        let cause = late.block.why.to_string();
         assert!(cause.starts_with("the server's send rate of 1/m is used up"), "{cause}");
         assert!(late.block.why.is_ours(), "it is never given up for that");
         let due_at = now.plus(Duration::from_secs(5));
@@ -638,7 +640,8 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     assert_eq!((paths.len(), lanes.len()), (3, 3));
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
-        let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason: "slow down" };
+        let reason = &Reason::of_message("451 slow down", server);
+        let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
@@ -662,6 +665,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         helo: DomainName::parse(&format!("out{id}.here.example")).unwrap(),
         weight,
         version: 1,
+        created_at: START,
         warmup_started_at: None,
         warmup_paused_reason: None,
         warmup_paused_at: None,
@@ -675,7 +679,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
 }
 
 fn pool(id: i64, shared: bool) -> Pool {
-    Pool { id: PoolId(id), name: format!("pool{id}"), shared, account_id: None }
+    Pool { id: PoolId(id), name: format!("pool{id}"), shared, account_id: None, created_at: START }
 }
 
 #[test]
@@ -780,8 +784,7 @@ fn the_cause_of_a_wait_goes_with_the_message() {
     (0..2).for_each(|id| world.add(1, id, "slow.example"));
     world.run(Duration::from_mins(3));
     let waits: Vec<Option<&str>> = world.sent.iter().map(|sent| sent.waited.as_deref()).collect();
-    let cause =
-        "queue: waited 60.0 s because no further connection to mx.slow.example was allowed (1 in use)";
+    let cause = "queue: waited 60.0 s because 1 of 1 connections to mx.slow.example are in use";
     assert_eq!(waits, [None, Some(cause)]);
 }
 

@@ -74,6 +74,7 @@ mod tests {
             helo: DomainName::parse("out.example").unwrap(),
             weight: 1,
             version: 1,
+            created_at: START,
             warmup_started_at: Some(START),
             warmup_paused_reason: None,
             warmup_paused_at: None,

@@ -49,13 +49,13 @@ impl<T: Copy + Eq + Hash> FairPool<T> {
         self.share_max
     }
 
-    /// Waits for permits up to a limit; `None` if none got free in time.
+    /// Waits at most `wait_max` for permits; `None` if they did not get free in time.
     pub async fn acquire(&self, tenant: T, permits: usize) -> Option<FairPermit> {
-        timeout(self.wait_max, self.acquire_in_time(tenant, permits)).await.ok()
+        timeout(self.wait_max, self.acquire_without_timeout(tenant, permits)).await.ok()
     }
 
-    /// Waits for permits without a limit. Only for work that never waits while it holds them.
-    pub async fn acquire_in_time(&self, tenant: T, permits: usize) -> FairPermit {
+    /// Waits for permits however long it takes. Only for work that never waits while it holds them.
+    pub async fn acquire_without_timeout(&self, tenant: T, permits: usize) -> FairPermit {
         if permits == 0 {
             return FairPermit::default();
         }

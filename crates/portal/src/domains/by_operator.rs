@@ -5,7 +5,7 @@ use postroad_app::domains::NamedOwner;
 use postroad_model::{DomainName, ServerId};
 use postroad_store::DomainTracking;
 
-use super::of_account;
+use super::of_account::{DomainPath, NamedDomain};
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
@@ -29,16 +29,18 @@ pub(super) async fn set_verified(Path((server, name)): Path<(i64, String)>, form
     verify(of_server(server), &name, &form).await
 }
 
-pub(super) async fn set_verified_of_account(Path(name): Path<String>, form: Form) -> Answer {
-    verify((of_account::owner(&form.visit), of_account::LIST.to_owned()), &name, &form).await
+pub(super) async fn set_verified_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
+    let domain = NamedDomain::find(&form.visit, path).await?;
+    verify((domain.owner, domain.list), &domain.name, &form).await
 }
 
 pub(super) async fn set_tracking(Path((server, name)): Path<(i64, String)>, form: Form) -> Answer {
     track(of_server(server), &name, &form).await
 }
 
-pub(super) async fn set_tracking_of_account(Path(name): Path<String>, form: Form) -> Answer {
-    track((of_account::owner(&form.visit), of_account::LIST.to_owned()), &name, &form).await
+pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: Form) -> Answer {
+    let domain = NamedDomain::find(&form.visit, path).await?;
+    track((domain.owner, domain.list), &domain.name, &form).await
 }
 
 /// The field `verified`: filled to count it as verified, empty to end that.

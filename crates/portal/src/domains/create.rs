@@ -17,7 +17,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = visit.caller(server, Operation::DomainsCreate).await?;
     let name = fields.text("name");
     match visit.app().create_domain(&caller, name, read_key(&fields)).await {
-        Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}", view.domain.name))),
+        Ok(view) => Ok(see_other(&format!("/servers/{server}/domains/{}?ceiling=domains", view.domain.name))),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {
             let view = visit.app().find_domain(&caller, name).await?;

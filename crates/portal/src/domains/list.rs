@@ -12,6 +12,7 @@ use super::filter::{Filters, StateChoice};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::shown::When;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
 pub(super) const PAGE_ROWS: usize = 100;
@@ -32,6 +33,8 @@ pub(super) struct Row {
 #[template(path = "domains/list.html")]
 pub(super) struct ListPage {
     pub(super) layout: Layout,
+    /// The account, on the pages of an account.
+    pub(super) account: Option<ViewedAccount>,
     /// Path of the page.
     pub(super) path: String,
     /// What the owner of new domains means for them.
@@ -68,8 +71,8 @@ pub(super) async fn list(
     let owner = |view: &DomainView| view.domain.server_id.is_none().then_some("of the account");
     let rows = domains.iter().map(|view| row(view, &path, owner(view))).collect();
     let hint = "This server sends from it. A domain of the account serves all its servers.";
-    let (states, name) = (filters.states(), name.to_owned());
-    page_with(status, &ListPage { layout, path, hint, rows, filters, states, next, problem, name })
+    let (states, name, account) = (filters.states(), name.to_owned(), None);
+    page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
 }
 
 /// `path` is that of the list with its page.

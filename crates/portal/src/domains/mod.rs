@@ -16,6 +16,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+use by_operator::{set_tracking_of_account, set_verified_of_account};
 pub(crate) use records::{RecordRow, record_row};
 
 use crate::state::PortalState;
@@ -27,6 +28,13 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/domains/{name}/zone", get(one::zone))
         .route("/servers/{server}/domains/{name}/share", post(share::create))
         .route("/servers/{server}/domains/{name}/unshare", post(share::revoke))
+        .route("/servers/{server}/domains/{name}/set_verified", post(by_operator::set_verified))
+        .route("/servers/{server}/domains/{name}/set_tracking", post(by_operator::set_tracking))
+        .route("/dns/{token}", get(share::show))
+        .route("/dns/{token}/zone", get(share::zone))
+        .route("/servers/{server}/domains/{name}/verify", post(change::verify))
+        .route("/servers/{server}/domains/{name}/rotate_dkim", post(change::rotate_dkim))
+        .route("/servers/{server}/domains/{name}/delete", post(change::delete))
         .route("/account/domains", get(of_account::list).post(of_account::create))
         .route("/account/domains/{name}", get(of_account::show))
         .route("/account/domains/{name}/zone", get(of_account::zone))
@@ -35,13 +43,16 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/account/domains/{name}/delete", post(of_account::delete))
         .route("/account/domains/{name}/share", post(of_account::share))
         .route("/account/domains/{name}/unshare", post(of_account::unshare))
-        .route("/account/domains/{name}/set_verified", post(by_operator::set_verified_of_account))
-        .route("/account/domains/{name}/set_tracking", post(by_operator::set_tracking_of_account))
-        .route("/servers/{server}/domains/{name}/set_verified", post(by_operator::set_verified))
-        .route("/servers/{server}/domains/{name}/set_tracking", post(by_operator::set_tracking))
-        .route("/dns/{token}", get(share::show))
-        .route("/dns/{token}/zone", get(share::zone))
-        .route("/servers/{server}/domains/{name}/verify", post(change::verify))
-        .route("/servers/{server}/domains/{name}/rotate_dkim", post(change::rotate_dkim))
-        .route("/servers/{server}/domains/{name}/delete", post(change::delete))
+        .route("/account/domains/{name}/set_verified", post(set_verified_of_account))
+        .route("/account/domains/{name}/set_tracking", post(set_tracking_of_account))
+        .route("/operator/accounts/{account}/domains", get(of_account::list).post(of_account::create))
+        .route("/operator/accounts/{account}/domains/{name}", get(of_account::show))
+        .route("/operator/accounts/{account}/domains/{name}/zone", get(of_account::zone))
+        .route("/operator/accounts/{account}/domains/{name}/verify", post(of_account::verify))
+        .route("/operator/accounts/{account}/domains/{name}/rotate_dkim", post(of_account::rotate_dkim))
+        .route("/operator/accounts/{account}/domains/{name}/delete", post(of_account::delete))
+        .route("/operator/accounts/{account}/domains/{name}/share", post(of_account::share))
+        .route("/operator/accounts/{account}/domains/{name}/unshare", post(of_account::unshare))
+        .route("/operator/accounts/{account}/domains/{name}/set_verified", post(set_verified_of_account))
+        .route("/operator/accounts/{account}/domains/{name}/set_tracking", post(set_tracking_of_account))
 }

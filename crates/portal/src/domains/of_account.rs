@@ -1,4 +1,4 @@
-//! Domains of the account itself: all its servers send from them.
+//! Domains of an account itself: all its servers send from them. For the people of the account, and for the operator.
 
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -6,6 +6,7 @@ use axum::response::Response;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainView, NamedOwner};
 use postroad_model::{DomainId, DomainLinkId};
+use serde::Deserialize;
 
 use super::change::read_key;
 use super::filter::Filters;
@@ -16,105 +17,164 @@ use crate::layout::Section;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::When;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
-pub(super) const LIST: &str = "/account/domains";
-
-pub(super) fn owner(visit: &Visit) -> NamedOwner {
-    NamedOwner { server: None, account: Some(visit.person.user.account_id) }
+/// Names in the path of the list; without an account it is one's own.
+#[derive(Deserialize)]
+pub(super) struct ListPath {
+    account: Option<i64>,
 }
 
-fn to_page(view: &DomainView, done: &str) -> Response {
-    see_other(&format!("{LIST}/{}?done={done}", view.domain.name))
+/// Names in the path of a domain.
+#[derive(Deserialize)]
+pub(super) struct DomainPath {
+    account: Option<i64>,
+    name: String,
 }
 
-pub(super) async fn list(visit: Visit) -> Answer {
-    list_with(&visit, StatusCode::OK, None, "").await
+/// A domain of an account, as the path names it.
+pub(super) struct NamedDomain {
+    account: ViewedAccount,
+    pub(super) owner: NamedOwner,
+    pub(super) list: String,
+    pub(super) name: String,
+}
+
+impl NamedDomain {
+    pub(super) async fn find(visit: &Visit, path: DomainPath) -> Result<Self, Problem> {
+        let account = viewed(visit, path.account).await?;
+        Ok(Self { owner: owner(&account), list: list_path(&account), name: path.name, account })
+    }
+
+    fn to_page(&self, view: &DomainView, done: &str) -> Response {
+        to_page(&self.list, view, done)
+    }
+}
+
+async fn viewed(visit: &Visit, account: Option<i64>) -> Result<ViewedAccount, Problem> {
+    ViewedAccount::in_path(visit, account, Section::AccountDomains).await
+}
+
+fn owner(account: &ViewedAccount) -> NamedOwner {
+    NamedOwner { server: None, account: Some(account.id) }
+}
+
+fn list_path(account: &ViewedAccount) -> String {
+    format!("{}/domains", account.base)
+}
+
+fn to_page(list: &str, view: &DomainView, done: &str) -> Response {
+    see_other(&format!("{list}/{}?done={done}", view.domain.name))
+}
+
+pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
+    let account = viewed(&visit, path.account).await?;
+    list_with(&visit, account, StatusCode::OK, None, "").await
 }
 
 /// Those of its servers are listed too, with links to their pages.
-async fn list_with(visit: &Visit, status: StatusCode, problem: Option<String>, name: &str) -> Answer {
+async fn list_with(
+    visit: &Visit,
+    account: ViewedAccount,
+    status: StatusCode,
+    problem: Option<String>,
+    name: &str,
+) -> Answer {
     let after = visit.query.number("after").map(DomainId);
     let filters = Filters::read(&visit.query);
     let (domains, next) =
-        visit.app().search_domains_by(&visit.by, owner(visit), &filters.0, after, PAGE_ROWS).await?;
-    let layout = visit.layout("Account domains", Section::AccountDomains).await?;
+        visit.app().search_domains_by(&visit.by, owner(&account), &filters.0, after, PAGE_ROWS).await?;
+    let title = if account.is_own() { "Account domains" } else { "Domains" };
+    let layout = visit.layout(title, account.section).await?;
     let next = next.map(|after| filters.query(&after.to_string()));
+    let path = list_path(&account);
     let shown = |view: &DomainView| match view.domain.server_id {
         Some(server) => row(view, &format!("/servers/{server}/domains"), Some("of a server")),
-        None => row(view, LIST, None),
+        None => row(view, &path, None),
     };
     let rows = domains.iter().map(shown).collect();
     let hint = "All servers of the account send from it.";
-    let (path, states, name) = (LIST.to_owned(), filters.states(), name.to_owned());
-    page_with(status, &ListPage { layout, path, hint, rows, filters, states, next, problem, name })
+    let (states, name, account) = (filters.states(), name.to_owned(), Some(account));
+    page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
 }
 
-pub(super) async fn create(form: Form) -> Answer {
+pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let Form { visit, fields } = form;
+    let account = viewed(&visit, path.account).await?;
     let name = fields.text("name");
-    let (app, owner) = (visit.app(), owner(&visit));
+    let (app, owner, list) = (visit.app(), owner(&account), list_path(&account));
     match app.create_domain_by(&visit.by, owner, name, read_key(&fields), None).await {
-        Ok(created) => Ok(to_page(&created.value, "created")),
+        Ok(created) => Ok(to_page(&list, &created.value, "created&ceiling=domains")),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {
-            Ok(to_page(&app.find_domain_by(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
+            Ok(to_page(&list, &app.find_domain_by(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
         }
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
-            list_with(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
+            list_with(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text), name).await
         }
     }
 }
 
-pub(super) async fn show(Path(name): Path<String>, visit: Visit) -> Answer {
-    page_of(&visit, &name, None).await
+pub(super) async fn show(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
+    let domain = NamedDomain::find(&visit, path).await?;
+    page_of(&visit, domain, None).await
 }
 
-async fn page_of(visit: &Visit, name: &str, new_link: Option<NewLink>) -> Answer {
-    let found = visit.app().find_domain_by(&visit.by, owner(visit), name, Operation::DomainsGet).await;
-    let view = found?;
-    let links = link_rows(visit.app().list_domain_links(&visit.by, owner(visit), name).await?);
-    let layout = visit.layout(view.domain.name.as_str(), Section::AccountDomains).await?;
-    let mut shown = domain_page(layout, LIST.to_owned(), view);
-    (shown.new_link, shown.links) = (new_link, links);
+async fn page_of(visit: &Visit, domain: NamedDomain, new_link: Option<NewLink>) -> Answer {
+    let NamedDomain { account, owner, list, name } = domain;
+    let view = visit.app().find_domain_by(&visit.by, owner, &name, Operation::DomainsGet).await?;
+    let links = link_rows(visit.app().list_domain_links(&visit.by, owner, &name).await?);
+    let layout = visit.layout(view.domain.name.as_str(), account.section).await?;
+    let mut shown = domain_page(layout, list, view);
+    (shown.new_link, shown.links, shown.account) = (new_link, links, Some(account));
     page(&shown)
 }
 
 /// Shows the link: it is not stored.
-pub(super) async fn share(Path(name): Path<String>, form: Form) -> Answer {
+pub(super) async fn share(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
-    let (token, link) = visit.app().share_domain(&visit.by, owner(visit), &name).await?;
+    let domain = NamedDomain::find(visit, path).await?;
+    let (token, link) = visit.app().share_domain(&visit.by, domain.owner, &domain.name).await?;
     let url = format!("{}/dns/{token}", visit.base_url);
-    page_of(visit, &name, Some(NewLink { url, until: When(link.expires_at) })).await
+    page_of(visit, domain, Some(NewLink { url, until: When(link.expires_at) })).await
 }
 
-pub(super) async fn unshare(Path(name): Path<String>, form: Form) -> Answer {
+pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
-    let view = visit.app().find_domain_by(&visit.by, owner(visit), &name, Operation::DomainsUnshare).await?;
+    let domain = NamedDomain::find(visit, path).await?;
+    let (owner, name) = (domain.owner, &domain.name);
+    let view = visit.app().find_domain_by(&visit.by, owner, name, Operation::DomainsUnshare).await?;
     let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
-    visit.app().unshare_domain(&visit.by, owner(visit), &name, id).await?;
-    Ok(to_page(&view, "unshared"))
+    visit.app().unshare_domain(&visit.by, owner, name, id).await?;
+    Ok(domain.to_page(&view, "unshared"))
 }
 
-pub(super) async fn zone(Path(name): Path<String>, visit: Visit) -> Answer {
-    let found = visit.app().find_domain_by(&visit.by, owner(&visit), &name, Operation::DomainsZone).await;
-    let view = found?;
+pub(super) async fn zone(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
+    let domain = NamedDomain::find(&visit, path).await?;
+    let (owner, name) = (domain.owner, &domain.name);
+    let view = visit.app().find_domain_by(&visit.by, owner, name, Operation::DomainsZone).await?;
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-pub(super) async fn verify(Path(name): Path<String>, form: Form) -> Answer {
+pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
-    Ok(to_page(&visit.app().verify_domain_by(&visit.by, owner(visit), &name).await?, "checked"))
+    let domain = NamedDomain::find(visit, path).await?;
+    let view = visit.app().verify_domain_by(&visit.by, domain.owner, &domain.name).await?;
+    Ok(domain.to_page(&view, "checked"))
 }
 
-pub(super) async fn rotate_dkim(Path(name): Path<String>, form: Form) -> Answer {
+pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let (visit, key) = (&form.visit, read_key(&form.fields));
-    Ok(to_page(&visit.app().rotate_dkim_by(&visit.by, owner(visit), &name, key).await?, "created"))
+    let domain = NamedDomain::find(visit, path).await?;
+    let view = visit.app().rotate_dkim_by(&visit.by, domain.owner, &domain.name, key).await?;
+    Ok(domain.to_page(&view, "created"))
 }
 
-pub(super) async fn delete(Path(name): Path<String>, form: Form) -> Answer {
+pub(super) async fn delete(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
-    visit.app().delete_domain_by(&visit.by, owner(visit), &name).await?;
-    Ok(see_other(&format!("{LIST}?done=removed")))
+    let domain = NamedDomain::find(visit, path).await?;
+    visit.app().delete_domain_by(&visit.by, domain.owner, &domain.name).await?;
+    Ok(see_other(&format!("{}?done=removed", domain.list)))
 }

@@ -11,6 +11,7 @@ use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::shown::When;
+use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
 struct KeyRow {
@@ -25,14 +26,16 @@ struct KeyRow {
 #[template(path = "domains/one.html")]
 pub(super) struct DomainPage {
     layout: Layout,
+    /// The account, on the pages of an account.
+    pub(super) account: Option<ViewedAccount>,
     /// Path of the list of domains.
     list: String,
     /// Path of the page.
     path: String,
     /// Path of the event stream, if the page has one.
     live: Option<String>,
-    /// The domain is changed here, not on the pages of the account.
-    is_changeable: bool,
+    /// Where the domain is changed, if it belongs to the account and this page to a server.
+    changed_at: Option<String>,
     /// Who cannot send any more when the domain is removed: the beginning of a sentence.
     senders: &'static str,
     /// What the operator sets; `None` for others.
@@ -74,11 +77,17 @@ pub(super) async fn page_of(visit: &Visit, server: i64, name: &str, new_link: Op
     let links = visit.app().list_domain_links(&caller.requester(), (&caller).into(), name).await?;
     let links = link_rows(links);
     let list = format!("/servers/{server}/domains");
-    let is_changeable = view.domain.server_id.is_some();
+    let changed_at = match (view.domain.server_id, view.domain.account_id) {
+        (Some(_), _) => None,
+        (None, account) if account == visit.person.user.account_id => {
+            Some(format!("/account/domains/{}", view.domain.name))
+        }
+        (None, account) => Some(format!("/operator/accounts/{account}/domains/{}", view.domain.name)),
+    };
     let senders = "This server can no longer";
     let live = Some(format!("/servers/{server}/live"));
     let common = domain_page(layout, list, view);
-    page(&DomainPage { live, is_changeable, senders, new_link, links, ..common })
+    page(&DomainPage { live, changed_at, senders, new_link, links, ..common })
 }
 
 pub(super) fn link_rows(links: Vec<DomainLink>) -> Vec<LinkRow> {
@@ -114,10 +123,11 @@ pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> Dom
     DomainPage {
         operator: layout.is_operator.then(|| OperatorForm::of(&domain.tracking)),
         layout,
+        account: None,
         path: format!("{list}/{}", domain.name),
         list,
         live: None,
-        is_changeable: true,
+        changed_at: None,
         senders: "No server of the account can",
         name: domain.name.to_string(),
         is_verified: domain.verified_by.is_some(),

@@ -57,6 +57,7 @@ fn request(server: i64, fields: &Fields) -> Result<NewCredentialRequest, String>
         hold: fields.is_ticked("hold"),
         allow,
         expires_at,
+        login: None,
         key: once::creation_key(fields),
     })
 }

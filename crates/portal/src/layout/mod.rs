@@ -106,6 +106,8 @@ pub(crate) struct Layout {
     pub(crate) server: Option<ServerLink>,
     /// What the last form did.
     pub(crate) notice: Option<&'static str>,
+    /// A ceiling that the account has come near.
+    pub(crate) warning: Option<String>,
     pub(crate) style: String,
     pub(crate) script: String,
     pub(crate) icon: String,
@@ -123,6 +125,7 @@ impl Layout {
             servers: Vec::new(),
             server: None,
             notice: None,
+            warning: None,
             style: assets::style_path(),
             script: assets::script_path(),
             icon: assets::icon_path(),

@@ -4,7 +4,8 @@ use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{Extracted, MessageView, extract};
-use postroad_model::{MessageId, Status, Timestamp};
+use postroad_delivery::queue_admin::Reader;
+use postroad_model::{MessageId, ServerId, Status, Timestamp};
 use postroad_store::Message;
 
 use super::authentication::{MethodRow, explain};
@@ -130,7 +131,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         next_attempt_at: message.next_attempt_at.map(When),
         send_at: message.send_at.filter(|_| message.status == Status::Scheduled).map(When),
         send_at_minute: message.send_at.map(minute).unwrap_or_default(),
-        waits: why_it_waits(&visit, message).await?,
+        waits: why_it_waits(&visit, caller.server_id, message).await?,
         is_test: send.test,
         metadata: send.metadata.clone().into_iter().collect(),
         bounce_for: Some(message.bounce_for_id).filter(|id| *id != 0),
@@ -151,11 +152,16 @@ fn minute(at: Timestamp) -> String {
     at.to_rfc3339().chars().take("2026-01-31T09:00".len()).collect()
 }
 
-async fn why_it_waits(visit: &Visit, message: &Message) -> Result<Option<Sentence>, Problem> {
+async fn why_it_waits(
+    visit: &Visit,
+    server: ServerId,
+    message: &Message,
+) -> Result<Option<Sentence>, Problem> {
     if !message.status.is_queued() {
         return Ok(None);
     }
-    let found = visit.state.queue.find(message.id, visit.app().now()).await?;
+    let reader = Reader::Server(server);
+    let found = visit.state.queue.find(message.id, reader, visit.app().now()).await?;
     Ok(found.map(|waiting| Sentence(waiting.why)))
 }
 

@@ -157,7 +157,9 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
         key: once::creation_key(&fields),
     };
     match visit.app().create_server_of(&visit.by, request).await {
-        Ok(_) => Ok(see_other(&format!("/operator/accounts/{account}?done=created"))),
+        Ok(_) => Ok(see_other(&format!(
+            "/operator/accounts/{account}?done=created&ceiling=servers&account={account}"
+        ))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
             form(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await

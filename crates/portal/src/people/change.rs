@@ -3,7 +3,7 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::users::{InvitationRequest, PersonChangeRequest};
-use postroad_model::{AccountId, InvitationId, UserId, UserRole};
+use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
 
 use super::list::{Outcome, list};
 use super::own;
@@ -38,7 +38,7 @@ pub(super) async fn to_customer(Path(account): Path<i64>, form: Form) -> Answer 
 
 /// Shows the operator the link: where no mail can be sent, it is passed on by hand.
 async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
-    let Form { visit, fields } = form;
+    let Form { mut visit, fields } = form;
     let request = InvitationRequest {
         account: Some(account.id),
         email: fields.text("email").to_owned(),
@@ -50,10 +50,11 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
     match visit.app().invite_user(&visit.by, request).await {
         Ok(invited) => match invited.value.link {
             Some(link) => {
+                visit.warning = visit.app().ceiling_warning(account.id, LimitedObject::Users).await;
                 let outcome = Outcome { link: Some(link), ..Outcome::default() };
                 list(&visit, account, StatusCode::OK, outcome).await
             }
-            None => Ok(see_other(&format!("{}/people?done=invited", account.base))),
+            None => Ok(see_other(&format!("{}/people?done=invited&ceiling=users", account.base))),
         },
         Err(refusal) => {
             let problem = Some(Problem::from(refusal).into_form_text()?);

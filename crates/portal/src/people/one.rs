@@ -14,6 +14,9 @@ use crate::redirect::see_other;
 use crate::shown::When;
 use crate::visit::{Form, Visit};
 
+/// More sessions than a person can have.
+const SESSIONS_SHOWN: usize = 100;
+
 struct SessionRow {
     id: i64,
     address: String,
@@ -60,7 +63,7 @@ pub(super) async fn show(Path(person): Path<i64>, visit: Visit) -> Answer {
 
 async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
     // Checks the permission too.
-    let sessions = visit.app().list_sessions_of(&visit.by, id).await?;
+    let (sessions, _) = visit.app().list_sessions_of(&visit.by, id, None, SESSIONS_SHOWN).await?;
     let user = find(visit, id).await?;
     let title = if user.name.is_empty() { &user.email } else { &user.name };
     let layout = visit.layout(title, Section::People).await?;

@@ -19,6 +19,8 @@ use crate::visit::Visit;
 
 /// Days in the chart, the newest.
 const DAYS_MAX: usize = 60;
+/// Rows of days and providers that are read, the newest.
+const HISTORY_MAX: usize = 10_000;
 const PARTS: [Part; 3] = [
     Part { class: "c1", name: "sent" },
     Part { class: "c2", name: "bounced" },
@@ -50,7 +52,7 @@ struct AddressPage {
 
 pub(super) async fn show(visit: Visit) -> Answer {
     let address: IpAddr = visit.query.text("address").parse().map_err(|_| Problem::NotFound)?;
-    let days = visit.app().pool_address_history(&visit.by, address).await?;
+    let (days, _) = visit.app().pool_address_history(&visit.by, address, None, HISTORY_MAX).await?;
     let (pools, _) =
         visit.app().list_ip_pools(&visit.by, PoolFilter::default(), None, usize::MAX - 1).await?;
     let (pool, row) = find(&pools, address.to_canonical()).ok_or(Problem::NotFound)?;

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
+use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_store::{QueueEntry, ServerQueue};
 
@@ -96,7 +97,7 @@ fn at_least(number: u64, totals: ServerQueue) -> String {
 fn row(visit: &Visit, entry: QueueEntry, now: Timestamp) -> Row {
     Row {
         id: entry.message_id.0,
-        why: Sentence(visit.state.queue.why(&entry, now)),
+        why: Sentence(visit.state.queue.why(&entry, Reader::Server(entry.server_id), now)),
         status: StatusBadge(entry.status),
         attempts: entry.attempts,
         due_at: When(entry.due_at),

@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::{Caller, WebhookDraft};
-use postroad_model::{Timestamp, WebhookId, WebhookUrl};
+use postroad_model::{LimitedObject, Timestamp, WebhookId, WebhookUrl};
 
 use super::list::{list, read_events};
 use super::one::{self, Outcome};
@@ -18,7 +18,7 @@ use crate::visit::{Form, Visit};
 const PAGE_ROWS: usize = 200;
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
-    let Form { visit, fields } = form;
+    let Form { mut visit, fields } = form;
     let caller = visit.caller(server, Operation::WebhooksCreate).await?;
     if let Some(id) = find_made_before(&visit, &caller, &fields).await? {
         return Ok(see_other(&format!("/servers/{server}/webhooks/{id}?done=exists")));
@@ -33,6 +33,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     match visit.app().create_webhook(&caller, draft, None).await {
         Ok(created) => {
             let webhook = created.value;
+            visit.warning = visit.app().ceiling_warning(caller.account_id, LimitedObject::Webhooks).await;
             let secret = Some(webhook.secret.0.clone());
             one::page_of(&visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
         }

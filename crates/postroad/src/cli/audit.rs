@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use postroad_app::App;
+use postroad_app::accounts::AuditPosition;
 use postroad_app::admin::AdminError;
 use postroad_model::Timestamp;
 use postroad_store::AuditFilter;
@@ -31,7 +32,10 @@ pub(crate) enum AuditCommand {
 pub(crate) struct AuditVerifyArgs {
     /// Also check that an entry still exists that an earlier run printed in `heads`; separate several by blanks
     #[arg(long, value_name = "ACCOUNT:SEQ:HASH")]
-    expect: Vec<String>,
+    pub(crate) expect: Vec<String>,
+    /// Where a part of the check begins
+    #[arg(skip)]
+    pub(crate) from: AuditPosition,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Args)]
@@ -65,7 +69,7 @@ pub(crate) struct AuditExportArgs {
 impl AuditCommand {
     pub(crate) async fn execute(self, app: &App) -> Result<Value, AdminError> {
         match self {
-            Self::Verify(args) => app.check_audit(&args.expect).await,
+            Self::Verify(args) => app.check_audit(&args.expect, args.from).await,
             Self::Export(args) => {
                 let AuditExportArgs { account, operation, subject, subject_id, actor, since, until, after } =
                     args;

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AccountCommand, AdminArgs, AdminCommand, SuppressionCommand};
 pub(crate) use api_call::ApiArgs;
-pub(crate) use audit::{AuditArgs, AuditCommand, AuditExportArgs};
+pub(crate) use audit::{AuditArgs, AuditCommand, AuditExportArgs, AuditVerifyArgs};
 pub(crate) use dev::DevArgs;
 pub(crate) use explain::ExplainCommand;
 pub(crate) use installation::InstallationArgs;

@@ -43,7 +43,7 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Plain HTTP that other machines can reach only redirects to HTTPS (contract 14), which is useless without
+/// Plain HTTP that other machines can reach only redirects to HTTPS, which is useless without
 /// HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());

@@ -6,6 +6,7 @@ use postroad_model::{Clock, SystemClock};
 use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
+use crate::accounts::{OPERATOR, done, ready};
 use crate::world::{DELIVERIES, MESSAGE, RAW, SEND, World, both_engines, good};
 
 async fn is_invalid(world: &World, key: &str) -> bool {
@@ -23,6 +24,7 @@ async fn is_invalid(world: &World, key: &str) -> bool {
 
 both_engines!(
     a_suspended_server_answers_so_until_it_is_resumed,
+    mail_of_a_suspended_server_waits_until_it_is_resumed,
     a_revoked_key_is_no_key,
     an_expired_key_is_no_key,
     a_key_works_only_from_its_networks,
@@ -47,6 +49,24 @@ async fn a_suspended_server_answers_so_until_it_is_resumed(world: World) {
     assert_eq!(world.call(SEND, &good()).await["data"], suspended);
     world.admin(&["account", "resume", "dev"]);
     assert_eq!(world.call(SEND, &good()).await["status"], "success");
+}
+
+async fn mail_of_a_suspended_server_waits_until_it_is_resumed(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let servers = done(&world, operator, "servers/list", &json!({"name": "dev"})).await["items"].clone();
+    let accounts = done(&world, operator, "accounts/list", &json!({"name": "dev"})).await["items"].clone();
+    for (group, id) in [("servers", &servers[0]["id"]), ("accounts", &accounts[0]["id"])] {
+        world.queue(&["suspend", "everything", "--reason", "to have some waiting"]);
+        let message = world.accepted_id(&good()).await;
+        let suspend = json!({"id": id, "reason": "unpaid"});
+        done(&world, operator, &format!("{group}/suspend"), &suspend).await;
+        world.queue(&["resume", "everything"]);
+        world.have_changes_heeded();
+        let why = world.queue(&["show", &message.to_string()])["why"].as_str().unwrap_or_default().to_owned();
+        assert!(why.contains("suspended"), "{group}: {why}");
+        done(&world, operator, &format!("{group}/resume"), &json!({ "id": id })).await;
+        world.until_status(message, "Sent").await;
+    }
 }
 
 async fn a_revoked_key_is_no_key(world: World) {

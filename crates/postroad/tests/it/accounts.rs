@@ -293,6 +293,8 @@ async fn changes_of_a_servers_own_things_leave_one_entry_each(world: World) {
     assert_eq!((&entries[0]["before"], &entries[0]["subject_id"]), (&Value::Null, id));
     assert_eq!(entries[1]["after"]["url"], "https://hooks.example/other");
     assert_eq!((&entries[3]["after"], &entries[7]["after"]), (&Value::Null, &Value::Null));
+    assert_eq!(entries[3]["before"], entries[2]["after"], "as it was before the deletion");
+    assert_eq!(entries[3]["before"]["enabled"], true);
     assert_eq!(entries[5]["after"]["published"], 1);
     assert_eq!((&entries[8]["after"]["added"], &entries[9]["after"]["removed"]), (&json!(2), &json!(1)));
     let text = log.to_string();

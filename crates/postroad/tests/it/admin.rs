@@ -1,5 +1,6 @@
 //! `postroad admin` beside a running server and without one.
 
+use postroad_model::{Clock as _, SystemClock, Timestamp};
 use postroad_testkit::daemon;
 use serde_json::{Value, json};
 
@@ -143,9 +144,10 @@ async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_c
 }
 
 async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
-    let soon = "2099-01-01T00:00:00Z";
+    let soon = Timestamp::from_micros((SystemClock.now().as_secs() + 7_200) * 1_000_000).to_rfc3339();
+    let soon = soon.as_str();
     let (id, _) = world.new_key(&["--expires-at", soon]);
-    let late = world.admin(&["key", "rotate", &id.to_string(), "--grace", "40000d"]);
+    let late = world.admin(&["key", "rotate", &id.to_string(), "--grace", "30d"]);
     assert_eq!(late["replaced_expires_at"], soon, "before the grace period is over");
     let keys = world.admin(&["key", "list", "--server", "dev"]);
     let old = keys.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();

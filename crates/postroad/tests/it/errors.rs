@@ -1,4 +1,4 @@
-//! Every row of the error tables (contract 2, spec 7.2) with its exact text, and the order of checks.
+//! Every row of the error tables (docs/http-api.md) with its exact text, and the order of checks.
 
 use serde_json::{Value, json};
 

@@ -17,6 +17,7 @@ fn warm_up(pool: &Value) -> &str {
 both_engines!(
     the_operator_makes_pools_and_their_addresses,
     a_warm_up_is_started_paused_resumed_and_ended,
+    get_and_list_show_the_same_pools_and_not_whose_they_are,
     an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up,
     an_address_is_added_once_and_changed_only_as_it_was_seen,
     an_account_gives_its_servers_its_own_pools_and_the_shared_one
@@ -226,6 +227,27 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
         .filter(|entry| entry["operation"] == "ip_pools/warm_up")
         .count();
     assert_eq!(steps, 4, "one entry for each change, none for the refusal");
+}
+
+async fn get_and_list_show_the_same_pools_and_not_whose_they_are(world: World) {
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let (acme, rival) = (customer(&world, "acme").await, customer(&world, "rival").await);
+    let (by, owner) = ((ACCOUNT, acme.key.as_str()), (ACCOUNT, rival.key.as_str()));
+    let pool = json!({"name": "rival's", "account": rival.id});
+    let pool = json!({"id": done(&world, operator, "ip_pools/create", &pool).await["id"]});
+    assert_eq!(code(&world, by, "ip_pools/get", &pool).await, "IpPoolNotFound");
+    // The operator lets a server of one account send from the pool of another.
+    world.admin(&["server", "set-pool", "acme/shop", "rival's"]);
+    for (key, account) in [(by, &Value::Null), (owner, &rival.id), (operator, &rival.id)] {
+        let got = done(&world, key, "ip_pools/get", &pool).await;
+        let listed = done(&world, key, "ip_pools/list", &json!({})).await;
+        assert_eq!((&listed["items"][0], &got["account"]), (&got, account), "{key:?}");
+        assert!(got["created_at"].is_string(), "{got}");
+    }
+    for action in ["delete", "create"] {
+        let body = json!({"id": pool["id"], "name": "x"});
+        assert_eq!(code(&world, by, &format!("ip_pools/{action}"), &body).await, "AccessDenied");
+    }
 }
 
 async fn an_account_sees_what_it_sends_from_and_changes_only_its_own_warm_up(world: World) {

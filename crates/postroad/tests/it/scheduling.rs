@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{Clock, EventKind, SystemClock};
+use postroad_testkit::eventually;
 use postroad_testkit::http::Client;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ both_engines!(
     a_rescheduled_message_is_sent_at_its_new_time,
     messages_of_a_tag_or_batch_are_changed_together,
     calls_that_are_repeated_come_to_an_end,
-    the_hourly_limit_counts_a_rescheduled_message_when_it_is_due
+    the_hourly_limit_counts_a_rescheduled_message_when_it_is_due,
+    mail_of_a_server_in_development_is_held_when_it_is_due
 );
 
 async fn a_scheduled_message_is_cancelled_and_told(world: World) {
@@ -217,7 +219,91 @@ async fn the_hourly_limit_counts_a_rescheduled_message_when_it_is_due(world: Wor
     assert_eq!(code(&world, CANCEL, &json!({"id": three})).await, "MessageNotScheduled");
 }
 
-both_engines!(a_message_is_cancelled_or_delivered_and_never_both);
+async fn mail_of_a_server_in_development_is_held_when_it_is_due(world: World) {
+    let soon = json!({"to": ["ann@example.net"], "send_at": in_millis(1_500)});
+    let id = scheduled(&world, soon).await;
+    done(&world, "/api/v1/server/update", &json!({"mode": "development"})).await;
+    let held = world.until_status(id, "Held").await;
+    let details = "The server is in development mode, so the message is held until it is released";
+    assert_eq!(held[0]["details"], details);
+    let found = done(&world, "/api/v1/messages/search", &json!({"status": "held"})).await;
+    assert_eq!(found["items"][0]["held_reason"], "development", "{found}");
+    eventually(async || {
+        let events = done(&world, "/api/v1/events/list", &json!({"types": ["message.held"]})).await;
+        let has_it = events.to_string().contains(&format!("\"id\":{id}"));
+        if has_it { Ok(()) } else { Err(events.to_string()) }
+    })
+    .await;
+    done(&world, "/api/v1/messages/release", &json!({"id": id})).await;
+    world.until_status(id, "Sent").await;
+    // Released before its time, it is not held again.
+    let later = scheduled(&world, json!({"to": ["bob@example.net"]})).await;
+    world.until_status(later, "Held").await;
+    done(&world, "/api/v1/messages/release", &json!({"id": later})).await;
+    world.until_status(later, "Scheduled").await;
+    done(&world, RESCHEDULE, &json!({"id": later, "send_at": in_millis(0)})).await;
+    world.until_status(later, "Sent").await;
+}
+
+both_engines!(
+    a_due_message_that_is_rescheduled_counts_in_its_new_hour,
+    due_messages_of_a_tag_or_batch_are_changed_too,
+    a_message_is_cancelled_or_delivered_and_never_both
+);
+
+/// A service whose queue is suspended.
+fn suspended(engine: Engine) -> (Outside, World) {
+    let outside = Outside::new();
+    let world = outside.start(engine, &[]);
+    world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
+    (outside, world)
+}
+
+async fn a_due_message_that_is_rescheduled_counts_in_its_new_hour(engine: Engine) {
+    let (outside, world) = suspended(engine);
+    let _peer = outside.site("later.example", Script::new());
+    world.admin(&["server", "set-hourly-limit", "dev", "1"]);
+    let due = json!({"to": ["ann@later.example"], "send_at": in_millis(500)});
+    let due = scheduled(&world, due).await;
+    world.until_status(due, "Pending").await;
+    done(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(3_600_000)})).await;
+    let other = world.accepted_id(&good_but(json!({"to": ["bob@later.example"]}))).await;
+    assert_eq!(world.expanded(other).await["status"]["status"], "Pending", "the hour has room for it again");
+    done(&world, RESCHEDULE, &json!({"id": due, "send_at": in_millis(0)})).await;
+    let held = world.until_status(due, "Held").await;
+    assert_eq!(held[0]["details"], "The hourly limit of 1 messages is reached");
+    world.queue(&["resume", "everything"]);
+    world.until_status(other, "Sent").await;
+}
+
+async fn due_messages_of_a_tag_or_batch_are_changed_too(engine: Engine) {
+    let (outside, world) = suspended(engine);
+    let peer = outside.site("due.example", Script::new());
+    let mut batch = batch_to((0..40).map(|number| format!("r{number}@due.example")));
+    batch["defaults"]["send_at"] = json!(in_millis(500));
+    batch["defaults"]["tag"] = json!("due");
+    let (first, second) = (done(&world, BATCH, &batch).await, done(&world, BATCH, &batch).await);
+    let id = |batch: &Value, at: usize| id_of(&batch["results"][at]);
+    for at in 0..40 {
+        world.until_status(id(&first, at), "Pending").await;
+        world.until_status(id(&second, at), "Pending").await;
+    }
+    let counts = done(&world, CANCEL, &json!({"batch_id": first["batch_id"]})).await;
+    assert_eq!(counts, json!({"matched": 40, "cancelled": 40, "too_late": 0, "has_more": false}));
+    let now = json!({"tag": "due", "send_at": in_millis(0)});
+    assert_eq!(done(&world, RESCHEDULE, &now).await["matched"], 0, "they are due already");
+    let later = json!({"tag": "due", "send_at": in_millis(3_600_000)});
+    let counts = done(&world, RESCHEDULE, &later).await;
+    assert_eq!(counts, json!({"matched": 40, "rescheduled": 40, "unchanged": 0, "has_more": false}));
+    world.until_status(id(&second, 39), "Scheduled").await;
+    assert_eq!(done(&world, RESCHEDULE, &now).await["rescheduled"], 40);
+    world.queue(&["resume", "everything"]);
+    for at in [0, 39] {
+        world.until_status(id(&second, at), "Sent").await;
+        assert_eq!(world.expanded(id(&first, at)).await["status"]["status"], "Cancelled");
+    }
+    assert!(peer.messages().len() <= 40, "{}", peer.messages().len());
+}
 
 async fn a_message_is_cancelled_or_delivered_and_never_both(engine: Engine) {
     const MESSAGES: usize = 200;

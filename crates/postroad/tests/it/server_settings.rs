@@ -156,8 +156,8 @@ async fn mistakes_are_told_by_field_and_change_nothing(world: World) {
             &[
                 ("/mode", "`mode` should be a `String` but is a `Boolean`"),
                 ("/hourly_limit", "`hourly_limit` should be a `Integer` but is a `String`"),
-                ("/tracking", "`tracking` should be a `Object` but is a `Array`"),
                 ("/retention/bodies_days", "`retention/bodies_days` should be a `Integer` but is a `String`"),
+                ("/tracking", "`tracking` should be a `Object` but is a `Array`"),
             ],
         );
     let server = world.call(GET, &json!({"odd": 1})).await;

@@ -1,4 +1,4 @@
-//! The SMTP relay from outside: the contract's replies, on both engines.
+//! The SMTP relay from outside: the replies of docs/smtp.md, on both engines.
 
 use std::net::SocketAddr;
 

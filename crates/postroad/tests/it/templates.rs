@@ -1,5 +1,6 @@
 //! Templates from outside: kept, tried, published, sent by HTTP and SMTP, on both engines.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use postroad_testkit::eventually;
@@ -355,19 +356,27 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
         }
         ids
     };
+    // Both versions are sent at least once, and others beside the changes.
     let change = async {
+        let mut ids = Vec::new();
         for _ in 0..6 {
             done(&world, "publish", json!({"alias": "v"})).await;
+            ids.extend(send(1).await);
             done(&world, "rollback", json!({"alias": "v"})).await;
+            ids.extend(send(1).await);
         }
+        ids
     };
-    let (ids, more, ()) = tokio::join!(send(30), send(30), change);
-    for id in ids.into_iter().chain(more) {
+    let (ids, more, between) = tokio::join!(send(30), send(30), change);
+    let mut marks = BTreeMap::new();
+    for id in ids.into_iter().chain(more).chain(between) {
         let message = world.expanded(id).await;
         let mark = message["details"]["subject"].as_str().unwrap().split(' ').next().unwrap().to_owned();
+        *marks.entry(mark.clone()).or_insert(0) += 1;
         assert!(message["html_body"].as_str().unwrap().contains(&format!("<p>{mark} ")), "{message}");
         assert!(message["plain_body"].as_str().unwrap().starts_with(&mark), "{message}");
     }
+    assert!(marks.len() == 2 && marks.values().all(|count| *count >= 6), "both were sent: {marks:?}");
     let rolled = done(&world, "get", json!({"alias": "v"})).await;
     assert_eq!((&rolled["published_version"], &rolled["latest_version"]), (&json!(1), &json!(2)));
     done(&world, "delete", json!({"alias": "v"})).await;

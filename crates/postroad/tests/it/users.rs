@@ -29,6 +29,7 @@ both_engines!(
     people_are_invited_by_mail_changed_and_removed,
     inviting_again_with_the_same_key_sends_no_second_mail,
     concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works,
+    invitations_tell_how_many_are_left,
     an_invitation_does_not_tell_who_is_in_another_account,
     people_are_listed_by_address_and_role,
     the_command_line_manages_people,
@@ -100,6 +101,30 @@ async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_work
         "{page}: {}",
         opened.text()
     );
+}
+
+async fn invitations_tell_how_many_are_left(world: World) {
+    let key = world.daemon.ready()["account_api_key"].as_str().unwrap().to_owned();
+    let invite = async |header: &str, key: &str, body: &Value| {
+        let body = body.to_string();
+        let method = "POST".parse().unwrap();
+        world.client.request(method, "/api/v1/users/invite", &[(header, key)], body.into()).await.unwrap()
+    };
+    for number in 0..6 {
+        let reply = invite(ACCOUNT, &key, &json!({"email": "bob@customer.example"})).await;
+        let is_refused = number == 5;
+        assert_eq!(code(&envelope(&reply)) == "ValidationError", is_refused, "{}", reply.text());
+        let header = |name: &str| reply.header(&format!("ratelimit-{name}")).unwrap().parse::<u64>().unwrap();
+        let left = 4_u64.saturating_sub(number);
+        assert_eq!((header("limit"), header("remaining")), (5, left), "{number}");
+        assert!((1..=900).contains(&header("reset")), "{}", header("reset"));
+    }
+    // The operator's are not limited.
+    let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
+    let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
+    let asked = json!({"account": account, "email": "bob@customer.example"});
+    let reply = invite(OPERATOR, &operator, &asked).await;
+    assert_eq!((code(&envelope(&reply)), reply.header("ratelimit-limit")), ("success", None));
 }
 
 async fn an_invitation_does_not_tell_who_is_in_another_account(world: World) {

@@ -10,7 +10,7 @@ use postroad_model::{Clock, MessageId, SystemClock};
 use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
-use postroad_testkit::{Daemon, daemon, eventually};
+use postroad_testkit::{Daemon, OwnedRows, daemon, eventually, owned_rows_of_postgres, owned_rows_of_sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -152,6 +152,14 @@ impl World {
     pub(crate) fn database_text(&self) -> Option<String> {
         let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url)?;
         Some(postroad_testkit::postgres::all_text(url))
+    }
+
+    /// Rows of servers and accounts in all tables.
+    pub(crate) fn owned_rows(&self) -> OwnedRows {
+        match &self.database {
+            Some(database) => owned_rows_of_postgres(database.url()),
+            None => owned_rows_of_sqlite(&self.data_dir().join("postroad.db")),
+        }
     }
 
     /// PostgreSQL's, to do what somebody with access to it could.

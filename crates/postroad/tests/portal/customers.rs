@@ -57,6 +57,20 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     let key = browser.text(".secret").await;
     let own = call(&site, "x-account-api-key", &key, "account/get", &json!({})).await;
     assert_eq!(own["name"], "Shop Ltd");
+    // A domain that all servers of the account send from, verified by the operator.
+    browser.click(".tabs a[href$='/domains']").await;
+    browser.fill("form.stack input[name=name]", "shop.example").await;
+    browser.click("form.stack > button").await;
+    browser.until_text("_domainkey.shop.example").await;
+    assert!(browser.url().await.contains(&format!("{base}/domains/shop.example")));
+    browser.click("#operator summary").await;
+    browser.click("form[action$='/set_verified'] button").await;
+    browser.until_text("by the operator").await;
+    let domains = call(&site, "x-account-api-key", &key, "domains/list", &json!({})).await;
+    assert_eq!(domains["items"][0]["name"], "shop.example", "{domains}");
+    browser.open(&site.path(&format!("{base}/domains"))).await;
+    browser.until_text("shop.example").await;
+    assert!(browser.text(".tabs [aria-current]").await.contains("Domains"));
     // Suspended with a reason: the owner is locked out.
     browser.open(&site.path(&base)).await;
     browser.fill("form[action$='/suspend'] input[name=reason]", "unpaid").await;
@@ -74,7 +88,13 @@ async fn the_operator_sets_a_customer_up_in_the_browser() {
     assert_eq!(resumed.status, 303);
     assert_eq!(site.get("/servers", &ada).await.status, 200, "she is let in again");
     // She sees nothing of others, and none of the operator's pages.
-    for path in ["/operator/accounts/1/people", "/operator/accounts/1/keys", "/operator/audit"] {
+    for path in [
+        "/operator/accounts/1/people",
+        "/operator/accounts/1/keys",
+        "/operator/accounts/1/domains",
+        "/operator/accounts/1/domains/common.example/zone",
+        "/operator/audit",
+    ] {
         assert_eq!(site.get(path, &ada).await.status, 403, "{path}");
     }
 }

@@ -9,6 +9,7 @@ mod customers;
 mod domains;
 mod events;
 mod first_run;
+mod foreign;
 mod forms;
 mod hostile;
 mod hostile_names;

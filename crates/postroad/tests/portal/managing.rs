@@ -161,3 +161,32 @@ async fn a_domain_of_the_account_serves_its_servers() {
     browser.until_text("Removed").await;
     assert!(!browser.page_text().await.contains("common.example"));
 }
+
+#[tokio::test]
+async fn forms_tell_when_a_ceiling_is_near() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let account_key = site.ready("account_api_key");
+    let account =
+        call(&site, "x-account-api-key", &account_key, "account/get", &json!({})).await["id"].clone();
+    let ceilings = json!({ "servers": 2, "domains": 2, "webhooks": 1, "users": 2 });
+    let operator_key = site.ready("operator_api_key");
+    let body = json!({ "id": account, "ceilings": ceilings });
+    call(&site, "x-operator-api-key", &operator_key, "accounts/update", &body).await;
+    for (path, fields, what) in [
+        ("/servers".to_owned(), "name=second&mode=live", "2 servers"),
+        (format!("{server}/domains"), "name=shop.example", "2 domains"),
+        (format!("{server}/webhooks"), "url=https://hooks.example/in&all=1", "1 webhooks"),
+        ("/account/people".to_owned(), "email=bob@example.net&role=member", "2 users"),
+    ] {
+        let mut reply = site.submit(&path, &cookie, fields).await;
+        if reply.status == 303 {
+            reply = site.get(reply.headers["location"].to_str().unwrap(), &cookie).await;
+        }
+        let warning = format!("The account has {what}, the maximum.");
+        assert!(reply.status == 200 && reply.text().contains(&warning), "{path}: {}", reply.text());
+        // Only the page that answers the form tells it.
+        assert!(!site.get("/servers", &cookie).await.text().contains("the maximum"));
+    }
+}

@@ -62,7 +62,14 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
     }
 }
 
-async fn ask(site: &Site, kind: Kind, path: &str, fields: &str, cookie: &str, token: &str) -> Reply {
+pub(crate) async fn ask(
+    site: &Site,
+    kind: Kind,
+    path: &str,
+    fields: &str,
+    cookie: &str,
+    token: &str,
+) -> Reply {
     let with_query = if fields.is_empty() { path.to_owned() } else { format!("{path}?{fields}") };
     match kind {
         Kind::Page => site.get(&with_query, cookie).await,

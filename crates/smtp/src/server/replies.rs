@@ -1,4 +1,4 @@
-//! Table of all replies that a server session or its driver sends (contract of the SMTP relay).
+//! Table of all replies that a server session or its driver sends (docs/smtp.md).
 
 use crate::reply::Reply;
 

@@ -14,16 +14,21 @@ use super::send::{InitialState, NewRecipient, NewSend};
 use crate::events::NewEvent;
 use crate::events::held::sentence as held_sentence;
 
-/// Duration of a hold by the store (contract 5).
+/// Duration of a hold by the store.
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
 /// `queue.scheduled` of a message that does not count: it is exempt, or was counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
-/// Why a recipient is held, determined in the accepting transaction.
+/// Explanation of a hold by the mode of the server.
+pub const HELD_IN_DEVELOPMENT: &str =
+    "The server is in development mode, so the message is held until it is released";
+
+/// Why a recipient is held, determined when the message is accepted or becomes due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HoldCause {
+    Development,
     Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
     OverLimit { limit: u32 },
     OverAccountLimit { limit: u32, period: LimitPeriod },
@@ -32,6 +37,7 @@ pub(crate) enum HoldCause {
 impl HoldCause {
     fn sentence(&self) -> String {
         match self {
+            Self::Development => HELD_IN_DEVELOPMENT.to_owned(),
             Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
             Self::OverAccountLimit { limit, period } => {
@@ -50,6 +56,7 @@ impl HoldCause {
 
     fn event(&self, details: &str) -> NewEvent {
         match self {
+            Self::Development => NewEvent::held(HoldReason::Development, details),
             Self::Suppressed { reason, since, .. } => NewEvent::held_suppressed(details, *reason, *since),
             Self::OverLimit { .. } => NewEvent::held(HoldReason::HourlyLimit, details),
             Self::OverAccountLimit { .. } => NewEvent::held(HoldReason::AccountLimit, details),

@@ -17,6 +17,7 @@ use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub use initial::HELD_IN_DEVELOPMENT;
 pub use limit_values::{AccountLimits, LimitOwner, LimitUse};
 pub use send::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,

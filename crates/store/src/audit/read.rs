@@ -22,7 +22,7 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
-/// Result of checking one account's chain.
+/// Result of checking a part of one account's chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditVerdict {
     pub account_id: AccountId,
@@ -32,11 +32,13 @@ pub struct AuditVerdict {
     pub hash: String,
     /// The number of the first entry that is missing or changed.
     pub broken_at: Option<i64>,
+    /// Whether entries after these are still to be checked.
+    pub has_more: bool,
 }
 
 impl AuditVerdict {
     fn new(account_id: AccountId, good: i64, hash: &[u8], broken_at: Option<i64>) -> Self {
-        Self { account_id, good, hash: chain::hex(hash), broken_at }
+        Self { account_id, good, hash: chain::hex(hash), broken_at, has_more: false }
     }
 }
 
@@ -73,8 +75,9 @@ impl Store {
         self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
     }
 
-    /// Follows the chain of an account from its first entry to its head, one page at a time.
-    pub async fn verify_audit(&self, account_id: AccountId) -> Result<AuditVerdict> {
+    /// Follows the chain of an account for a thousand entries, or to its head. Begins after the entry `after` with
+    /// this hash, which an earlier part returned; 0 begins with the first.
+    pub async fn verify_audit(&self, account_id: AccountId, after: i64, hash: &str) -> Result<AuditVerdict> {
         // Read the head first: entries added meanwhile come after it.
         let head = self
             .fetch_opt(
@@ -83,28 +86,36 @@ impl Store {
                 |row| Ok((row.int(0)?, row.blob(1)?)),
             )
             .await?;
-        let (mut seq, mut previous) = (0, chain::START.to_vec());
+        let (mut seq, mut previous) =
+            (after, if after == 0 { chain::START.to_vec() } else { chain::from_hex(hash) });
         let Some((head_seq, head_hash)) = head else {
             // Every entry is written together with the head.
             let has_entries = !self.read(move |sql| Box::pin(part(sql, account_id, 0))).await?.is_empty();
             return Ok(AuditVerdict::new(account_id, 0, &previous, has_entries.then_some(1)));
         };
-        while seq < head_seq {
-            let part = self.read(move |sql| Box::pin(part(sql, account_id, seq))).await?;
-            let (begun_at, is_of_chain) = (seq, |part: &ChainPart| part.0.seq <= head_seq);
-            for (entry, before, after, hash) in part.into_iter().take_while(is_of_chain) {
-                let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
-                if entry.seq != seq + 1 || expected != hash {
-                    return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
-                }
-                (seq, previous) = (entry.seq, hash);
-            }
-            if seq == begun_at {
+        let part = self.read(move |sql| Box::pin(part(sql, account_id, after))).await?;
+        let may_have_more = part.len() as i64 == CHECKED_AT_ONCE;
+        let is_of_chain = |part: &ChainPart| part.0.seq <= head_seq;
+        for (entry, before, after, hash) in part.into_iter().take_while(is_of_chain) {
+            let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
+            if entry.seq != seq + 1 || expected != hash {
                 return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
             }
+            (seq, previous) = (entry.seq, hash);
         }
-        let broken_at = (previous != head_hash).then_some(seq);
-        Ok(AuditVerdict::new(account_id, seq, &previous, broken_at))
+        let broken_at = if seq >= head_seq {
+            (previous != head_hash).then_some(seq)
+        } else {
+            (!may_have_more).then_some(seq + 1)
+        };
+        let verdict = AuditVerdict::new(account_id, seq, &previous, broken_at);
+        Ok(AuditVerdict { has_more: seq < head_seq && broken_at.is_none(), ..verdict })
+    }
+
+    /// Whether there is a log of the account, which may be gone.
+    pub async fn has_audit_log(&self, account_id: AccountId) -> Result<bool> {
+        let text = "SELECT account_id FROM audit_heads WHERE account_id = $1";
+        Ok(self.fetch_opt(text, vec![account_id.0.into()], |row| row.int(0)).await?.is_some())
     }
 
     /// The hash of one entry, as hexadecimal digits.

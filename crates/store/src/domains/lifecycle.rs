@@ -7,7 +7,7 @@ use postroad_model::{DomainKeyId, Timestamp};
 
 use super::records::{DomainKey, KeyState, NameUse, VerifiedBy};
 
-/// A domain whose records fail for this long may no longer send (contract 8), and a key whose record is missing for
+/// A domain whose records fail for this long may no longer send, and a key whose record is missing for
 /// this long no longer signs.
 pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// The record of a replaced key is still needed for this long: mail that it signed may be in transit.

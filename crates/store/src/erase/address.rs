@@ -1,8 +1,8 @@
 //! Erases an address outside of messages: suppressions keep only its hash; stored answers of idempotency keys, finished
-//! jobs and pacing notes lose it.
+//! jobs, saved searches and pacing notes lose it.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::ServerId;
+use postroad_model::{EmailAddress, ServerId};
 
 use super::message::ERASED_ADDRESS;
 use crate::error::StoreError;
@@ -16,7 +16,7 @@ const KEYS_AT_ONCE: i64 = 2_000;
 /// Other places that may contain an address. Matches are changed row by row, so that accepts do not wait for the
 /// search.
 struct Mentions {
-    /// With the address in lower case as `$1`; finds keys of two parts, and the text.
+    /// With the address, its ASCII letters in lower case, as `$1`; finds keys of two parts, and the text.
     sqlite: &'static str,
     postgres: &'static str,
     /// Whether rows belong to a server, which is `$2`.
@@ -30,7 +30,17 @@ macro_rules! mentions {
         concat!("SELECT ", $key, ", ", $column, " FROM ", $of, " instr(lower(", $column, "), $1) > 0")
     };
     (postgres $key:literal, $column:literal, $of:literal) => {
-        concat!("SELECT ", $key, ", ", $column, " FROM ", $of, " strpos(lower(", $column, "), $1) > 0")
+        concat!(
+            "SELECT ",
+            $key,
+            ", ",
+            $column,
+            " FROM ",
+            $of,
+            " strpos(lower(",
+            $column,
+            " COLLATE \"C\"), $1) > 0"
+        )
     };
 }
 
@@ -76,10 +86,14 @@ impl Store {
         })
         .await?;
         self.last_suppressed.note([server_id], self.clock.now());
-        for mentions in &MENTIONS {
-            self.forget_mentions(mentions, server_id, &key).await?;
+        let spellings = spellings(&address);
+        for spelling in &spellings {
+            for mentions in &MENTIONS {
+                self.forget_mentions(mentions, server_id, spelling).await?;
+            }
         }
-        self.erase_answers(server_id, &key).await
+        self.forget_searches(server_id, &spellings).await?;
+        self.erase_answers(server_id, &spellings).await
     }
 
     async fn forget_mentions(&self, mentions: &Mentions, server_id: ServerId, address: &str) -> Result<()> {
@@ -102,7 +116,7 @@ impl Store {
     }
 
     /// Runs one statement; SQLite overwrites the old content.
-    async fn overwrite(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
+    pub(super) async fn overwrite(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
         self.write(move |sql| {
             Box::pin(async move { sql.overwriting(sql.execute(text, &params)).await.map(drop) })
         })
@@ -110,14 +124,19 @@ impl Store {
     }
 
     /// Stored answers list recipients by address. Scanned in steps, because a busy server has many keys.
-    async fn erase_answers(&self, server_id: ServerId, address: &str) -> Result<()> {
+    async fn erase_answers(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let mut after = String::new();
         loop {
             let text = "SELECT key, answer FROM idempotency_keys WHERE server_id = $1 AND key > $2 ORDER BY key LIMIT $3";
             let params = vec![server_id.0.into(), after.clone().into(), KEYS_AT_ONCE.into()];
             let answers = self.fetch_all(text, params, |row| Ok((row.text(0)?, row.text(1)?))).await?;
             for (key, answer) in &answers {
-                if let Some(erased) = replace_whole(answer, address, ERASED_ADDRESS) {
+                let mut erased: Option<String> = None;
+                for spelling in spellings {
+                    let text = erased.as_deref().unwrap_or(answer);
+                    erased = replace_whole(text, spelling, ERASED_ADDRESS).or(erased);
+                }
+                if let Some(erased) = erased {
                     let text = "UPDATE idempotency_keys SET answer = $3 WHERE server_id = $1 AND key = $2";
                     self.overwrite(text, vec![server_id.0.into(), key.as_str().into(), erased.into()])
                         .await?;
@@ -129,6 +148,15 @@ impl Store {
             }
         }
     }
+}
+
+/// Spellings of an address in texts, with ASCII letters in lower case.
+pub(super) fn spellings(address: &str) -> Vec<String> {
+    let spellings = match EmailAddress::parse(address) {
+        Ok(address) => address.spellings(),
+        Err(_) => vec![address.to_ascii_lowercase()],
+    };
+    spellings.iter().map(|spelling| storable(spelling).into_owned()).collect()
 }
 
 /// The suppression stays in force by the hash.

@@ -5,6 +5,7 @@ use postroad_model::{MessageId, SendId, ServerId, Status};
 
 use super::event_data::without_personal_fields;
 use crate::error::StoreError;
+use crate::search::forget;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Described, Engine, Result, Store};
 
@@ -24,6 +25,8 @@ pub const ERASED_ADDRESS: &str = erased_address!();
 const NEIGHBOURS_MAX: i64 = 5_000;
 /// Events changed in one transaction; accepts wait for it.
 const EVENTS_AT_ONCE: i64 = 100;
+/// The same for returned mail.
+const RETURNED_AT_ONCE: usize = 20;
 
 /// Result of erasing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +42,7 @@ struct Related {
     send_id: SendId,
     /// All recipients' copies of the send, including the message itself.
     copies: Vec<i64>,
-    /// Returned mail: message and send.
+    /// Returned mail of all copies, which may contain the text with all its recipients: message and send.
     returned: Vec<(i64, i64)>,
 }
 
@@ -57,18 +60,29 @@ impl Store {
         let mut sends = vec![related.send_id];
         sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
         self.remove_bodies_of(server_id, sends).await?;
-        self.forget_tokens(server_id, id, &related.copies).await?;
+        let tokens = self.list_personal_tokens(server_id, id, &related.copies).await?;
+        let are_indexed = self.forget_tokens(server_id, &tokens).await?;
         let returned = related.returned.iter().map(|(message_id, _)| MessageId(*message_id));
         for message_id in returned.chain([id]) {
             self.erase_events(server_id, message_id).await?;
         }
+        for some in related.returned.chunks(RETURNED_AT_ONCE) {
+            let some = some.to_vec();
+            self.write(move |sql| {
+                Box::pin(async move { sql.overwriting(erase_returned(sql, server_id, &some)).await })
+            })
+            .await?;
+        }
         self.write_described(move |sql| {
             Box::pin(async move {
-                sql.overwriting(erase_all_rows(sql, server_id, id, &related)).await?;
+                sql.overwriting(erase_send_and_rows(sql, server_id, id, &related)).await?;
                 Ok(((), Some(Described::from_iter([("message".to_owned(), id.0.into())]))))
             })
         })
         .await?;
+        if !are_indexed {
+            self.forget_tokens(server_id, &tokens).await?;
+        }
         Ok(Erased::Done)
     }
 
@@ -134,9 +148,15 @@ async fn find_related(
             copies.push(row.int(0)?);
         }
     }
-    let text =
-        "SELECT id, send_id FROM messages WHERE server_id = $1 AND bounce_for_id = $2 AND bounce_for_id <> 0";
-    let rows = sql.query(text, &[server_id.0.into(), id.0.into()]).await?;
+    let text = if sql.is_sqlite() {
+        "SELECT m.id, m.send_id FROM json_each($2) AS copy
+         CROSS JOIN messages m ON m.server_id = $1 AND m.bounce_for_id = copy.value AND m.bounce_for_id <> 0"
+    } else {
+        "SELECT m.id, m.send_id FROM json_array_elements_text(CAST($2::text AS json)) AS copy (id)
+         CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = $1
+                             AND m.bounce_for_id = copy.id::bigint AND m.bounce_for_id <> 0 OFFSET 0) m"
+    };
+    let rows = sql.query(text, &[server_id.0.into(), to_json(&copies).into()]).await?;
     let returned =
         rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
     Ok(Some(Related { send_id: SendId(send_id), copies, returned }))
@@ -175,16 +195,25 @@ async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId
     Ok(())
 }
 
-async fn erase_all_rows(
+async fn erase_returned(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    returned: &[(i64, i64)],
+) -> Result<(), StoreError> {
+    for (message_id, send_id) in returned {
+        erase_returned_send(sql, server_id, SendId(*send_id)).await?;
+        erase_rows(sql, server_id, MessageId(*message_id)).await?;
+    }
+    Ok(())
+}
+
+async fn erase_send_and_rows(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: MessageId,
     related: &Related,
 ) -> Result<(), StoreError> {
-    for (message_id, send_id) in &related.returned {
-        erase_returned_send(sql, server_id, SendId(*send_id)).await?;
-        erase_rows(sql, server_id, MessageId(*message_id)).await?;
-    }
+    forget::end_writing(sql, server_id, &related.copies).await?;
     erase_send(sql, server_id, related.send_id).await?;
     erase_rows(sql, server_id, id).await
 }

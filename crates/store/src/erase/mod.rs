@@ -7,5 +7,6 @@ mod address;
 mod event_data;
 pub(crate) mod message;
 mod scrub;
+mod searches;
 
 pub use message::{ERASED_ADDRESS, Erased};

@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 
-use crate::suppressions::record::address_key;
+use super::address::spellings;
 use crate::{Engine, Result, Store};
 
 #[boxed_futures]
@@ -11,11 +11,7 @@ impl Store {
     /// still contain it, for example because another message's subject mentions it. Does nothing on PostgreSQL.
     pub async fn scrub(&self, address: &str) -> Result<u64> {
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => {
-                let mut texts = vec![address_key(address), address.to_ascii_lowercase()];
-                texts.dedup();
-                engine.scrub(texts).await
-            }
+            Engine::Sqlite { engine, .. } => engine.scrub(spellings(address)).await,
             Engine::Postgres(_) => Ok(0),
         }
     }

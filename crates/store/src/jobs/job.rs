@@ -1,5 +1,7 @@
 //! Records of jobs.
 
+use std::time::Duration;
+
 use postroad_model::{MessageId, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +10,8 @@ use crate::sql::Row;
 
 /// Problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
+/// Problems stored in addition: messages that the job tries again.
+const REPEATED_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
@@ -48,6 +52,8 @@ pub enum JobPart {
 impl JobPart {
     /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
+    /// Positions up to this one, which no message has, count how often messages are still tried again.
+    pub const REPEATS_AT: MessageId = MessageId(60);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +85,9 @@ pub struct JobProblem {
     pub id: i64,
     pub code: String,
     pub message: String,
+    /// The job tries the message again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_repeated: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -115,9 +124,13 @@ pub struct MessageJob {
 pub struct JobStep {
     pub done: u64,
     pub problems: Vec<JobProblem>,
+    /// Replaces the problems of messages that are tried again, instead of adding to them.
+    pub is_repetition: bool,
     /// Where the job continues.
     pub position: MessageId,
     pub state: JobState,
+    /// The job continues after this time.
+    pub pause: Duration,
     /// Removes the request: it is no longer needed and may name a person.
     pub forgets_request: bool,
 }
@@ -149,9 +162,19 @@ impl MessageJob {
     /// The job after a step.
     pub(super) fn after(mut self, step: JobStep) -> Self {
         self.done += step.done;
+        if step.is_repetition {
+            let before = self.problems.len();
+            self.problems.retain(|problem| !problem.is_repeated);
+            self.failed = self.failed.saturating_sub((before - self.problems.len()) as u64);
+        }
         self.failed += step.problems.len() as u64;
-        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
-        self.problems.extend(step.problems.into_iter().take(room));
+        for problem in step.problems {
+            let most = if problem.is_repeated { REPEATED_MAX } else { PROBLEMS_MAX };
+            let alike = self.problems.iter().filter(|other| other.is_repeated == problem.is_repeated);
+            if alike.count() < most {
+                self.problems.push(problem);
+            }
+        }
         self.total = self.total.max(self.done);
         (self.position, self.state) = (step.position, step.state);
         if step.forgets_request {

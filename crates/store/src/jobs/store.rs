@@ -109,14 +109,15 @@ impl Store {
         Ok(job.filter(|job| job.claimed_until == until))
     }
 
-    /// Records a step and releases the job. `false` if another node has taken it over.
+    /// Records a step and releases the job, after its pause. `false` if another node has taken it over.
     pub async fn advance_job(&self, job: MessageJob, step: JobStep) -> Result<bool> {
         let now = self.clock.now();
         let claimed_until = job.claimed_until;
+        let next_at = if step.pause.is_zero() { Timestamp::from_micros(0) } else { now.plus(step.pause) };
         let job = job.after(step);
         let text =
             "UPDATE jobs SET state = $4, position = $5, done = $6, failed = $7, total = $8, problems = $9,
-                        updated_at = $10, claimed_until = 0, request = $11
+                        updated_at = $10, claimed_until = $12, request = $11
                     WHERE server_id = $1 AND id = $2 AND claimed_until = $3";
         let params = vec![
             job.server_id.0.into(),
@@ -130,6 +131,7 @@ impl Store {
             to_json(&job.problems).into(),
             now.into(),
             job.request.as_str().into(),
+            next_at.into(),
         ];
         self.write(move |sql| {
             Box::pin(async move {

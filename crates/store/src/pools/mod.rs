@@ -23,6 +23,7 @@ pub struct Pool {
     pub shared: bool,
     /// The account it is reserved for; `None` for the operator's.
     pub account_id: Option<AccountId>,
+    pub created_at: Timestamp,
 }
 
 #[boxed_futures]
@@ -65,7 +66,7 @@ pub(crate) async fn create(
     let row = sql
         .query_opt(
             "INSERT INTO pools (name, shared, created_at, account_id) VALUES ($1, $2, $3, $4)
-             RETURNING id, name, shared, account_id",
+             RETURNING id, name, shared, account_id, created_at",
             &[name.into(), shared.into(), now.into(), account_id.map(|id| id.0).into()],
         )
         .await?;
@@ -73,7 +74,8 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
-    let rows = sql.query("SELECT id, name, shared, account_id FROM pools ORDER BY id", &[]).await?;
+    let rows =
+        sql.query("SELECT id, name, shared, account_id, created_at FROM pools ORDER BY id", &[]).await?;
     rows.iter().map(read_pool).collect()
 }
 
@@ -108,5 +110,6 @@ fn read_pool(row: &Row) -> Result<Pool, StoreError> {
         name: row.text(1)?,
         shared: row.flag(2)?,
         account_id: row.int_opt(3)?.map(AccountId),
+        created_at: row.time(4)?,
     })
 }

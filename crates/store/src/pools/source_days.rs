@@ -28,19 +28,30 @@ pub struct SourceDay {
 
 #[boxed_futures]
 impl Store {
-    /// Counts of a source, day by day, in time order.
-    pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
-        self.read(move |sql| Box::pin(list_days(sql, id))).await
+    /// Counts of a source, newest day first, then by provider; after the day and provider `after`.
+    pub async fn source_days(
+        &self,
+        id: SourceId,
+        after: Option<(Timestamp, String)>,
+        limit: usize,
+    ) -> Result<Vec<SourceDay>> {
+        self.read(move |sql| Box::pin(list_days(sql, id, after, limit as i64))).await
     }
 }
 
-/// In time order, then by provider.
-pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceDay>, StoreError> {
+pub(crate) async fn list_days(
+    sql: &Sql<'_>,
+    id: SourceId,
+    after: Option<(Timestamp, String)>,
+    limit: i64,
+) -> Result<Vec<SourceDay>, StoreError> {
+    let (day, provider) = after.map_or((i64::MAX, String::new()), |(at, name)| (day_of(at), name));
     let rows = sql
         .query(
-            "SELECT day, provider, sent, bounced, complained FROM source_days WHERE source_id = $1
-             ORDER BY day, provider",
-            &[id.0.into()],
+            "SELECT day, provider, sent, bounced, complained FROM source_days
+             WHERE source_id = $1 AND (day < $2 OR (day = $2 AND provider > $3))
+             ORDER BY day DESC, provider LIMIT $4",
+            &[id.0.into(), day.into(), provider.into(), limit.into()],
         )
         .await?;
     rows.iter()

@@ -37,6 +37,7 @@ pub struct Source {
     pub weight: u32,
     /// Counted up by every change.
     pub version: i64,
+    pub created_at: Timestamp,
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
@@ -171,7 +172,7 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     let rows = sql
         .query(
             "SELECT id, pool_id, address, helo, weight, warmup_started_at, warmup_paused_reason, warmup_paused_at,
-                    warmup_days_paused, version FROM sources ORDER BY id",
+                    warmup_days_paused, version, created_at FROM sources ORDER BY id",
             &[],
         )
         .await?;
@@ -232,6 +233,7 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         helo: row.name(3, |text| DomainName::parse(text).ok())?,
         weight: row.int(4)? as u32,
         version: row.int(9)?,
+        created_at: row.time(10)?,
         warmup_started_at: row.time_opt(5)?,
         warmup_paused_reason: row.text_opt(6)?,
         warmup_paused_at: row.time_opt(7)?,

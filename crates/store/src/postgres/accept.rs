@@ -10,7 +10,8 @@ use tokio_postgres::types::ToSql;
 
 use super::columns::{Bodies, Columns, RowContext, is_large_body};
 use super::hold_causes::Found;
-use super::pipeline::{BEGIN_WITH_KEPT_PLANS, Pipeline};
+use super::kept_plans::BEGIN_WITH_KEPT_PLANS;
+use super::pipeline::Pipeline;
 use super::{BatchKind, Database, Node, bounded_for, hold_causes, lease, pipeline};
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, NewSend};

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use deadpool_postgres::ClientWrapper;
-use futures_util::future::join3;
 use postroad_model::{
     CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, SuppressionReason, Timestamp,
 };
@@ -12,7 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Node;
-use super::pipeline::BEGIN_WITH_KEPT_PLANS;
+use super::kept_plans;
 use crate::accept::{SendInfo, SendOptions};
 use crate::error::StoreError;
 use crate::messages::Message;
@@ -24,7 +23,7 @@ use crate::suppressions::Suppression;
 /// seconds for the clocks of other nodes. It compares with the newest suppression, because for an unknown bound the
 /// planner would read the whole table.
 ///
-/// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`pipeline`).
+/// Rows are found one by one and then updated by their position (ctid), so that the plan can be kept (`kept_plans`).
 /// `coalesce` and `+ 0` keep the planner from using the index of claims, which would be read as a whole: a comparison
 /// with `claimed_node` would imply the condition of that index.
 const MARK: &str =
@@ -96,17 +95,8 @@ async fn mark(
 ) -> Result<HashMap<Mark, bool>, StoreError> {
     let (servers, messages, due) = columns(entries);
     let number = i64::from(node.number);
-    let statement = client.prepare_cached(MARK).await?;
     let params: [&(dyn ToSql + Sync); 5] = [&number, &node.epoch, &servers, &messages, &due];
-    let (begun, rows, committed) = join3(
-        client.batch_execute(BEGIN_WITH_KEPT_PLANS),
-        client.query(&statement, &params),
-        client.batch_execute("COMMIT"),
-    )
-    .await;
-    begun?;
-    let rows = rows?;
-    committed?;
+    let rows = kept_plans::query(client, MARK, &params).await?;
     let mark = |row: &Row| {
         let due_at = Timestamp::from_micros(row.get(2));
         ((ServerId(row.get(0)), MessageId(row.get(1)), due_at), row.get(3))
@@ -120,8 +110,8 @@ async fn read(
     now: Timestamp,
 ) -> Result<HashMap<Mark, Begun>, StoreError> {
     let (servers, messages, due) = columns(entries.iter().copied());
-    let statement = client.prepare_cached(READ).await?;
-    let rows = client.query(&statement, &[&servers, &messages, &due, &now.as_micros()]).await?;
+    let params: [&(dyn ToSql + Sync); 4] = [&servers, &messages, &due, &now.as_micros()];
+    let rows = kept_plans::query(client, READ, &params).await?;
     let read = |row: &Row| {
         let due_at = Timestamp::from_micros(row.get(2));
         Ok(((ServerId(row.get(0)), MessageId(row.get(1)), due_at), read_begun(row)?))

@@ -26,7 +26,7 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 ///
 /// The other two timeouts are for cases that our own limits cannot end; a large body on a slow link may take long.
 ///
-/// Statements are planned each time, except those of `pipeline`. A kept plan made while the queue was empty would read
+/// Statements are planned each time, except in transactions of `kept_plans`. A kept plan made while the queue was empty would read
 /// the whole queue for every batch once it has grown, until the table is analysed. That costs more than planning once
 /// per batch.
 ///

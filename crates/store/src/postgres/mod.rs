@@ -17,6 +17,7 @@ mod event_order;
 pub(crate) mod event_rows;
 mod finish;
 mod hold_causes;
+pub(crate) mod kept_plans;
 mod lease;
 mod migrate;
 mod outbox;
@@ -190,7 +191,7 @@ impl Engine {
         let job: Job<_> = Box::new(move |sql| {
             Box::pin(async move {
                 let rows = sql
-                    .query(
+                    .query_with_kept_plan(
                         "SELECT data FROM bodies WHERE server_id = $1 AND send_id = $2 ORDER BY piece",
                         &[server_id.0.into(), send_id.0.into()],
                     )

@@ -1,10 +1,4 @@
 //! Sends several statements at once, without waiting for the answers in between.
-//!
-//! Most plans are kept: planning took a third of the database's time. That is only safe for statements whose plan does
-//! not depend on table statistics. The statistics are those of the last analysis: usually an empty queue, and small
-//! tables in a new week. Inserts are safe. So are statements that look up one row for each of the batch inside a
-//! `LATERAL … LIMIT 1`, which the planner cannot turn into another join. A plain join of the batch with a table is
-//! planned each time.
 
 use std::fmt::Write as _;
 
@@ -14,13 +8,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::connect::Canceller;
+use super::kept_plans::BEGIN_WITH_KEPT_PLANS;
 use super::lease;
 use crate::error::StoreError;
 
 pub(crate) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
-/// Begins a transaction in which plans are kept.
-pub(super) const BEGIN_WITH_KEPT_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 const KEEP_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
 const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 

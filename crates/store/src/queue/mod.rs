@@ -4,6 +4,7 @@ mod admin;
 mod begin;
 mod claimed;
 mod claims;
+mod due_holds;
 mod expiry;
 mod holds;
 mod listing;

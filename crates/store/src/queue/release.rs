@@ -108,15 +108,26 @@ async fn count_in_hour(
     row.map(|row| row.int(0)).transpose()
 }
 
+/// Removes a message from the limits that counted it at this time: it is sent later instead.
+pub(super) async fn give_back(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
+    let Some(server) = ReleasingServer::find(sql, key).await? else { return Ok(()) };
+    give_hour_back(sql, key, server.hourly_limit, counted_at).await?;
+    match server.account_limits {
+        Some(limits) => account_periods::give_back(sql, &limits, 1, counted_at).await,
+        None => Ok(()),
+    }
+}
+
 async fn give_hour_back(
     sql: &Sql<'_>,
     key: Key,
     counted: Option<u32>,
-    now: Timestamp,
+    counted_at: Timestamp,
 ) -> Result<(), StoreError> {
     if counted.is_some() {
-        let text = "UPDATE server_hours SET messages = messages - 1 WHERE server_id = $1 AND hour = $2";
-        sql.execute(text, &[key.0.0.into(), hour_at(now).into()]).await?;
+        let text = "UPDATE server_hours SET messages = messages - 1
+                    WHERE server_id = $1 AND hour = $2 AND messages > 0";
+        sql.execute(text, &[key.0.0.into(), hour_at(counted_at).into()]).await?;
     }
     Ok(())
 }

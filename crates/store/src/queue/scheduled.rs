@@ -1,7 +1,6 @@
-//! Scheduled messages that become due: they become pending, or are held if a limit of their server or account is
-//! reached.
+//! Scheduled messages that become due: they become pending, or are held.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,14 +8,12 @@ use std::time::{Duration, Instant};
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
+use super::due_holds::{DueEntry, hold_some};
+use super::waiting;
 use super::waiting::{Entry, Key};
-use super::{holds, waiting};
-use crate::accept::initial::{HoldCauses, SCHEDULED, SCHEDULED_UNCOUNTED, hold_beyond, hour_at};
-use crate::accept::{AccountLimits, account_periods, hourly_limit};
+use crate::accept::initial::SCHEDULED_UNCOUNTED;
 use crate::error::StoreError;
-use crate::events::{NewEvent, append};
-use crate::outcomes::NewDelivery;
-use crate::sql::{Row, Sql, to_json};
+use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
 /// Scheduled messages made pending in one transaction, and servers that share it.
@@ -142,8 +139,8 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
     rows.iter().map(|row| row.int(0).map(ServerId)).collect()
 }
 
-/// Puts those that are due into the open queue, the earliest first, at most `share` of each server. Those beyond the limits of
-/// their server and account are held. Returns what became of each entry.
+/// Puts those that are due into the open queue, the earliest first, at most `share` of each server. Those of servers in
+/// development, and those beyond the limits of their server and account, are held. Returns what became of each entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -152,27 +149,23 @@ pub(crate) async fn promote(
     now: Timestamp,
 ) -> Result<Vec<(Key, Entry)>, StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT server_id, message_id, due_at, scheduled FROM queue INDEXED BY queue_scheduled_by_server_due
+        "SELECT server_id, message_id, due_at, scheduled, released_at FROM queue INDEXED BY queue_scheduled_by_server_due
          WHERE server_id = $1 AND scheduled > 0 AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3"
     } else {
-        "SELECT server_id, message_id, due_at, scheduled FROM queue
+        "SELECT server_id, message_id, due_at, scheduled, released_at FROM queue
          WHERE server_id = $1 AND scheduled > 0 AND due_at <= $2 AND claimed_node IS NULL
          ORDER BY due_at, message_id LIMIT $3 FOR UPDATE SKIP LOCKED"
     };
     let mut due = Vec::new();
     for server_id in servers {
         for row in sql.query(text, &[server_id.0.into(), now.into(), share.into()]).await? {
-            due.push(ScheduledEntry::read(&row)?);
+            due.push(DueEntry::read(&row)?);
         }
     }
-    let mut counted: BTreeMap<ServerId, Vec<MessageId>> = BTreeMap::new();
-    for entry in due.iter().filter(|entry| entry.is_counted) {
-        counted.entry(entry.key.0).or_default().push(entry.key.1);
-    }
-    let held = hold_beyond_limits(sql, ids, &counted, now).await?;
+    let held = hold_some(sql, ids, &due, now).await?;
     let mut changes = Vec::with_capacity(due.len());
     let mut pending = Vec::new();
-    for ScheduledEntry { key, due_at, .. } in due {
+    for DueEntry { key, due_at, .. } in due {
         if held.contains(&key) {
             changes.push((key, Entry::Gone));
         } else {
@@ -210,95 +203,6 @@ pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     let (scheduled, pending) = (Status::Scheduled.as_str().into(), Status::Pending.as_str().into());
     sql.execute(text, &[key.0.0.into(), key.1.0.into(), scheduled, pending]).await?;
     Ok(())
-}
-
-struct ScheduledEntry {
-    key: Key,
-    due_at: Timestamp,
-    is_counted: bool,
-}
-
-impl ScheduledEntry {
-    fn read(row: &Row) -> Result<Self, StoreError> {
-        let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
-        Ok(Self { key, due_at: row.time(2)?, is_counted: row.int(3)? == SCHEDULED })
-    }
-}
-
-/// Counts the messages in the current hour of their servers and the periods of their accounts, and holds those that do
-/// not fit. Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
-async fn hold_beyond_limits(
-    sql: &Sql<'_>,
-    ids: &IdGenerator,
-    messages: &BTreeMap<ServerId, Vec<MessageId>>,
-    now: Timestamp,
-) -> Result<HashSet<Key>, StoreError> {
-    let mut causes = HoldCauses::new();
-    let mut events = Vec::new();
-    let mut accounts: BTreeMap<i64, (AccountLimits, Vec<MessageId>)> = BTreeMap::new();
-    for (server_id, messages) in messages {
-        let text = "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name
-                    FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
-        let Some(server) = sql.query_opt(text, &[server_id.0.into()]).await? else { continue };
-        if let Some(limit) = server.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()) {
-            let before = count_hour(sql, *server_id, messages.len() as i64, now).await?;
-            hold_beyond(limit, before, messages, &mut causes);
-            let after = before + messages.len() as i64;
-            let name = server.text(5)?;
-            let named = |event: NewEvent| hourly_limit::with_server(&event, *server_id, Some(&name));
-            let crossed = hourly_limit::crossed(limit, hour_at(now), before, after);
-            events.extend(crossed.into_iter().map(|event| (*server_id, named(event))));
-        }
-        if let Some(limits) = account_periods::read(&server, 0)? {
-            let left = messages.iter().filter(|id| !causes.contains_key(*id));
-            let entry = accounts.entry(limits.account_id.0).or_insert_with(|| (limits, Vec::new()));
-            entry.1.extend(left);
-        }
-    }
-    for (limits, messages) in accounts.values().filter(|(_, messages)| !messages.is_empty()) {
-        let admission = account_periods::count(sql, limits, messages.len(), now).await?;
-        admission.hold_beyond(messages, &mut causes);
-    }
-    for (server_id, event) in events {
-        append::append_of_server(sql, ids, server_id, &event, now).await?;
-    }
-    let mut held = HashSet::new();
-    for (server_id, messages) in messages {
-        for (message_id, cause) in messages.iter().filter_map(|id| Some((id, causes.get(id)?))) {
-            let key = (*server_id, *message_id);
-            let (details, event, expiry) = cause.hold(now);
-            let delivery = NewDelivery::local(now, Status::Held, details);
-            if holds::hold(sql, ids, key, &delivery, &event, expiry).await? {
-                held.insert(key);
-            }
-        }
-    }
-    Ok(held)
-}
-
-/// Adds to the current hour of a server; returns the count before. Older hours are deleted when a new one begins.
-async fn count_hour(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    added: i64,
-    now: Timestamp,
-) -> Result<i64, StoreError> {
-    let hour = hour_at(now);
-    let total = sql
-        .query_opt(
-            "INSERT INTO server_hours (server_id, hour, messages) VALUES ($1, $2, $3)
-             ON CONFLICT (server_id, hour) DO UPDATE SET messages = server_hours.messages + excluded.messages
-             RETURNING messages",
-            &[server_id.0.into(), hour.into(), added.into()],
-        )
-        .await?;
-    let total = total.ok_or_else(|| StoreError::Internal("an hour was not counted".into()))?.int(0)?;
-    let before = total - added;
-    if before == 0 {
-        let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";
-        sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
-    }
-    Ok(before)
 }
 
 /// Makes these pending and available for claims.

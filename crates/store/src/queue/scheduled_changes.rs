@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{BatchId, IdGenerator, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{BatchId, DomainName, IdGenerator, MessageId, ServerId, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::admin::{cancelled, of_message};
+use super::release::give_back;
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
-use crate::accept::initial::SCHEDULED_UNCOUNTED;
+use crate::accept::SendOptions;
+use crate::accept::initial::{SCHEDULED, SCHEDULED_UNCOUNTED};
 use crate::error::StoreError;
 use crate::outcomes::NewDelivery;
-use crate::sql::{Sql, to_json};
+use crate::sql::{Row, Sql, to_json};
 use crate::{Described, Engine, JobWithIds, Result, Store};
 
 /// A sender's change to a scheduled message.
@@ -41,14 +43,14 @@ pub struct Reschedule {
 /// Reschedules that are kept of a message, the newest.
 const RESCHEDULES_MAX: usize = 100;
 
-/// Scheduled messages to find.
+/// Messages with a time to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledOf {
     Tag(String),
     Batch(BatchId),
 }
 
-/// A page of scheduled messages.
+/// A page of messages that wait for their time, or whose time has come and which were not tried yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduledPage {
     pub matching: Vec<MessageId>,
@@ -58,8 +60,8 @@ pub struct ScheduledPage {
 
 #[boxed_futures]
 impl Store {
-    /// Scheduled messages after the id `after` that the change applies to. Examines `limit` entries of the server,
-    /// whether they match or not.
+    /// Messages after the id `after` that the change applies to. Examines `limit` entries of the server, whether they
+    /// match or not.
     pub async fn list_scheduled(
         &self,
         server_id: ServerId,
@@ -68,7 +70,8 @@ impl Store {
         after: MessageId,
         limit: usize,
     ) -> Result<ScheduledPage> {
-        self.read(move |sql| Box::pin(list(sql, server_id, of, change, after, limit as i64))).await
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list(sql, server_id, of, change, now, after, limit as i64))).await
     }
 
     /// The new times that a message was given, in order.
@@ -77,16 +80,18 @@ impl Store {
     }
 
     /// Changes a message that waits for its time, or whose time has come but which is not on the wire. A claim of it is
-    /// over.
+    /// over. Mail to the domain `uncounted` does not count against limits.
     pub async fn change_scheduled(
         &self,
         server_id: ServerId,
         id: MessageId,
         change: ScheduleChange,
+        uncounted: DomainName,
     ) -> Result<ScheduleChanged> {
         let (now, key) = (self.clock.now(), (server_id, id));
-        let job: JobWithIds<(ScheduleChanged, Entry)> =
-            Box::new(move |sql, ids| Box::pin(async move { apply(sql, &ids, key, change, now).await }));
+        let job: JobWithIds<(ScheduleChanged, Entry)> = Box::new(move |sql, ids| {
+            Box::pin(async move { apply(sql, &ids, key, change, Some(&uncounted), now).await })
+        });
         let job = self.describing(job, move |(changed, _)| {
             (*changed == ScheduleChanged::Done).then(|| described(of_message(id), change))
         });
@@ -101,14 +106,14 @@ impl Store {
         Ok(changed)
     }
 
-    /// Changes those of `messages` that are still scheduled, in one transaction; returns how many. Messages that would
+    /// Changes those of `messages` that are still scheduled, in one transaction; returns which. Messages that would
     /// expire before their new time are not changed.
     pub async fn change_all_scheduled(
         &self,
         server_id: ServerId,
         messages: Vec<MessageId>,
         change: ScheduleChange,
-    ) -> Result<usize> {
+    ) -> Result<Vec<MessageId>> {
         let now = self.clock.now();
         let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
             Box::pin(async move { apply_all(sql, &ids, server_id, messages, change, now).await })
@@ -126,7 +131,7 @@ impl Store {
         if let Some((_, entry)) = changes.first() {
             self.note_entry(server_id, *entry);
         }
-        Ok(changes.len())
+        Ok(changes.into_iter().map(|((_, id), _)| id).collect())
     }
 }
 
@@ -143,6 +148,7 @@ async fn list(
     server_id: ServerId,
     of: ScheduledOf,
     change: ScheduleChange,
+    now: Timestamp,
     after: MessageId,
     limit: i64,
 ) -> Result<ScheduledPage, StoreError> {
@@ -155,19 +161,19 @@ async fn list(
         until = last.map_or(Ok(None), |row| row.int_opt(0))?.unwrap_or(0);
     }
     let text = if sql.is_sqlite() {
-        "SELECT q.message_id, s.tag, s.batch_id, q.due_at
-         FROM queue q INDEXED BY queue_scheduled_by_server CROSS JOIN messages m CROSS JOIN sends s
-         WHERE q.server_id = $1 AND q.scheduled > 0 AND q.message_id > $2 AND q.message_id <= $3
+        "SELECT q.message_id, s.tag, s.batch_id, q.due_at, m.status, m.send_at, s.options
+         FROM queue q CROSS JOIN messages m CROSS JOIN sends s
+         WHERE q.server_id = $1 AND q.message_id > $2 AND q.message_id <= $3
            AND m.server_id = q.server_id AND m.id = q.message_id AND s.server_id = m.server_id AND s.id = m.send_id
          ORDER BY q.message_id LIMIT $4"
     } else {
-        "SELECT q.message_id, s.tag, s.batch_id, q.due_at FROM (
+        "SELECT q.message_id, s.tag, s.batch_id, q.due_at, m.status, m.send_at, s.options FROM (
              SELECT server_id, message_id, due_at FROM queue
-             WHERE server_id = $1 AND scheduled > 0 AND message_id > $2 AND message_id <= $3
+             WHERE server_id = $1 AND message_id > $2 AND message_id <= $3
              ORDER BY message_id LIMIT $4) AS q
-         CROSS JOIN LATERAL (SELECT send_id FROM messages m
+         CROSS JOIN LATERAL (SELECT send_id, send_at, status FROM messages m
              WHERE m.server_id = q.server_id AND m.id = q.message_id LIMIT 1) AS m
-         CROSS JOIN LATERAL (SELECT tag, batch_id FROM sends s
+         CROSS JOIN LATERAL (SELECT tag, batch_id, options FROM sends s
              WHERE s.server_id = q.server_id AND s.id = m.send_id LIMIT 1) AS s
          ORDER BY q.message_id"
     };
@@ -175,12 +181,7 @@ async fn list(
     let mut page = ScheduledPage::default();
     for row in &rows {
         let id = MessageId(row.int(0)?);
-        let is_wanted = match &of {
-            ScheduledOf::Tag(tag) => row.text_opt(1)?.as_ref() == Some(tag),
-            ScheduledOf::Batch(batch_id) => row.int_opt(2)? == Some(batch_id.0),
-        };
-        let is_done = change == ScheduleChange::MoveTo(row.time(3)?);
-        if is_wanted && !is_done {
+        if of.includes(row)? && is_changeable(row, change, now)? {
             page.matching.push(id);
         }
         page.next = Some(id);
@@ -191,6 +192,27 @@ async fn list(
     Ok(page)
 }
 
+impl ScheduledOf {
+    fn includes(&self, row: &Row) -> Result<bool, StoreError> {
+        Ok(match self {
+            Self::Tag(tag) => row.text_opt(1)?.as_ref() == Some(tag),
+            Self::Batch(batch_id) => row.int_opt(2)? == Some(batch_id.0),
+        })
+    }
+}
+
+/// Whether it has a time, was not tried yet, and does not have the new time already.
+fn is_changeable(row: &Row, change: ScheduleChange, now: Timestamp) -> Result<bool, StoreError> {
+    Ok(match row.name(4, Status::parse)? {
+        Status::Scheduled => change != ScheduleChange::MoveTo(row.time(3)?),
+        // One that is due already cannot become due earlier.
+        Status::Pending if matches!(change, ScheduleChange::MoveTo(new) if new <= now) => false,
+        Status::Pending => row.time_opt(5)?.is_some() || row.json::<SendOptions>(6)?.send_at.is_some(),
+        _ => false,
+    })
+}
+
+/// Entries that became due are left: they may be claimed.
 async fn apply_all(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -211,7 +233,7 @@ async fn apply_all(
         if sql.query_opt(text, &[server_id.0.into(), message_id.0.into()]).await?.is_none() {
             continue;
         }
-        if let (ScheduleChanged::Done, entry) = apply(sql, ids, key, change, now).await? {
+        if let (ScheduleChanged::Done, entry) = apply(sql, ids, key, change, None, now).await? {
             changes.push((key, entry));
         }
     }
@@ -223,6 +245,7 @@ async fn apply(
     ids: &IdGenerator,
     key: Key,
     change: ScheduleChange,
+    uncounted: Option<&DomainName>,
     now: Timestamp,
 ) -> Result<(ScheduleChanged, Entry), StoreError> {
     const TOO_LATE: (ScheduleChanged, Entry) = (ScheduleChanged::TooLate, Entry::Unchanged);
@@ -243,27 +266,34 @@ async fn apply(
             remove_entry(sql, key).await?;
             Ok((ScheduleChanged::Done, Entry::Gone))
         }
-        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, now).await,
+        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at, uncounted, now).await,
     }
 }
 
-/// A message that was already due has counted against the hourly limit, and does not count again.
+/// A message that was already due has counted against limits. That is undone; it counts when it is due again.
 async fn move_to(
     sql: &Sql<'_>,
     key: Key,
     send_at: Timestamp,
+    uncounted: Option<&DomainName>,
     now: Timestamp,
 ) -> Result<(ScheduleChanged, Entry), StoreError> {
     let (server_id, message_id) = (key.0.0, key.1.0);
-    let text = "SELECT expires_at, scheduled FROM queue WHERE server_id = $1 AND message_id = $2";
+    let text =
+        "SELECT expires_at, scheduled, domain, due_at FROM queue WHERE server_id = $1 AND message_id = $2";
     let Some(entry) = sql.query_opt(text, &[server_id.into(), message_id.into()]).await? else {
         return Ok((ScheduleChanged::TooLate, Entry::Unchanged));
     };
     if let Some(expires_at) = entry.time_opt(0)?.filter(|expires_at| *expires_at <= send_at) {
         return Ok((ScheduleChanged::ExpiresBefore(expires_at), Entry::Unchanged));
     }
+    let domain = entry.text(2)?;
     let scheduled = match entry.int(1)? {
-        0 => SCHEDULED_UNCOUNTED,
+        0 if uncounted.is_some_and(|uncounted| uncounted.as_str() == domain) => SCHEDULED_UNCOUNTED,
+        0 => {
+            give_back(sql, key, entry.time(3)?).await?;
+            SCHEDULED
+        }
         scheduled => scheduled,
     };
     let text = if sql.is_sqlite() {

@@ -11,6 +11,8 @@ use crate::sql::{Sql, to_json};
 
 /// Being written, as `search_blocks.state`.
 pub(super) const WRITING: i64 = 0;
+/// Written, and not checked for messages that were stored late, as `search_blocks.state`.
+pub(super) const UNCHECKED: i64 = 1;
 /// Merged from other blocks, as `search_blocks.state`.
 pub(super) const MERGED: i64 = 3;
 

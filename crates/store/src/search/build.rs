@@ -9,8 +9,8 @@ use postroad_model::{ServerId, Timestamp, idgen};
 use super::blocks::{self, WRITING};
 use super::messages::{self, SearchRow};
 use super::postings::{encode_ids, encode_positions};
-use super::statements;
 use super::tokens;
+use super::{remove, statements};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
@@ -34,10 +34,21 @@ pub enum IndexProgress {
 }
 
 /// A block to be written.
+#[derive(Debug, Clone, Copy)]
 struct NewBlock {
+    server_id: ServerId,
     first_id: i64,
     last_id: i64,
-    rows: Vec<SearchRow>,
+    /// Another writer did not finish it.
+    is_begun: bool,
+}
+
+/// The right to write a block. It ends when its time is over, or when a message of the block is erased.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    block: NewBlock,
+    /// As in the row of the block.
+    until: Timestamp,
 }
 
 /// A block in stored form.
@@ -62,46 +73,80 @@ impl Store {
         let now = self.clock.now();
         let next = self.read(move |sql| Box::pin(find_next(sql, server_id, size, now))).await?;
         let Some(block) = next else { return Ok(IndexProgress::Nothing) };
-        let (first_id, last_id) = (block.first_id, block.last_id);
-        let mut claim = now;
-        let claimed =
-            self.write(move |sql| Box::pin(claim_block(sql, server_id, first_id, last_id, now))).await?;
-        if !claimed {
+        if !self.write(move |sql| Box::pin(claim_block(sql, block, now))).await? {
             return Ok(IndexProgress::Nothing);
         }
-        let encoded = tokio::task::spawn_blocking(move || encode(&block.rows)).await;
+        let claim = Claim { block, until: now.plus(CLAIMED_FOR) };
+        let Some(claim) = self.remove_interrupted_block(claim).await? else {
+            return Ok(IndexProgress::Nothing);
+        };
+        // Read under the claim: an erasure after it ends the claim, so that no erased text is indexed.
+        let rows = self.read(move |sql| {
+            Box::pin(messages::scan_up(sql, server_id, block.first_id, block.last_id + 1, i64::MAX))
+        });
+        let rows = rows.await?;
+        let encoded = tokio::task::spawn_blocking(move || encode(&rows)).await;
         let Encoded { ids, postings } =
             encoded.map_err(|_| StoreError::Internal("indexing messages panicked".into()))??;
+        let Some(claim) = self.write_block(claim, postings).await? else {
+            return Ok(IndexProgress::Nothing);
+        };
+        let text = "UPDATE search_blocks SET state = 1, ids = $4 WHERE server_id = $1 AND first_id = $2
+                    AND state = 0 AND claimed_until = $3";
+        let params = vec![server_id.0.into(), block.first_id.into(), claim.until.into(), ids.into()];
+        let is_added = self.execute(text, params).await? > 0;
+        Ok(if is_added { IndexProgress::Added } else { IndexProgress::Nothing })
+    }
+
+    /// Removes the postings of a writer that did not finish: a person may have been erased since. `None` if the claim
+    /// is lost.
+    async fn remove_interrupted_block(&self, mut claim: Claim) -> Result<Option<Claim>> {
+        while claim.block.is_begun {
+            let until = self.clock.now().plus(CLAIMED_FOR);
+            let removed = self
+                .write(move |sql| {
+                    Box::pin(async move {
+                        let Some(claim) = claim.keep(sql, until).await? else { return Ok(None) };
+                        let NewBlock { server_id, first_id, .. } = claim.block;
+                        Ok(Some((claim, remove::some_postings(sql, server_id, first_id).await?)))
+                    })
+                })
+                .await?;
+            let Some((kept, rows)) = removed else { return Ok(None) };
+            claim = kept;
+            if rows == 0 {
+                break;
+            }
+            tokio::time::sleep(STEP_PAUSE).await;
+        }
+        Ok(Some(claim))
+    }
+
+    /// Writes the postings in steps. `None` if the claim is lost.
+    async fn write_block(&self, mut claim: Claim, postings: Vec<(i64, Vec<u8>)>) -> Result<Option<Claim>> {
         let mut rest = postings.into_iter();
         loop {
             let some: Vec<(i64, Vec<u8>)> = rest.by_ref().take(ROWS_PER_STEP).collect();
             if some.is_empty() {
-                break;
+                return Ok(Some(claim));
             }
             let until = self.clock.now().plus(CLAIMED_FOR);
-            let before = claim.plus(CLAIMED_FOR);
             let kept = self
                 .write(move |sql| {
                     Box::pin(async move {
-                        if !keep_claim(sql, server_id, first_id, before, until).await? {
-                            return Ok(false);
+                        let kept = claim.keep(sql, until).await?;
+                        if kept.is_some() {
+                            let NewBlock { server_id, first_id, .. } = claim.block;
+                            blocks::write_postings(sql, server_id, first_id, &some).await?;
                         }
-                        blocks::write_postings(sql, server_id, first_id, &some).await?;
-                        Ok(true)
+                        Ok(kept)
                     })
                 })
                 .await?;
-            if !kept {
-                return Ok(IndexProgress::Nothing);
-            }
-            claim = until.minus(CLAIMED_FOR);
+            let Some(kept) = kept else { return Ok(None) };
+            claim = kept;
             tokio::time::sleep(STEP_PAUSE).await;
         }
-        let text = "UPDATE search_blocks SET state = 1, ids = $4 WHERE server_id = $1 AND first_id = $2
-                    AND state = 0 AND claimed_until = $3";
-        let before = claim.plus(CLAIMED_FOR);
-        self.execute(text, vec![server_id.0.into(), first_id.into(), before.into(), ids.into()]).await?;
-        Ok(IndexProgress::Added)
     }
 }
 
@@ -129,18 +174,12 @@ async fn find_next(
         let Some(row) = sql.query_opt(statements::NTH_MESSAGE, &params).await? else { return Ok(None) };
         row.int(0)?
     };
-    let rows = messages::scan_up(sql, server_id, first_id, last_id + 1, i64::MAX).await?;
-    Ok(Some(NewBlock { first_id, last_id, rows }))
+    Ok(Some(NewBlock { server_id, first_id, last_id, is_begun: end.is_some() }))
 }
 
 /// Claims the block for this node. `false` if another node was faster.
-async fn claim_block(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    first_id: i64,
-    last_id: i64,
-    now: Timestamp,
-) -> Result<bool> {
+async fn claim_block(sql: &Sql<'_>, block: NewBlock, now: Timestamp) -> Result<bool> {
+    let NewBlock { server_id, first_id, last_id, .. } = block;
     let text = "INSERT INTO search_blocks (server_id, first_id, last_id, state, claimed_until, ids)
                 VALUES ($1, $2, $3, 0, $4, $5)
                 ON CONFLICT (server_id, first_id) DO UPDATE SET claimed_until = excluded.claimed_until
@@ -152,18 +191,15 @@ async fn claim_block(
     Ok(sql.execute(text, &params).await? > 0)
 }
 
-/// `false` if another node took the block over.
-async fn keep_claim(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    first_id: i64,
-    before: Timestamp,
-    until: Timestamp,
-) -> Result<bool> {
-    let text = "UPDATE search_blocks SET claimed_until = $4
-                WHERE server_id = $1 AND first_id = $2 AND state = 0 AND claimed_until = $3";
-    let params = [server_id.0.into(), first_id.into(), before.into(), until.into()];
-    Ok(sql.execute(text, &params).await? > 0)
+impl Claim {
+    /// The renewed claim; `None` if it is lost.
+    async fn keep(self, sql: &Sql<'_>, until: Timestamp) -> Result<Option<Self>> {
+        let text = "UPDATE search_blocks SET claimed_until = $4
+                    WHERE server_id = $1 AND first_id = $2 AND state = 0 AND claimed_until = $3";
+        let NewBlock { server_id, first_id, .. } = self.block;
+        let params = [server_id.0.into(), first_id.into(), self.until.into(), until.into()];
+        Ok((sql.execute(text, &params).await? > 0).then_some(Self { until, ..self }))
+    }
 }
 
 fn encode(rows: &[SearchRow]) -> Result<Encoded> {

@@ -30,6 +30,8 @@ pub struct FilterTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     To(Needle),
+    /// One of these in the recipient.
+    ToAny(Vec<Needle>),
     From(Needle),
     Subject(Needle),
     /// In the recipient, the sender or the subject.
@@ -48,21 +50,29 @@ pub enum Matcher {
     Token(String),
 }
 
-/// A text to find, in lower case.
+/// A text to find in any letter case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needle(String);
+pub struct Needle {
+    given: String,
+    lower: String,
+}
 
 impl Needle {
     pub fn new(text: &str) -> Self {
-        Self(lower(text))
+        Self { given: text.to_owned(), lower: lower(text) }
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// The text as it was given.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    pub(super) fn lower(&self) -> &str {
+        &self.lower
     }
 
     fn is_in(&self, text: &str) -> bool {
-        lower(text).contains(&self.0)
+        lower(text).contains(&self.lower)
     }
 }
 
@@ -96,6 +106,7 @@ impl Matcher {
     fn matches(&self, row: &SearchRow) -> Result<bool> {
         Ok(match self {
             Self::To(needle) => needle.is_in(&row.rcpt_to),
+            Self::ToAny(needles) => needles.iter().any(|needle| needle.is_in(&row.rcpt_to)),
             Self::From(needle) => needle.is_in(&row.mail_from),
             Self::Subject(needle) => needle.is_in(&row.subject),
             Self::Anywhere(needle) => {

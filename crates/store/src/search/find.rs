@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use postroad_model::{MessageId, ServerId};
 
-use super::blocks::{self, Block, WRITING};
+use super::blocks::{self, Block, UNCHECKED, WRITING};
 use super::candidates::{self, Frequencies};
 use super::filter::SearchFilter;
+use super::late::list_late;
 use super::messages::{self, SearchItem, SearchRow};
 use super::plan::{ListedStatuses, Plan};
 use super::statements;
@@ -18,6 +19,8 @@ use crate::{Result, Store};
 
 /// Messages examined in one read.
 const ROWS_PER_STEP: usize = 500;
+/// The same after the first read, where messages are looked at one after the other.
+const ROWS_PER_SCAN: usize = 2_000;
 /// Blocks whose postings are looked at in one read; a merged one counts as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
 /// A read looks at up to this many times the blocks of the one before.
@@ -53,6 +56,10 @@ struct SearchPosition {
     position: i64,
     /// Blocks to look into in one read; a merged one counts as its parts.
     blocks_max: usize,
+    /// Messages to look at in one read, if none of them is indexed.
+    scan_max: usize,
+    /// Also looks for messages that were stored after their block.
+    finds_late: bool,
 }
 
 impl Store {
@@ -65,19 +72,45 @@ impl Store {
         limit: usize,
         time_max: Duration,
     ) -> Result<SearchPage> {
+        self.search_pages(server_id, filter, before, limit, time_max, false).await
+    }
+
+    /// The same, with messages that were stored after their block was written. That costs a read of the ids of each
+    /// block of the last minutes.
+    pub async fn search_with_late(
+        &self,
+        server_id: ServerId,
+        filter: &Arc<SearchFilter>,
+        before: Option<MessageId>,
+        limit: usize,
+        time_max: Duration,
+    ) -> Result<SearchPage> {
+        self.search_pages(server_id, filter, before, limit, time_max, true).await
+    }
+
+    async fn search_pages(
+        &self,
+        server_id: ServerId,
+        filter: &Arc<SearchFilter>,
+        before: Option<MessageId>,
+        limit: usize,
+        time_max: Duration,
+        finds_late: bool,
+    ) -> Result<SearchPage> {
         let plan = Arc::new(Plan::of(filter));
         let begun = Instant::now();
         let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
         let mut rows: Vec<SearchRow> = Vec::new();
         // The first reads are small: mostly the newest messages are enough.
         let mut blocks_max = 1;
+        let mut scan_max = ROWS_PER_STEP;
         let mut is_first = true;
         let mut frequencies = Frequencies::default();
         while rows.len() <= limit && position > plan.floor && (is_first || begun.elapsed() < time_max) {
             is_first = false;
             let step_begun = Instant::now();
             let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
-            let place = SearchPosition { server_id, position, blocks_max };
+            let place = SearchPosition { server_id, position, blocks_max, scan_max, finds_late };
             let read = self.read(move |sql| {
                 Box::pin(async move {
                     let step = step(sql, &filter, &plan, place, &mut frequencies).await?;
@@ -89,6 +122,7 @@ impl Store {
             let found = step.rows.len();
             rows.extend(step.rows);
             position = step.position;
+            scan_max = ROWS_PER_SCAN;
             blocks_max = if step.is_cut {
                 // Postings of more blocks would only be read again.
                 1
@@ -138,24 +172,18 @@ async fn step(
     if plan.has_tokens() {
         return by_tokens(sql, filter, plan, place, frequencies).await;
     }
-    let SearchPosition { server_id, position, .. } = place;
     match &plan.listed {
-        Some(listed) => by_status(sql, server_id, filter, plan, listed, position).await,
-        None => scan(sql, server_id, filter, plan.floor, position).await,
+        Some(listed) => by_status(sql, place.server_id, filter, plan, listed, place.position).await,
+        None => scan(sql, filter, plan.floor, place).await,
     }
 }
 
 /// Scans the messages down to `floor`.
-async fn scan(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    filter: &SearchFilter,
-    floor: i64,
-    position: i64,
-) -> Result<Step> {
-    let rows = messages::scan_down(sql, server_id, floor, position, ROWS_PER_STEP as i64).await?;
+async fn scan(sql: &Sql<'_>, filter: &SearchFilter, floor: i64, place: SearchPosition) -> Result<Step> {
+    let SearchPosition { server_id, position, scan_max, .. } = place;
+    let rows = messages::scan_down(sql, server_id, floor, position, scan_max as i64).await?;
     let position = match rows.last() {
-        Some(last) if rows.len() == ROWS_PER_STEP => last.id,
+        Some(last) if rows.len() == scan_max => last.id,
         _ => floor,
     };
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
@@ -213,15 +241,15 @@ async fn by_tokens(
     place: SearchPosition,
     frequencies: &mut Frequencies,
 ) -> Result<Step> {
-    let SearchPosition { server_id, position, blocks_max } = place;
+    let SearchPosition { server_id, position, blocks_max, .. } = place;
     // One more than wanted: a block that is being written is skipped.
     let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
     let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
     let Some(newest) = written.first() else {
-        return scan(sql, server_id, filter, plan.floor, position).await;
+        return scan(sql, filter, plan.floor, place).await;
     };
     if newest.last_id < position - 1 {
-        return scan(sql, server_id, filter, plan.floor.max(newest.last_id + 1), position).await;
+        return scan(sql, filter, plan.floor.max(newest.last_id + 1), place).await;
     }
     let mut blocks: Vec<Block> = vec![*newest];
     let mut weight = newest.weight();
@@ -264,11 +292,12 @@ async fn in_blocks(
         for block in some {
             let positions = found.get(&block.key()).map(Vec::as_slice).unwrap_or_default();
             let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
-            let mut candidates: Vec<i64> = positions
-                .iter()
-                .filter_map(|position| ids.get(*position as usize).copied())
-                .filter(|id| (plan.floor..position).contains(id))
-                .collect();
+            let indexed = positions.iter().filter_map(|position| ids.get(*position as usize).copied());
+            let mut candidates: Vec<i64> = indexed.collect();
+            if place.finds_late && block.state == UNCHECKED {
+                candidates.extend(list_late(sql, server_id, block.first_id, block.last_id).await?);
+            }
+            candidates.retain(|id| (plan.floor..position).contains(id));
             candidates.sort_unstable_by(|a, b| b.cmp(a));
             if candidates.len() > CANDIDATES_MANY
                 && let Some(listed) = &plan.listed

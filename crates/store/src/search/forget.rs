@@ -11,48 +11,82 @@ use crate::{Result, Store};
 /// Tokens that one transaction changes: accepts wait for it.
 const TOKENS_AT_ONCE: usize = 100;
 
+/// Tokens of a message that reveal something about a person.
+#[derive(Debug)]
+pub(crate) struct PersonalTokens {
+    message: i64,
+    tokens: Vec<i64>,
+}
+
 impl Store {
-    /// Removes the tokens of a message before its texts are erased. `copies` are all messages with the same texts.
-    /// Skips a block that is being written: it has few or no postings of this message yet.
-    pub(crate) async fn forget_tokens(
+    /// The tokens of a message and of `copies`, all messages with the same texts. Read them before the texts are erased.
+    pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,
         id: MessageId,
         copies: &[i64],
-    ) -> Result<()> {
+    ) -> Result<Vec<PersonalTokens>> {
         let wanted = copies.to_vec();
         let rows = self
             .read(move |sql| Box::pin(async move { messages::read_some(sql, server_id, &wanted).await }))
             .await?;
-        for row in rows {
-            let personal = tokens::of_person(&row, row.id == id.0)?;
-            for some in personal.chunks(TOKENS_AT_ONCE) {
-                let (message, some) = (row.id, some.to_vec());
-                self.write(move |sql| {
-                    Box::pin(async move { sql.overwriting(remove(sql, server_id, message, &some)).await })
-                })
-                .await?;
+        let personal = |row: &messages::SearchRow| {
+            let tokens = tokens::of_person(row, row.id == id.0)?;
+            Ok(PersonalTokens { message: row.id, tokens })
+        };
+        rows.iter().map(personal).collect()
+    }
+
+    /// Removes the tokens from the index. `false` if a message is in no written block: one may be written meanwhile, so
+    /// call it again after its texts are erased.
+    pub(crate) async fn forget_tokens(
+        &self,
+        server_id: ServerId,
+        personal: &[PersonalTokens],
+    ) -> Result<bool> {
+        let mut are_indexed = true;
+        for PersonalTokens { message, tokens } in personal {
+            for some in tokens.chunks(TOKENS_AT_ONCE) {
+                let (message, some) = (*message, some.to_vec());
+                are_indexed &= self
+                    .write(move |sql| {
+                        Box::pin(async move { sql.overwriting(remove(sql, server_id, message, &some)).await })
+                    })
+                    .await?;
             }
         }
-        Ok(())
+        Ok(are_indexed)
     }
 }
 
-async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]) -> Result<()> {
+/// Ends the claims of blocks that are being written with these messages, because they have the old texts. Call it in the
+/// transaction that erases the texts; another writer then begins again.
+pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[i64]) -> Result<()> {
+    let (Some(first), Some(last)) = (messages.iter().min(), messages.iter().max()) else { return Ok(()) };
+    let text = "UPDATE search_blocks SET claimed_until = 0
+                WHERE server_id = $1 AND state = 0 AND claimed_until > 0 AND first_id <= $3 AND last_id >= $2";
+    sql.execute(text, &[server_id.0.into(), (*first).into(), (*last).into()]).await?;
+    Ok(())
+}
+
+/// Returns whether a written block has the message.
+async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]) -> Result<bool> {
     end_merge(sql, server_id, message).await?;
     // A merged block and the part that it replaces, until the part is removed.
     let text = "SELECT first_id, state, ids FROM search_blocks
                 WHERE server_id = $1 AND first_id <= $2 AND last_id >= $2 ORDER BY first_id DESC LIMIT 2";
+    let mut is_found = false;
     for mut row in sql.query(text, &[server_id.0.into(), message.into()]).await? {
         let (first_id, state) = (row.int(0)?, row.int(1)?);
         let ids = decode_ids(&row.take_blob(2)?)?;
         let Some(position) = ids.iter().position(|id| *id == message) else { continue };
+        is_found = true;
         remove_from_block(sql, server_id, first_id, position, tokens).await?;
         if state == MERGED {
             remove_from_block(sql, server_id, blocks::merged_key(first_id), position, tokens).await?;
         }
     }
-    Ok(())
+    Ok(is_found)
 }
 
 /// A merge that has already read these postings must not finish: it would bring them back. Another one begins later.

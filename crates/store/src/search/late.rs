@@ -44,7 +44,13 @@ impl Store {
     }
 }
 
-async fn list_late(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id: i64) -> Result<Vec<i64>> {
+/// Messages of the block that are not in its index.
+pub(super) async fn list_late(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    first_id: i64,
+    last_id: i64,
+) -> Result<Vec<i64>> {
     let known = blocks::read_ids(sql, server_id, &[first_id]).await?.remove(&first_id).unwrap_or_default();
     let known: HashSet<i64> = known.into_iter().collect();
     let text = "SELECT id FROM messages WHERE server_id = $1 AND id >= $2 AND id <= $3 AND bounce_for_id = 0 ORDER BY id";

@@ -9,7 +9,7 @@ mod build;
 mod candidates;
 mod filter;
 mod find;
-mod forget;
+pub(crate) mod forget;
 mod late;
 mod locate;
 mod merge;

@@ -86,6 +86,11 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
     match matcher {
         Matcher::To(needle) => text(TokenKind::To, needle),
+        // A needle without tokens can be anywhere.
+        Matcher::ToAny(needles) => {
+            let sets = needles.iter().map(|needle| spread(TokenKind::To, needle));
+            sets.collect::<Option<Vec<_>>>().unwrap_or_default()
+        }
         Matcher::From(needle) => text(TokenKind::From, needle),
         Matcher::Subject(needle) => text(TokenKind::Subject, needle),
         Matcher::Anywhere(needle) => [TokenKind::Subject, TokenKind::To, TokenKind::From]
@@ -104,10 +109,10 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
 
 /// Some tokens spread evenly over a text, and those of its digits; `None` if it has fewer than three letters.
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
-    let all: Vec<i64> = tokens::of_text(kind, needle.as_str()).collect();
+    let all: Vec<i64> = tokens::of_text(kind, needle.lower()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);
     let mut some: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();
-    let digits: Vec<i64> = tokens::of_digits(kind, needle.as_str()).collect();
+    let digits: Vec<i64> = tokens::of_digits(kind, needle.lower()).collect();
     some.extend(digits.first().into_iter().chain(digits.last()));
     some.sort_unstable();
     some.dedup();

@@ -60,7 +60,7 @@ macro_rules! listed {
             accounts!($by),
             " id > $1 AND (CAST($2 AS TEXT) IS NULL OR name = $2)
               AND (CAST($3 AS BIGINT) IS NULL OR ($3 = 1) = (suspended_reason IS NOT NULL))
-              AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL)
+              AND (CAST($4 AS BIGINT) = 1) = (delete_at IS NOT NULL) AND (delete_at IS NULL OR delete_at > $6)
               ORDER BY id LIMIT $5"
         )
     };
@@ -71,6 +71,7 @@ pub(super) fn page_query(
     filter: AccountFilter,
     after: Option<AccountId>,
     limit: i64,
+    now: Timestamp,
 ) -> (&'static str, Vec<Value>) {
     let text = match filter {
         AccountFilter { name: Some(_), .. } => listed!("WHERE name = $2 AND"),
@@ -80,7 +81,7 @@ pub(super) fn page_query(
     };
     let AccountFilter { name, suspended, deleted } = filter;
     let after = after.map_or(0, |id| id.0);
-    (text, vec![after.into(), name.into(), suspended.into(), deleted.into(), limit.into()])
+    (text, vec![after.into(), name.into(), suspended.into(), deleted.into(), limit.into(), now.into()])
 }
 
 #[boxed_futures]
@@ -106,7 +107,7 @@ impl Store {
         after: Option<AccountId>,
         limit: usize,
     ) -> Result<Vec<Account>> {
-        let (text, params) = page_query(filter, after, limit as i64);
+        let (text, params) = page_query(filter, after, limit as i64, self.clock.now());
         self.fetch_all(text, params, read).await
     }
 

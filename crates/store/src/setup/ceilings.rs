@@ -1,7 +1,6 @@
 //! Ceilings: the highest values that a server's own key may set. The operator and the account set them, and the
 //! effective value follows.
 
-use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
 use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, of_mode};
@@ -10,7 +9,6 @@ use super::servers::{self, Server, SetCeilings};
 use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
-use crate::{Result, Store};
 
 /// Result of an update by a server's own key.
 #[derive(Debug, Clone)]
@@ -61,50 +59,6 @@ fn follow<T: Copy + PartialEq>(
         (Some(value), Some(new)) if is_above(value, new) => Some(new),
         (None, new) => new,
         (value, _) => value,
-    }
-}
-
-#[boxed_futures]
-impl Store {
-    /// Set by the operator: a development server cannot be made live by its own key.
-    pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
-        self.set_server_ceilings(id, CeilingsChange { mode: Some(mode), ..CeilingsChange::default() }).await
-    }
-
-    /// Sets the ceiling, and the effective rate if it was at the old ceiling or is above the new one.
-    pub async fn set_server_send_rate(&self, id: ServerId, ceiling: Option<SendRate>) -> Result<()> {
-        let send_rate = ceiling.into();
-        self.set_server_ceilings(id, CeilingsChange { send_rate, ..CeilingsChange::default() }).await
-    }
-
-    /// The same for the hourly limit.
-    pub async fn set_server_hourly_limit(&self, id: ServerId, ceiling: Option<u32>) -> Result<()> {
-        let hourly_limit = ceiling.into();
-        self.set_server_ceilings(id, CeilingsChange { hourly_limit, ..CeilingsChange::default() }).await
-    }
-
-    /// The same for the retention of bodies, and of messages with all their data.
-    pub async fn set_server_retention(
-        &self,
-        id: ServerId,
-        bodies_days: Option<u32>,
-        messages_days: Option<u32>,
-    ) -> Result<()> {
-        let (bodies_days, messages_days) = (bodies_days.into(), messages_days.into());
-        let change = CeilingsChange { bodies_days, messages_days, ..CeilingsChange::default() };
-        self.set_server_ceilings(id, change).await
-    }
-
-    /// Sets the operator's ceilings, and the effective values that were at the old ceilings or are above the new ones.
-    async fn set_server_ceilings(&self, id: ServerId, change: CeilingsChange) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| {
-            Box::pin(async move {
-                let server = lock(sql, id).await?;
-                set(sql, &server, SetBy::Operator, &change, now).await
-            })
-        })
-        .await
     }
 }
 

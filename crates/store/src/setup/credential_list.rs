@@ -27,7 +27,7 @@ pub struct CredentialChange {
     pub expires_at: Change<Timestamp>,
 }
 
-/// A page of credentials, by the columns that find them by index.
+/// A page of credentials of servers that are not deleted, by the columns that find them by index.
 macro_rules! listed {
     ($by:literal) => {
         concat!(
@@ -36,6 +36,7 @@ macro_rules! listed {
              FROM credentials WHERE ",
             $by,
             " AND id > $3 AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+              AND (SELECT s.delete_at FROM servers s WHERE s.id = credentials.server_id) IS NULL
               ORDER BY id LIMIT $5"
         )
     };
@@ -89,7 +90,8 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential that is not revoked, if it has the version `if_version`.
+    /// Changes a credential that is not revoked, if it has the version `if_version`. `NotFound` for the expiry of one that
+    /// was replaced: its grace does not get longer.
     pub async fn update_credential(
         &self,
         id: CredentialId,
@@ -124,7 +126,8 @@ async fn update(
             "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
                  expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
                  version = version + 1, updated_at = $7
-             WHERE id = $1 AND revoked_at IS NULL AND (CAST($8 AS BIGINT) IS NULL OR version = $8)",
+             WHERE id = $1 AND revoked_at IS NULL AND (CAST($5 AS BIGINT) = 1 OR replaced_by IS NULL)
+                 AND (CAST($8 AS BIGINT) IS NULL OR version = $8)",
             &[
                 id.0.into(),
                 change.name.into(),
@@ -138,9 +141,10 @@ async fn update(
         )
         .await?;
     let credential = credentials::find(sql, id).await?.ok_or(StoreError::NotFound)?;
-    match (changed, credential.revoked_at) {
-        (0, Some(_)) => Err(StoreError::NotFound),
-        (0, None) => Ok(Updated::OtherVersion(credential.version)),
+    let is_over = credential.revoked_at.is_some() || (credential.replaced_by.is_some() && !keeps_expiry);
+    match changed {
+        0 if is_over => Err(StoreError::NotFound),
+        0 => Ok(Updated::OtherVersion(credential.version)),
         _ => Ok(Updated::Done(credential)),
     }
 }

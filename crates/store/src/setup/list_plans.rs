@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postroad_model::{AccountId, ServerId, SystemClock};
+use postroad_model::{AccountId, Clock as _, ServerId, SystemClock};
 use tokio_postgres::NoTls;
 
 use super::{AccountFilter, CredentialFilter, ServerFilter, accounts, credential_list, servers};
@@ -16,14 +16,14 @@ type Indexed = ((&'static str, Vec<Value>), &'static str);
 
 fn queries() -> Vec<Indexed> {
     let (named, account) = (Some("x".to_owned()), Some(AccountId(1)));
-    let mut queries = Vec::new();
+    let (mut queries, now) = (Vec::new(), SystemClock.now());
     let all = AccountFilter::default;
     for (filter, index) in [
         (AccountFilter { name: named.clone(), ..all() }, "accounts_by_name"),
         (AccountFilter { deleted: true, ..all() }, "accounts_deleted"),
         (AccountFilter { suspended: Some(true), ..all() }, "accounts_suspended"),
     ] {
-        queries.push((accounts::page_query(filter, None, LIMIT), index));
+        queries.push((accounts::page_query(filter, None, LIMIT, now), index));
     }
     let all = ServerFilter::default;
     let by_account = || ServerFilter { account_id: account, ..ServerFilter::default() };
@@ -35,7 +35,7 @@ fn queries() -> Vec<Indexed> {
         (ServerFilter { suspended: Some(true), ..by_account() }, "servers_suspended_by_account"),
         (by_account(), "servers_by_account"),
     ] {
-        queries.push((servers::page_query(filter, None, LIMIT), index));
+        queries.push((servers::page_query(filter, None, LIMIT, now), index));
     }
     let by_account = CredentialFilter { account_id: account, ..CredentialFilter::default() };
     let by_server = CredentialFilter { server_id: Some(ServerId(1)), ..by_account };

@@ -10,7 +10,7 @@ use super::object_counts;
 use super::set_by::SetBy;
 use crate::accept::AccountLimits;
 use crate::error::StoreError;
-use crate::sql::{Row, Sql, Value, to_json};
+use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ macro_rules! listed {
             servers!($by),
             " s.id > $2 AND (CAST($3 AS TEXT) IS NULL OR s.name = $3)
               AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (s.suspended_reason IS NOT NULL))
-              AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL)
+              AND (CAST($5 AS BIGINT) = 1) = (s.delete_at IS NOT NULL) AND (s.delete_at IS NULL OR s.delete_at > $7)
               ORDER BY s.id LIMIT $6"
         )
     };
@@ -149,6 +149,7 @@ pub(super) fn page_query(
     filter: ServerFilter,
     after: Option<ServerId>,
     limit: i64,
+    now: Timestamp,
 ) -> (&'static str, Vec<Value>) {
     let ServerFilter { account_id, name, suspended, deleted } = filter;
     let text = match (account_id, &name, deleted, suspended) {
@@ -166,8 +167,15 @@ pub(super) fn page_query(
         (None, None, false, _) => listed!("WHERE CAST($1 AS BIGINT) IS NULL AND"),
     };
     let (account_id, after) = (account_id.map(|id| id.0), after.map_or(0, |id| id.0));
-    let params =
-        vec![account_id.into(), after.into(), name.into(), suspended.into(), deleted.into(), limit.into()];
+    let params = vec![
+        account_id.into(),
+        after.into(),
+        name.into(),
+        suspended.into(),
+        deleted.into(),
+        limit.into(),
+        now.into(),
+    ];
     (text, params)
 }
 
@@ -199,7 +207,8 @@ impl Store {
         after: Option<ServerId>,
         limit: usize,
     ) -> Result<Vec<Server>> {
-        self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64))).await
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list_page(sql, filter, after, limit as i64, now))).await
     }
 
     /// Marks the server as deleted, or restores it. `NotFound` if it is already in that state, or can no longer be
@@ -209,12 +218,8 @@ impl Store {
         self.change(move |sql| Box::pin(set_deleted(sql, id, delete_at, now))).await
     }
 
-    /// Suspends with a reason, or resumes; by the operator.
-    pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
-        self.set_server_suspended_by(SetBy::Operator, id, reason).await.map(drop)
-    }
-
-    /// `false` if nothing was changed: an account cannot change a suspension by the operator.
+    /// Suspends with a reason, or resumes. `false` if nothing was changed: an account cannot change a suspension by the
+    /// operator.
     pub async fn set_server_suspended_by(
         &self,
         by: SetBy,
@@ -223,37 +228,6 @@ impl Store {
     ) -> Result<bool> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_suspended(sql, by, id, reason, now))).await
-    }
-
-    /// `None` for the installation's default. `NotFound` also if there is no such pool.
-    pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
-        let now = self.clock.now();
-        self.execute_one(
-            "UPDATE servers SET pool_id = $2, version = version + 1, updated_at = $3 WHERE id = $1",
-            vec![id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
-        )
-        .await?;
-        self.note_change();
-        Ok(())
-    }
-
-    pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {
-        let now = self.clock.now();
-        self.execute_one(
-            "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, version = version + 1,
-                 updated_at = $5
-             WHERE id = $1",
-            vec![
-                id.0.into(),
-                tracking.opens.into(),
-                tracking.clicks.into(),
-                to_json(&tracking.excluded_hosts).into(),
-                now.into(),
-            ],
-        )
-        .await?;
-        self.note_change();
-        Ok(())
     }
 }
 
@@ -301,8 +275,9 @@ async fn list_page(
     filter: ServerFilter,
     after: Option<ServerId>,
     limit: i64,
+    now: Timestamp,
 ) -> Result<Vec<Server>, StoreError> {
-    let (text, params) = page_query(filter, after, limit);
+    let (text, params) = page_query(filter, after, limit, now);
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 

@@ -26,7 +26,7 @@ pub(super) async fn create(
     if sql.query(text, &[server_id.0.into(), most.into()]).await?.len() as i64 >= most {
         return Err(StoreError::InUse);
     }
-    check_layout(sql, server_id, new.content.layout).await?;
+    lock_layout(sql, server_id, new.content.layout).await?;
     let row = sql
         .query_opt(
             "INSERT INTO templates (server_id, alias, name, kind, latest, created_at, updated_at)
@@ -106,7 +106,7 @@ pub(super) async fn change(
         return Ok(Updated::OtherVersion(template.latest));
     }
     if let Some(content) = change.content {
-        check_layout(sql, server_id, content.layout).await?;
+        lock_layout(sql, server_id, content.layout).await?;
         versions::insert(sql, server_id, id, template.latest, &content, now).await?;
         versions::prune(sql, &template, history).await?;
     }
@@ -132,6 +132,8 @@ pub(super) async fn publish(
         &[server_id.0.into(), id.0.into(), version.into(), now.into()],
     )
     .await?;
+    let layout = versions::find_layout(sql, server_id, id, version).await?;
+    lock_layout(sql, server_id, layout).await?;
     find_by_id(sql, server_id, id).await
 }
 
@@ -150,15 +152,18 @@ pub(super) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -
     sql.change(text, &[server_id.0.into(), id.0.into()]).await
 }
 
-/// Keeps the layout from being deleted until the transaction ends.
-async fn check_layout(
+/// Keeps the layout from being deleted until the transaction ends. `MissingReference` if it was.
+async fn lock_layout(
     sql: &Sql<'_>,
     server_id: ServerId,
     layout: Option<TemplateId>,
 ) -> Result<(), StoreError> {
     let Some(id) = layout else { return Ok(()) };
     let text = "UPDATE templates SET kind = kind WHERE server_id = $1 AND id = $2 AND kind = 'layout'";
-    sql.change(text, &[server_id.0.into(), id.0.into()]).await
+    match sql.execute(text, &[server_id.0.into(), id.0.into()]).await? {
+        0 => Err(StoreError::MissingReference),
+        _ => Ok(()),
+    }
 }
 
 async fn find_by_id(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<Template, StoreError> {

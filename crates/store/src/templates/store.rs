@@ -11,7 +11,8 @@ use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
-    /// With its first version, not published. `Conflict` if the alias or name is taken, `InUse` if the server has `most` already.
+    /// With its first version, not published. `Conflict` if the alias or name is taken, `InUse` if the server has `most` already,
+    /// `MissingReference` without its layout.
     pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(statements::create(sql, new, most as i64, now))).await
@@ -37,7 +38,7 @@ impl Store {
 
     /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
     /// those that are published or were. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias or name is
-    /// taken.
+    /// taken, `MissingReference` without the layout of the content.
     pub async fn change_template(
         &self,
         server_id: ServerId,
@@ -50,7 +51,7 @@ impl Store {
             .await
     }
 
-    /// Publishes this version. `NotFound` without the template or the version.
+    /// Publishes this version. `NotFound` without the template or the version, `MissingReference` without its layout.
     pub async fn publish_template(
         &self,
         server_id: ServerId,

@@ -46,6 +46,19 @@ pub(super) async fn find(
     row.map(|row| Ok(TemplateVersion { info: read_info(&row)?, content: row.json(3)? })).transpose()
 }
 
+/// The layout of a version, if it has one.
+pub(super) async fn find_layout(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: TemplateId,
+    version: i64,
+) -> Result<Option<TemplateId>, StoreError> {
+    let text =
+        "SELECT layout_id FROM template_versions WHERE server_id = $1 AND template_id = $2 AND version = $3";
+    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into(), version.into()]).await?;
+    Ok(row.map(|row| row.int_opt(0)).transpose()?.flatten().map(TemplateId))
+}
+
 pub(super) async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,

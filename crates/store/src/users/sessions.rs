@@ -69,17 +69,21 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, token_hash, seen_since, now))).await
     }
 
-    /// Newest first, without expired ones.
+    /// Newest first, before `before`, without expired ones.
     pub async fn list_user_sessions(
         &self,
         user_id: UserId,
         seen_since: Timestamp,
+        before: Option<UserSessionId>,
+        limit: usize,
     ) -> Result<Vec<UserSession>> {
         let text = sessions_where!(
-            "user_id = $1 AND expires_at > $2 AND last_seen_at > $3 ORDER BY id DESC LIMIT $4"
+            "user_id = $1 AND expires_at > $2 AND last_seen_at > $3 AND id < $4 ORDER BY id DESC LIMIT $5"
         );
         let now = self.clock.now();
-        let params = vec![user_id.0.into(), now.into(), seen_since.into(), SESSIONS_MAX.into()];
+        let before = before.map_or(i64::MAX, |id| id.0);
+        let params =
+            vec![user_id.0.into(), now.into(), seen_since.into(), before.into(), (limit as i64).into()];
         self.fetch_all(text, params, read).await
     }
 

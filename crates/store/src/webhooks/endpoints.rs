@@ -146,11 +146,10 @@ impl Store {
         self.write(move |sql| Box::pin(rotate_secret(sql, server_id, id, secret, previous_until, now))).await
     }
 
-    /// Deletes a webhook and its waiting events. It is first disabled, so that nothing is added meanwhile.
+    /// Deletes a webhook, and then its waiting events: nothing is added to those of a webhook that is gone.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
-        let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
-        self.unaudited().change_webhook(server_id, id, None, change).await?;
-        self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
+        self.write(move |sql| Box::pin(delete(sql, server_id, id))).await?;
+        self.purge_webhook_queue(server_id, id).await
     }
 
     /// Disables an endpoint, appends the event, and removes its waiting events. `false` if it was already disabled, or

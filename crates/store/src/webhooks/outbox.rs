@@ -111,7 +111,7 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
                  AND (q.claimed_until IS NULL OR q.claimed_until <= $1) ORDER BY q.due_at LIMIT 1) q
          WHERE w.enabled = 1"
     };
-    let rows = sql.query(text, &[now.into()]).await?;
+    let rows = sql.query_with_kept_plan(text, &[now.into()]).await?;
     let read = |row: &Row| {
         Ok(WebhookDue {
             server_id: ServerId(row.int(0)?),

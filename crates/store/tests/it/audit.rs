@@ -1,10 +1,14 @@
 //! The audit log: filters and pages; and its chain, by which a removed or changed entry is noticed.
 
-use postroad_store::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict};
+use postroad_store::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, SetBy};
 
 use crate::fixture::{Fixture, on_both_engines};
 
-on_both_engines!(a_changed_or_removed_entry_is_noticed, entries_are_found_by_every_filter_page_by_page,);
+on_both_engines!(
+    a_changed_or_removed_entry_is_noticed,
+    a_long_chain_is_checked_in_parts,
+    entries_are_found_by_every_filter_page_by_page,
+);
 
 async fn suspend(fixture: &Fixture, reason: Option<&str>) {
     let audit = Audit {
@@ -15,11 +19,14 @@ async fn suspend(fixture: &Fixture, reason: Option<&str>) {
         creation: None,
     };
     let store = fixture.store.audited(audit);
-    store.set_server_suspended(fixture.server, reason.map(ToOwned::to_owned)).await.expect("the store works");
+    store
+        .set_server_suspended_by(SetBy::Operator, fixture.server, reason.map(ToOwned::to_owned))
+        .await
+        .expect("the store works");
 }
 
 async fn verdict(fixture: &Fixture) -> AuditVerdict {
-    fixture.store.verify_audit(fixture.account).await.expect("the store works")
+    fixture.store.verify_audit(fixture.account, 0, "").await.expect("the store works")
 }
 
 async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
@@ -52,6 +59,27 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     assert!(audited.expect("the store works").contains(&fixture.account));
 }
 
+async fn a_long_chain_is_checked_in_parts(fixture: Fixture) {
+    for number in 0..1_003 {
+        suspend(&fixture, Some(&format!("reason {number}"))).await;
+    }
+    let first = verdict(&fixture).await;
+    assert_eq!((first.good, first.broken_at, first.has_more), (1_000, None, true));
+    let goes_on = async |after: i64, hash: &str| {
+        let found = fixture.store.verify_audit(fixture.account, after, hash).await.expect("the store works");
+        (found.good, found.broken_at, found.has_more)
+    };
+    assert_eq!(goes_on(first.good, &first.hash).await, (1_003, None, false));
+    // A part does not fit to another beginning, nor to one behind the end.
+    let other = first.hash.replace('a', "b");
+    assert_eq!(goes_on(first.good, &other).await, (1_000, Some(1_001), false));
+    assert_eq!(goes_on(first.good, "no hash").await, (1_000, Some(1_001), false));
+    assert_eq!(goes_on(2_000, &first.hash).await, (2_000, Some(2_000), false));
+    let account = fixture.account.0;
+    fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq > 1000")).await;
+    assert_eq!(goes_on(first.good, &first.hash).await, (1_000, Some(1_001), false));
+}
+
 /// Whether a filter should find an entry.
 type EntryTest = Box<dyn Fn(&AuditEntry) -> bool>;
 
@@ -75,7 +103,11 @@ async fn entries_are_found_by_every_filter_page_by_page(fixture: Fixture) {
         };
         let server = if number % 2 == 0 { fixture.server } else { fixture.other_server };
         let reason = Some(format!("reason {number}"));
-        store.audited(audit).set_server_suspended(server, reason).await.expect("the store works");
+        store
+            .audited(audit)
+            .set_server_suspended_by(SetBy::Operator, server, reason)
+            .await
+            .expect("the store works");
     }
     let all = |_: &AuditEntry| true;
     let account = store.find_server(fixture.server).await.expect("it works").expect("it is there").account_id;

@@ -7,6 +7,7 @@ use postroad_model::{
 };
 use postroad_store::{NewGate, NewSource, Outcome, PacingNote, SetBy, SourceCounts, StoreError, WarmupPause};
 
+use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -14,7 +15,7 @@ on_both_engines!(
     pools_have_one_name_and_one_is_shared,
     pool_in_use_is_not_deleted,
     sources_are_added_warmed_up_and_removed,
-    source_days_are_read_in_order,
+    source_days_are_read_page_by_page,
     sources_are_counted_by_provider,
     pausing_stops_the_days_of_a_warm_up,
     resumed_warm_up_is_judged_by_what_follows,
@@ -50,10 +51,13 @@ async fn delivery_setup_is_read_at_once(fixture: Fixture) {
     let pool = store.create_pool("main".into(), true).await.expect("the name is free");
     let source = store.add_source(new_source(pool.id, "192.0.2.1")).await.expect("the address is free");
     let rate = SendRate::parse("100/m");
-    store.set_server_pool(fixture.server, Some(pool.id)).await.expect("the store works");
-    store.set_server_send_rate(fixture.server, rate).await.expect("the store works");
+    by_operator::set_pool(store, fixture.server, Some(pool.id)).await.expect("the store works");
+    by_operator::set_send_rate(store, fixture.server, rate).await.expect("the store works");
     store.set_account_suspended(fixture.account, Some("unpaid".into())).await.expect("the store works");
-    store.set_server_suspended(fixture.other_server, Some("spam".into())).await.expect("the store works");
+    store
+        .set_server_suspended_by(SetBy::Operator, fixture.other_server, Some("spam".into()))
+        .await
+        .expect("the store works");
     store.set_gate(new_gate("pool:main", false)).await.expect("the store works");
     let setup = store.delivery_setup().await.expect("the store works");
     assert_eq!(setup.servers.len(), 2);
@@ -66,11 +70,11 @@ async fn delivery_setup_is_read_at_once(fixture: Fixture) {
     assert_eq!((setup.gates.len(), setup.live_nodes), (1, 1));
     let servers = store.list_servers().await.expect("the store works");
     assert_eq!((servers[0].send_rate, servers[0].pool_id), (rate, server.pool_id));
-    store.set_server_send_rate(fixture.server, None).await.expect("the store works");
+    by_operator::set_send_rate(store, fixture.server, None).await.expect("the store works");
     assert_eq!(store.list_servers().await.expect("the store works")[0].send_rate, None);
-    let unknown = store.set_server_pool(fixture.server, Some(PoolId(99))).await;
+    let unknown = by_operator::set_pool(store, fixture.server, Some(PoolId(99))).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
-    let unknown = store.set_server_hourly_limit(ServerId(99), Some(1)).await;
+    let unknown = by_operator::set_hourly_limit(store, ServerId(99), Some(1)).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }
 
@@ -90,9 +94,9 @@ async fn pool_in_use_is_not_deleted(fixture: Fixture) {
     let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
     assert!(matches!(store.delete_pool(pool).await, Err(StoreError::InUse)));
     store.remove_source(source).await.expect("it is there");
-    store.set_server_pool(fixture.server, Some(pool)).await.expect("the store works");
+    by_operator::set_pool(store, fixture.server, Some(pool)).await.expect("the store works");
     assert!(matches!(store.delete_pool(pool).await, Err(StoreError::InUse)));
-    store.set_server_pool(fixture.server, None).await.expect("the store works");
+    by_operator::set_pool(store, fixture.server, None).await.expect("the store works");
     store.delete_pool(pool).await.expect("nobody uses it");
     assert!(matches!(store.delete_pool(pool).await, Err(StoreError::NotFound)));
 }
@@ -117,7 +121,7 @@ async fn sources_are_added_warmed_up_and_removed(fixture: Fixture) {
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
 }
 
-async fn source_days_are_read_in_order(fixture: Fixture) {
+async fn source_days_are_read_page_by_page(fixture: Fixture) {
     let store = &fixture.store;
     let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
     let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
@@ -126,17 +130,21 @@ async fn source_days_are_read_in_order(fixture: Fixture) {
         assert!(fixture.finish(Outcome { source_id: Some(source), ..fixture.outcome(id, status) }).await);
         fixture.clock.advance(Duration::from_hours(24));
     }
-    let days = store.source_days(source).await.expect("the store works");
+    let days = store.source_days(source, None, 10).await.expect("the store works");
     let counts: Vec<_> =
         days.iter().map(|day| (day.day.to_rfc3339(), day.counts.sent, day.counts.bounced)).collect();
     assert_eq!(
         counts,
-        [("2026-11-15T00:00:00Z".to_owned(), 1, 0), ("2026-11-16T00:00:00Z".to_owned(), 0, 1)]
+        [("2026-11-16T00:00:00Z".to_owned(), 0, 1), ("2026-11-15T00:00:00Z".to_owned(), 1, 0)]
     );
+    let first = store.source_days(source, None, 1).await.expect("the store works");
+    assert_eq!(first, days[..1]);
+    let after = Some((days[0].day, days[0].provider.clone()));
+    assert_eq!(store.source_days(source, after, 10).await.expect("the store works"), days[1..]);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
     let today = &store.delivery_setup().await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (0, 1));
-    assert!(store.source_days(SourceId(99)).await.expect("the store works").is_empty());
+    assert!(store.source_days(SourceId(99), None, 10).await.expect("the store works").is_empty());
 }
 
 async fn sources_are_counted_by_provider(fixture: Fixture) {
@@ -161,7 +169,7 @@ async fn sources_are_counted_by_provider(fixture: Fixture) {
     let today = &store.delivery_setup().await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (3, 1));
     assert_eq!(today.today_by_provider, by_provider);
-    let days = store.source_days(source).await.expect("the store works");
+    let days = store.source_days(source, None, 10).await.expect("the store works");
     let days: Vec<_> = days.into_iter().map(|day| (day.provider, day.counts)).collect();
     assert_eq!(days, by_provider);
 }
@@ -274,7 +282,7 @@ async fn hourly_limit_comes_with_the_credential(fixture: Fixture) {
         access.expect("it is there").hourly_limit
     };
     assert_eq!(limit().await, None);
-    store.set_server_hourly_limit(fixture.server, Some(500)).await.expect("the store works");
+    by_operator::set_hourly_limit(store, fixture.server, Some(500)).await.expect("the store works");
     assert_eq!(limit().await, Some(500));
 }
 

@@ -10,6 +10,7 @@ use postroad_store::{
 };
 use serde_json::{Value, json};
 
+use crate::by_operator;
 use crate::fixture::{EngineFiles, Fixture, new_key, on_both_engines, open};
 
 on_both_engines! {
@@ -548,7 +549,7 @@ async fn domains_are_judged_by_the_addresses_their_servers_use(fixture: Fixture)
     };
     let own = pool("own", false, "192.0.2.1").await;
     pool("foreign", false, "192.0.2.9").await;
-    store.set_server_pool(fixture.server, Some(own)).await.expect("it is there");
+    by_operator::set_pool(store, fixture.server, Some(own)).await.expect("it is there");
     assert_eq!(addresses(server).await, ("192.0.2.1".to_owned(), false));
     assert_eq!(addresses(other).await, (String::new(), true));
     assert_eq!(addresses(SendersOf::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));

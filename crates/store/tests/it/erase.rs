@@ -3,14 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use postroad_model::MessageId;
-use postroad_store::{Erased, IndexProgress, InitialState, WaitingFor};
+use postroad_model::{MessageId, UserRole};
+use postroad_store::{Erased, IndexProgress, InitialState, NewSavedSearch, NewUser, WaitingFor};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
 use crate::fixture::{Fixture, on_both_engines};
 
-on_both_engines!(the_index_forgets_an_erased_message, a_message_with_many_events_is_erased_in_steps);
+on_both_engines!(
+    the_index_forgets_an_erased_message,
+    a_block_that_is_being_written_is_written_again_without_an_erased_person,
+    a_message_with_many_events_is_erased_in_steps,
+    saved_searches_for_an_erased_address_go,
+);
 
 /// Random, so that it is stored as it is.
 fn text(seed: u64, bytes: usize) -> Vec<u8> {
@@ -81,6 +86,59 @@ async fn the_index_forgets_an_erased_message(fixture: Fixture) {
     assert!(before - after >= only_hers, "{before} tokens, then {after}");
     let blocks = "SELECT count(*) FROM search_postings WHERE length(positions) > 1";
     assert!(fixture.query_int(blocks).await < 30, "the subject is the other's only");
+}
+
+async fn a_block_that_is_being_written_is_written_again_without_an_erased_person(fixture: Fixture) {
+    let erased = accept(&fixture, "jane.doe@customer.example", b"x").await;
+    let last = accept(&fixture, "bob@example.com", b"x").await;
+    fixture.clock.advance(std::time::Duration::from_mins(1));
+    // A writer that has read both messages, and written a posting that only the first one has.
+    let until = fixture.in_secs(60).as_micros();
+    let blob = if fixture.is_sqlite() { "x'00'" } else { "'\\x00'" };
+    let server = fixture.server.0;
+    for text in [
+        format!(
+            "INSERT INTO search_blocks (server_id, first_id, last_id, state, claimed_until, ids) VALUES ({server}, 0, {}, 0, {until}, {blob})",
+            last.0
+        ),
+        format!(
+            "INSERT INTO search_postings (server_id, block, token, positions) VALUES ({server}, 0, 7, {blob})"
+        ),
+    ] {
+        fixture.execute(&text).await;
+    }
+    erase(&fixture, erased).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE claimed_until > 0").await, 0);
+    let indexed = fixture.store.index_next_block(fixture.server, 2).await.expect("the store works");
+    assert_eq!(indexed, IndexProgress::Added);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_postings WHERE token = 7").await, 0);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE state = 1").await, 1);
+}
+
+async fn saved_searches_for_an_erased_address_go(fixture: Fixture) {
+    let store = &fixture.store;
+    let person = NewUser {
+        account_id: fixture.account,
+        email: "ann@example.com".into(),
+        name: String::new(),
+        role: UserRole::Member,
+        operator: false,
+        password_hash: None,
+    };
+    let user_id = store.create_user(person).await.expect("it works").id;
+    for (name, query) in [
+        ("hers", "q=to%3AJane%40B%C3%BCcher.example"),
+        ("in DNS form", "to=jane%40xn--bcher-kva.example&tab=held"),
+        ("jane@bücher.example", "q=tag%3Ax"),
+        ("another", "q=to%3Abob%40example.com"),
+    ] {
+        let new =
+            NewSavedSearch { user_id, server_id: fixture.server, name: name.into(), query: query.into() };
+        store.save_search(new, 10).await.expect("it works");
+    }
+    store.erase_address(fixture.server, "jane@bücher.example".into()).await.expect("it works");
+    let kept = store.list_saved_searches(user_id, fixture.server, 10).await.expect("it works");
+    assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
 async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {

@@ -6,6 +6,7 @@ mod account_limits;
 mod audit;
 mod begin;
 mod bodies;
+mod by_operator;
 mod child;
 mod clock_back;
 mod counting;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
 use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried};
 
+use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -50,7 +51,7 @@ async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
 
 async fn scheduled_messages_count_against_the_hourly_limit_when_they_become_due(fixture: Fixture) {
     let limit = Some(2);
-    fixture.store.set_server_hourly_limit(fixture.server, limit).await.expect("the store works");
+    by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let limited = |send| NewSend { hourly_limit: limit, ..send };
     let addresses = ["a@example.com", "b@example.com", "c@example.com"];
     let mut later = limited(scheduled(&fixture, &addresses, 7_200));
@@ -113,7 +114,7 @@ async fn servers_take_turns_when_scheduled_messages_become_due(fixture: Fixture)
 
 async fn held_ones_do_not_end_the_turn(fixture: Fixture) {
     let limit = Some(1);
-    fixture.store.set_server_hourly_limit(fixture.server, limit).await.expect("the store works");
+    by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
     let addresses: Vec<String> = (0..31).map(|number| format!("u{number}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     fixture.accept(NewSend { hourly_limit: limit, ..scheduled(&fixture, &addresses, 60) }).await;

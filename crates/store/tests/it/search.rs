@@ -279,6 +279,11 @@ async fn messages_stored_late_are_found(fixture: Fixture) {
     assert_eq!(index_all(&fixture).await, 1);
     let mut ids = fixture.accept(late).await;
     ids.reverse();
+    let filter = tagged("late");
+    let found = fixture.store.search_with_late(fixture.server, &filter, None, 10, Duration::from_mins(1));
+    let found: Vec<MessageId> =
+        found.await.expect("the store works").items.iter().map(|item| item.id).collect();
+    assert_eq!(found, ids, "a job finds them before they are indexed");
     assert_eq!(fixture.store.check_next_block().await.expect("the store works"), None, "too early");
     fixture.clock.advance(Duration::from_mins(16));
     let checked = fixture.store.check_next_block().await.expect("the store works");

@@ -12,6 +12,7 @@ use postroad_store::{
 };
 use serde_json::{Value, json};
 
+use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -279,9 +280,9 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
     let rate = |text: &str| SendRate::parse(text);
     let server =
         async || store.find_server(fixture.server).await.expect("the store works").expect("it is there");
-    store.set_server_hourly_limit(fixture.server, Some(100)).await.expect("the store works");
-    store.set_server_send_rate(fixture.server, rate("60/m")).await.expect("the store works");
-    store.set_server_retention(fixture.server, Some(7), None).await.expect("the store works");
+    by_operator::set_hourly_limit(store, fixture.server, Some(100)).await.expect("the store works");
+    by_operator::set_send_rate(store, fixture.server, rate("60/m")).await.expect("the store works");
+    by_operator::set_retention(store, fixture.server, Some(7), None).await.expect("the store works");
     let limited = server().await;
     assert_eq!((limited.hourly_limit, limited.send_rate), (Some(100), rate("60/m")));
     assert_eq!((limited.retention.bodies_days, limited.retention.messages_days), (Some(7), None));
@@ -299,15 +300,15 @@ async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
     let change = ServerChange { hourly_limit: Change::Set(10), ..ServerChange::default() };
     let done = store.update_server(fixture.server, None, change).await.expect("the store works");
     assert!(matches!(done, ServerUpdate::Done(server) if server.hourly_limit == Some(10)));
-    store.set_server_hourly_limit(fixture.server, Some(5)).await.expect("the store works");
-    store.set_server_send_rate(fixture.server, None).await.expect("the store works");
+    by_operator::set_hourly_limit(store, fixture.server, Some(5)).await.expect("the store works");
+    by_operator::set_send_rate(store, fixture.server, None).await.expect("the store works");
     let cut = server().await;
     assert_eq!((cut.hourly_limit, cut.ceilings.hourly_limit), (Some(5), Some(5)));
     assert_eq!((cut.send_rate, cut.ceilings.send_rate), (None, None));
-    store.set_server_mode(fixture.server, ServerMode::Development).await.expect("the store works");
+    by_operator::set_mode(store, fixture.server, ServerMode::Development).await.expect("the store works");
     assert_eq!(server().await.ceilings.mode, Some(ServerMode::Development));
-    store.set_server_mode(fixture.server, ServerMode::Live).await.expect("the store works");
+    by_operator::set_mode(store, fixture.server, ServerMode::Live).await.expect("the store works");
     assert_eq!((server().await.mode, server().await.ceilings.mode), (ServerMode::Live, None));
-    let unknown = store.set_server_retention(ServerId(4711), None, None).await;
+    let unknown = by_operator::set_retention(store, ServerId(4711), None, None).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }

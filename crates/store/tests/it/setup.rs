@@ -7,6 +7,7 @@ use postroad_store::{
     AccountCeilingsChange, AccountFilter, KeyHash, NewCredential, NewServer, SetBy, StoreError, Updated,
 };
 
+use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -110,14 +111,17 @@ async fn servers_are_created_listed_suspended_and_change_mode(fixture: Fixture) 
     store.create_server(new(other_account, "Third")).await.expect("the store works");
 
     fixture.clock.advance(Duration::from_secs(1));
-    store.set_server_mode(third.id, ServerMode::Live).await.expect("the store works");
-    store.set_server_suspended(third.id, Some("abuse".into())).await.expect("the store works");
+    by_operator::set_mode(store, third.id, ServerMode::Live).await.expect("the store works");
+    store
+        .set_server_suspended_by(SetBy::Operator, third.id, Some("abuse".into()))
+        .await
+        .expect("the store works");
     let servers = store.list_servers().await.expect("the store works");
     assert_eq!(servers.len(), 4);
     let found = servers.iter().find(|server| server.id == third.id).expect("it is listed");
     assert_eq!((found.mode, found.suspended_reason.as_deref()), (ServerMode::Live, Some("abuse")));
     assert_eq!(found.updated_at, fixture.now());
-    store.set_server_suspended(third.id, None).await.expect("the store works");
+    store.set_server_suspended_by(SetBy::Operator, third.id, None).await.expect("the store works");
     let servers = store.list_servers().await.expect("the store works");
     assert!(servers.iter().all(|server| server.suspended_reason.is_none()));
 }
@@ -180,10 +184,13 @@ async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {
     assert_eq!(reason().await, None);
     store.set_account_suspended(fixture.account, Some("unpaid".into())).await.expect("the store works");
     assert_eq!(reason().await.as_deref(), Some("unpaid"));
-    store.set_server_suspended(fixture.server, Some("abuse".into())).await.expect("the store works");
+    store
+        .set_server_suspended_by(SetBy::Operator, fixture.server, Some("abuse".into()))
+        .await
+        .expect("the store works");
     assert_eq!(reason().await.as_deref(), Some("abuse"));
     store.set_account_suspended(fixture.account, None).await.expect("the store works");
-    store.set_server_suspended(fixture.server, None).await.expect("the store works");
+    store.set_server_suspended_by(SetBy::Operator, fixture.server, None).await.expect("the store works");
     assert_eq!(reason().await, None);
 }
 
@@ -306,8 +313,8 @@ async fn what_is_not_there_is_not_found(fixture: Fixture) {
         NewServer { account_id: AccountId(99), name: "x".into(), mode: ServerMode::Live, pool_id: None };
     let results = [
         store.set_account_suspended(AccountId(99), None).await,
-        store.set_server_suspended(ServerId(99), None).await,
-        store.set_server_mode(ServerId(99), ServerMode::Live).await,
+        store.set_server_suspended_by(SetBy::Operator, ServerId(99), None).await.map(drop),
+        by_operator::set_mode(store, ServerId(99), ServerMode::Live).await,
         store.revoke_credential(CredentialId(99)).await,
         store.set_domain_verified(DomainId(99), None, fixture.now()).await,
         store.create_server(unknown_account).await.map(drop),

@@ -142,10 +142,14 @@ async fn a_layout_stays_while_it_is_used(fixture: Fixture) {
     fixture.store.delete_template(fixture.server, layout.id).await.expect("only history has it");
     let gone = NewTemplate { content: framed, ..new(&fixture, "third") };
     let gone = fixture.store.create_template(gone, 100).await;
-    assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
+    assert!(matches!(gone, Err(StoreError::MissingReference)), "{gone:?}");
+    let gone = fixture.store.publish_template(fixture.server, used.id, 1).await;
+    assert!(matches!(gone, Err(StoreError::MissingReference)), "{gone:?}");
+    let kept = fixture.store.find_template(fixture.server, TemplateRef::Id(used.id)).await.expect("it works");
+    assert_eq!(kept.expect("it is there").published, None, "nothing half done");
     let no_layout = TemplateContent { layout: Some(used.id), ..content("x") };
     let no_layout = NewTemplate { content: no_layout, ..new(&fixture, "fourth") };
-    assert!(matches!(fixture.store.create_template(no_layout, 100).await, Err(StoreError::NotFound)));
+    assert!(matches!(fixture.store.create_template(no_layout, 100).await, Err(StoreError::MissingReference)));
 }
 
 async fn a_server_has_only_so_many(fixture: Fixture) {

@@ -6,6 +6,7 @@ use postroad_store::{
 };
 use serde_json::Value;
 
+use crate::by_operator;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -264,7 +265,7 @@ async fn hosts_of_domains_are_listed(fixture: Fixture) {
 
 async fn how_a_server_is_tracked_is_kept(fixture: Fixture) {
     let tracking = ServerTracking { opens: true, clicks: true, excluded_hosts: vec!["*.example.com".into()] };
-    fixture.store.set_server_tracking(fixture.server, tracking.clone()).await.expect("it is there");
+    by_operator::set_tracking(&fixture.store, fixture.server, tracking.clone()).await.expect("it is there");
     let servers = fixture.store.list_servers().await.expect("reading works");
     let of = |id| servers.iter().find(|server| server.id == id).map(|server| server.tracking.clone());
     assert_eq!(of(fixture.server), Some(tracking));

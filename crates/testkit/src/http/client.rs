@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +55,15 @@ impl Client {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Connects from this address, such as another one of the loopback network.
+    #[must_use]
+    pub fn from_address(mut self, address: IpAddr) -> Self {
+        self.origin.local = Some(address);
+        // Connections from the address before are not used.
+        self.idle = Arc::default();
         self
     }
 

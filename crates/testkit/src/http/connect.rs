@@ -1,6 +1,7 @@
 //! Opens one HTTP/1.1 connection, plain or TLS.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 pub(super) type Connection = SendRequest<Full<Bytes>>;
@@ -21,6 +22,8 @@ pub(super) type Connection = SendRequest<Full<Bytes>>;
 pub(super) struct Origin {
     /// Host and port as in the URL; also the value of `Host`.
     pub(super) authority: String,
+    /// Address to connect from; `None` for any.
+    pub(super) local: Option<IpAddr>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
@@ -36,17 +39,27 @@ impl Origin {
             let name = ServerName::try_from(host.to_owned()).expect("the host is a DNS name or an address");
             (TlsConnector::from(Arc::new(trusting(pem))), name)
         });
-        Self { authority, tls }
+        Self { authority, local: None, tls }
     }
 
     pub(super) async fn connect(&self) -> io::Result<Connection> {
-        let stream = TcpStream::connect(&self.authority).await?;
+        let stream = match self.local {
+            None => TcpStream::connect(&self.authority).await?,
+            Some(local) => connect_from(local, &self.authority).await?,
+        };
         stream.set_nodelay(true)?;
         match &self.tls {
             None => speak(stream).await,
             Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?).await,
         }
     }
+}
+
+/// `authority` is an IPv4 address and a port.
+async fn connect_from(local: IpAddr, authority: &str) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(local, 0))?;
+    socket.connect(authority.parse().map_err(io::Error::other)?).await
 }
 
 async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {

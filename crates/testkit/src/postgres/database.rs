@@ -122,6 +122,27 @@ pub fn all_text(url: &str) -> String {
     read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
 }
 
+/// Tables with columns of these names.
+pub(crate) fn columns_named(url: &str, names: &[&str]) -> Vec<(String, String)> {
+    let text = "SELECT c.oid::regclass::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+                WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+                    AND NOT a.attisdropped AND a.attname = ANY($1)";
+    let read = on_connection(url, async |client| {
+        let rows = client.query(text, &[&names]).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    });
+    read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
+}
+
+/// Both integers of each row that a query finds.
+pub(crate) fn pairs(url: &str, query: &str) -> Vec<(i64, i64)> {
+    let read = on_connection(url, async |client| {
+        let rows = client.query(query, &[]).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    });
+    read.unwrap_or_else(|error| panic!("{query}: {error:?}"))
+}
+
 /// Uses its own thread, because `Drop` may run inside a runtime, which forbids blocking on another.
 fn on_connection<T: Send>(
     url: &str,

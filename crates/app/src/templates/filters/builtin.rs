@@ -5,7 +5,7 @@ use minijinja::{Environment, Error, State, Value, filters, functions, tests};
 
 use crate::templates::invalid::invalid;
 use crate::templates::language::Hint;
-use crate::templates::work::Context;
+use crate::templates::work::{Context, is_absent, require};
 
 /// Longest row that `batch` and `slice` may create: they pad rows.
 const ROW_MAX: i64 = 1_000;
@@ -87,8 +87,8 @@ pub(super) fn register(environment: &mut Environment<'static>) {
         });
     }
     environment.add_function("range", range);
-    environment.add_test("defined", tests::is_defined);
-    environment.add_test("undefined", tests::is_undefined);
+    environment.add_test("defined", |value: &Value| !is_absent(value));
+    environment.add_test("undefined", is_absent);
     environment.add_test("none", tests::is_none);
     environment.add_test("true", tests::is_true);
     environment.add_test("false", tests::is_false);
@@ -127,8 +127,13 @@ fn call(
 ) -> Result<Value, Error> {
     let context = Context::of(state)?;
     let first = args.first().ok_or_else(|| invalid(format!("`{name}` needs a value")))?;
-    if first.is_undefined() && !matches!(name, "default" | "d") {
-        return Err(minijinja::ErrorKind::UndefinedError.into());
+    match name {
+        "default" | "d" if first.is_none() => {
+            return Ok(args.get(1).cloned().unwrap_or_else(|| Value::from("")));
+        }
+        "default" | "d" => {}
+        "bool" if first.is_none() => {}
+        _ => require(first)?,
     }
     let is_composite = matches!(
         first.kind(),

@@ -7,12 +7,12 @@ use icu_datetime::options::Length;
 use icu_datetime::{FixedCalendarDateTimeFormatter, NoCalendarFormatter};
 use jiff::{Timestamp, Zoned, civil};
 use minijinja::value::{Kwargs, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State, Value};
+use minijinja::{Environment, Error, State, Value};
 
 use super::kind_of;
 use super::regional::{shortened, time_zone};
 use crate::templates::invalid::invalid;
-use crate::templates::work::Context;
+use crate::templates::work::{Context, require};
 
 /// Cost of loading a language's tables.
 const WORK: u64 = 500;
@@ -53,9 +53,7 @@ fn write(
     kwargs: &Kwargs,
     fields: Fields,
 ) -> Result<String, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     let locale = context.regional.locale(kwargs)?;
     let zoned = read(value, kwargs)?;

@@ -6,11 +6,11 @@ use icu_decimal::input::Decimal;
 use icu_decimal::options::DecimalFormatterOptions;
 use icu_locale_core::Locale;
 use minijinja::value::{Kwargs, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State, Value};
+use minijinja::{Environment, Error, State, Value};
 
 use super::kind_of;
 use crate::templates::invalid::invalid;
-use crate::templates::work::Context;
+use crate::templates::work::{Context, require};
 
 /// Cost of loading a language's tables.
 const WORK: u64 = 100;
@@ -190,9 +190,7 @@ fn write(locale: &Locale, decimal: &Decimal) -> Result<String, Error> {
 
 /// A number, or a text that contains one: amounts are often sent as texts to keep all digits.
 fn decimal(value: &Value, digits: Option<i16>) -> Result<Decimal, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let text = match value.kind() {
         ValueKind::Number => value.to_string(),
         ValueKind::String if value.as_str().is_some_and(|text| text.len() <= 40) => {

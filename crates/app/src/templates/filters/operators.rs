@@ -8,15 +8,23 @@ use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::kind_of;
 use crate::templates::invalid::invalid;
-use crate::templates::language::OPERATOR;
-use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, written};
+use crate::templates::language::{ENTRIES, OPERATOR};
+use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, is_absent, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(OPERATOR, operate);
+    environment.add_filter(ENTRIES, entries);
+}
+
+/// The list that a loop goes through: minijinja takes `null` for an empty one.
+fn entries(list: &Value) -> Result<Value, Error> {
+    if list.is_none() { Err(ErrorKind::UndefinedError.into()) } else { Ok(list.clone()) }
 }
 
 fn operate(state: &State<'_, '_>, left: &Value, sign: &str, right: &Value) -> Result<Value, Error> {
-    if left.is_undefined() || right.is_undefined() {
+    let takes_null = matches!(sign, "==" | "!=" | "in" | "not in");
+    if [left, right].into_iter().any(|value| if takes_null { value.is_undefined() } else { is_absent(value) })
+    {
         return Err(ErrorKind::UndefinedError.into());
     }
     let context = Context::of(state)?;
@@ -107,6 +115,7 @@ fn contains(context: &Context, whole: &Value, part: &Value) -> Result<bool, Erro
             Ok(whole.as_str().is_some_and(|whole| whole.contains(part)))
         }
         ValueKind::Map => Ok(!whole.get_item(part)?.is_undefined()),
+        ValueKind::None => Err(ErrorKind::UndefinedError.into()),
         ValueKind::Seq | ValueKind::Iterable => Ok(whole.try_iter()?.any(|entry| entry == *part)),
         _ => Err(invalid(format!("`in` looks into a text, a list or an object, not a {}", kind_of(whole)))),
     }

@@ -3,10 +3,10 @@
 
 use icu_plurals::{PluralCategory, PluralRules, PluralRulesOptions};
 use minijinja::value::Kwargs;
-use minijinja::{Environment, Error, ErrorKind, State, Value};
+use minijinja::{Environment, Error, State, Value};
 
 use crate::templates::invalid::invalid;
-use crate::templates::work::Context;
+use crate::templates::work::{Context, require};
 
 const WORK: u64 = 100;
 
@@ -22,9 +22,7 @@ fn plural(
     other: Option<&str>,
     kwargs: Kwargs,
 ) -> Result<String, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     let locale = context.regional.locale(&kwargs)?;
     context.charge(WORK)?;

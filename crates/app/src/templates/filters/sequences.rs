@@ -12,7 +12,7 @@ use super::operators::{calculate, too_long};
 use super::texts::{as_markup, write_escaped};
 use crate::templates::invalid::invalid;
 use crate::templates::language::SLICE;
-use crate::templates::work::{BoundedText, Context, written};
+use crate::templates::work::{BoundedText, Context, is_absent, require, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("join", join);
@@ -21,9 +21,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
 }
 
 fn join(state: &State<'_, '_>, list: &Value, between: Option<&Value>) -> Result<Value, Error> {
-    if list.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(list)?;
     let context = Context::of(state)?;
     let mut text = BoundedText::default();
     // In HTML, safe entries are kept and others escaped, as if the result were one text with markup.
@@ -60,9 +58,7 @@ fn sum(
     start: Option<Value>,
     kwargs: Kwargs,
 ) -> Result<Value, Error> {
-    if list.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(list)?;
     let context = Context::of(state)?;
     let attribute = attribute.or(kwargs.get("attribute")?);
     let start = start.or(kwargs.get("start")?);
@@ -74,7 +70,7 @@ fn sum(
             Some(path) => at_path(&context, entry, path)?,
             None => entry,
         };
-        if entry.is_undefined() {
+        if is_absent(&entry) {
             return Err(match attribute {
                 Some(path) => invalid(format!(
                     "`sum`: an entry has no `{path}`; sum only those that have it: `selectattr(\"{path}\")|sum(attribute=\"{path}\")`"
@@ -117,9 +113,7 @@ fn slice(
     stop: &Value,
     step: &Value,
 ) -> Result<Value, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     context.charge_value(value)?;
     let number = |value: &Value| {

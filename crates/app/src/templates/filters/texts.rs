@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
+use minijinja::{AutoEscape, Environment, Error, State, Value};
 
 use super::operators::too_long;
 use crate::templates::invalid::invalid;
-use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, written};
+use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, require, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter("escape", escape);
@@ -61,9 +61,7 @@ pub(super) fn as_markup<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<C
 }
 
 fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &Value) -> Result<Value, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     let text = value.as_str().ok_or_else(|| invalid("`replace` takes a text"))?;
     let to = if value.is_safe() { as_markup(state, to)? } else { written(to)? };
@@ -84,9 +82,7 @@ fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &Value) -> Resu
 
 /// JSON that is safe in HTML, also inside a script.
 fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     context.charge_value(value)?;
     let mut out = BoundedOutput { bytes: Vec::new(), bytes_max: TEXT_BYTES_MAX };
@@ -99,9 +95,7 @@ fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 
 /// Escaped, with a `<br>` for each line break.
 fn nl2br(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
-    if value.is_undefined() {
-        return Err(ErrorKind::UndefinedError.into());
-    }
+    require(value)?;
     let context = Context::of(state)?;
     let text = value.as_str().ok_or_else(|| invalid("`nl2br` takes a text"))?;
     // Plain text keeps its line breaks.

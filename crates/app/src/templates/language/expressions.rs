@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 
     /// An expression before a filter, in parentheses where precedence requires it.
-    fn operand(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
+    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
         let is_plain = match expr {
             Expr::Var(_)
             | Expr::GetAttr(_)

@@ -9,6 +9,9 @@ use super::lookups::{Hint, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
+/// The filter behind the list of a loop.
+pub(crate) const ENTRIES: &str = "postroad_entries";
+
 /// A source text that can be compiled.
 #[derive(Debug)]
 pub(crate) struct Lowered {
@@ -174,7 +177,8 @@ impl<'a> Lowering<'a> {
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.expression(&each.iter, Hint::List)?;
+        self.operand(&each.iter, Hint::List)?;
+        write!(self.out, "|{ENTRIES}").expect("strings take everything");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
         for name in &names {

@@ -14,6 +14,7 @@ use super::EngineShared;
 use super::connecting::{Connected, Connecting};
 use crate::attempt::settle::{Settlement, signal_of_greeting};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
+use crate::pacing::Reason;
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
@@ -319,7 +320,7 @@ impl Worker {
             return After::Leave;
         }
         let reply = failure.reply.as_ref();
-        let told = reply.map(|reply| (signal_of_greeting(reply), reply.to_string()));
+        let told = reply.map(|reply| (signal_of_greeting(reply), Reason::of_connection(&reply.to_string())));
         let waits = told.is_some_and(|(signal, reason)| {
             let answer = answer(&job, signal, &reason);
             self.shared.with(|schedule, now| schedule.connection_refused(self.path, answer, now))

@@ -14,6 +14,7 @@ use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::engine::EngineShared;
 use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
+use crate::pacing::Reason;
 use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
 use crate::schedule::{Answer, Entry, Job, Shortage};
@@ -296,7 +297,7 @@ fn report_to_schedule(
             None
         }),
         Ending::Refused { reply, phase } => {
-            let reason = reply.to_string();
+            let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
             let answer = answer(job, signal_of(reply, *phase), &reason);
             shared.with(|schedule, now| schedule.refused(path, answer, now))
         }
@@ -308,7 +309,7 @@ fn report_to_schedule(
     }
 }
 
-pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a str) -> Answer<'a> {
+pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a Reason) -> Answer<'a> {
     let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
     Answer { lane: &job.lane, server, greylisted_at, signal, reason }
 }

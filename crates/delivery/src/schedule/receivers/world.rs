@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::attempt::settle::{is_put_back, keeps_source};
+use crate::pacing::Reason;
 use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
@@ -119,6 +120,7 @@ impl World {
             helo: DomainName::parse("mx.here.example").unwrap(),
             weight: *weight,
             version: 1,
+            created_at: START,
             warmup_started_at: None,
             warmup_paused_reason: None,
             warmup_paused_at: None,
@@ -131,7 +133,13 @@ impl World {
         };
         let setup = DeliverySetup {
             servers: Vec::new(),
-            pools: vec![Pool { id: PoolId(1), name: "main".to_owned(), shared: true, account_id: None }],
+            pools: vec![Pool {
+                id: PoolId(1),
+                name: "main".to_owned(),
+                shared: true,
+                account_id: None,
+                created_at: START,
+            }],
             sources: weights.iter().enumerate().map(address).collect(),
             gates: Vec::new(),
             live_nodes: 1,
@@ -465,7 +473,8 @@ impl World {
         let signal = signal(refusal);
         let server = job.entry.server_id;
         let greylisted_at = job.entry.greylisted_at;
-        let answer = Answer { lane: &job.lane, server, greylisted_at, signal, reason: &refusal.reply };
+        let reason = &Reason::of_connection(&refusal.reply);
+        let answer = Answer { lane: &job.lane, server, greylisted_at, signal, reason };
         if self.schedule.connection_refused(path, answer, self.now) {
             self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
@@ -486,7 +495,7 @@ impl World {
         let reply = Reply::parse(&refusal.reply).unwrap();
         let verdict = classify_in(phase(refusal.at), &reply);
         let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
-        let reason = &refusal.reply;
+        let reason = &Reason::of_message(&refusal.reply, server);
         let answer = Answer { lane: &job.lane, server, greylisted_at, signal: verdict.signal, reason };
         let come_again_after = self.schedule.refused(path, answer, self.now);
         let is_early = refusal.at != RefusedAt::EndOfData;

@@ -24,6 +24,11 @@ pub(crate) enum PoolCommand {
     },
     /// List pools with their addresses and their warm-up
     List,
+    /// Show one pool
+    Show {
+        /// Name of the pool
+        name: String,
+    },
     /// Delete an unused pool
     Delete {
         /// Name of the pool
@@ -81,6 +86,7 @@ impl PoolCommand {
         match self {
             Self::Create { name, shared, account } => app.create_pool(name, shared, account.as_deref()).await,
             Self::List => app.list_pools().await,
+            Self::Show { name } => app.show_pool(&name).await,
             Self::Delete { name } => app.delete_pool(&name).await,
             Self::AddAddress { pool, address, helo, weight, warm_up } => {
                 app.add_address(&pool, address, helo, weight, warm_up).await

@@ -27,6 +27,11 @@ pub(crate) enum ServerCommand {
     },
     /// List servers
     List,
+    /// Show one server
+    Show {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+    },
     /// Give a server another name
     Rename {
         /// NAME, ACCOUNT/NAME or id
@@ -34,7 +39,7 @@ pub(crate) enum ServerCommand {
         /// Its new name: unique in the account, and not a number
         new_name: String,
     },
-    /// Refuse all calls of a server's keys
+    /// Refuse all calls of a server's keys; its mail waits
     Suspend {
         /// NAME, ACCOUNT/NAME or id
         name: String,
@@ -124,6 +129,7 @@ impl ServerCommand {
                 app.create_server(name, &account, mode, pool.as_deref()).await
             }
             Self::List => app.list_servers().await,
+            Self::Show { name } => app.show_server(&name).await,
             Self::Rename { name, new_name } => app.rename_server(&name, &new_name).await,
             Self::Suspend { name, reason } => app.suspend_server(&name, Some(reason)).await,
             Self::Resume { name } => app.suspend_server(&name, None).await,

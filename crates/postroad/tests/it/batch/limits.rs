@@ -52,11 +52,23 @@ async fn a_batch_has_500_messages_at_most(world: World) {
     assert_eq!(answer["status"], "parameter-error");
     assert_eq!(answer["data"]["message"], "`messages` must have 1 to 500 entries, not 501");
     let many: Vec<String> = (0..50).map(|number| format!("r{number}@example.net")).collect();
-    let messages = vec![json!({"to": many, "cc": many}); 101];
-    let answer = world.call(BATCH, &json!({"defaults": defaults(), "messages": messages})).await;
-    assert_eq!(answer["status"], "parameter-error", "twice the same mailbox is one recipient: {answer}");
-    let message = "The messages of the batch have more than 5000 recipients together";
+    let mut messages = vec![json!({"to": many, "cc": many}); 103];
+    messages[102] = json!("nobody");
+    let message = "The messages of the batch have more than 5000 recipients together; send fewer at once";
+    let mut batch = json!({"defaults": defaults(), "messages": messages, "mode": "atomic"});
+    let answer = world.call(BATCH, &batch).await;
+    assert_eq!(answer["status"], "parameter-error", "{answer}");
     assert_eq!(answer["data"]["errors"], json!([{"pointer": "/messages", "message": message}]));
+    batch["mode"] = json!("independent");
+    let made = done(&world, &batch).await;
+    assert_eq!(made["accepted"], 100, "twice the same mailbox is one recipient: {made}");
+    for at in [100, 101] {
+        let error = &made["results"][at]["error"];
+        let expected = json!([{"pointer": format!("/messages/{at}"), "message": message}]);
+        assert_eq!((&error["code"], &error["errors"]), (&json!("ValidationError"), &expected), "{error}");
+    }
+    let error = &made["results"][102]["error"];
+    assert!(!error.to_string().contains(message), "{error}");
 }
 
 async fn a_batch_has_50_mib_at_most(world: World) {
@@ -96,6 +108,7 @@ async fn large_messages_of_a_batch_are_stored_whole(world: World) {
 async fn what_little_makes_much_of_is_refused(world: World) {
     // A small request whose messages would be a gigabyte.
     let batch = json!({
+        "mode": "atomic",
         "defaults": {"from": "shop@example.test", "subject": "x", "html_body": "x".repeat(4 * MIB)},
         "messages": vec![json!({"to": ["a@example.net"]}); 500],
     });

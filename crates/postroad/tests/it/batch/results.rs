@@ -57,6 +57,7 @@ fn assert_errors(results: &[Value]) {
 both_engines!(
     the_good_ones_of_500_messages_are_accepted,
     an_atomic_batch_with_a_bad_message_accepts_none,
+    unknown_names_are_told_once_with_their_number,
     a_batch_is_repeated_by_its_key_byte_for_byte,
     a_messages_own_fields_win,
     what_is_no_batch_is_told_with_its_place
@@ -115,6 +116,20 @@ async fn an_atomic_batch_with_a_bad_message_accepts_none(world: World) {
     done(&world, &batch_to(["last@example.net".to_owned()])).await;
     wait_for(&world, "last@example.net").await;
     assert_eq!(caught(&world).await, 494);
+}
+
+async fn unknown_names_are_told_once_with_their_number(world: World) {
+    let mut batch = batch_to((0..60).map(|number| format!("r{number}@example.net")));
+    for at in 0..60 {
+        batch["messages"][at][format!("odd{}", at % 30)] = json!(1);
+    }
+    batch["messages"][7]["headers"] = json!({"Subject": "another"});
+    let answer = world.call(BATCH, &batch).await;
+    let warnings: Vec<&str> =
+        answer["flags"]["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(warnings.len(), 21, "{answer}");
+    assert_eq!(warnings[0], "Unknown field `odd0` was ignored (messages/0 and 1 more)");
+    assert_eq!(warnings[20], "22 more warnings are not listed");
 }
 
 async fn a_batch_is_repeated_by_its_key_byte_for_byte(world: World) {

@@ -14,7 +14,7 @@ use crate::world::{Engine, SEND, World, both_engines, good_but};
 const TURNS_MAX: usize = 10;
 
 /// Another server with a domain and a key of its own; the key.
-pub(super) fn second_sender(world: &World) -> String {
+pub(crate) fn second_sender(world: &World) -> String {
     world.admin(&["account", "create", "Second"]);
     world.admin(&["server", "create", "second", "--account", "Second"]);
     world.admin(&["domain", "create", "second.test", "--server", "second"]);

@@ -9,7 +9,7 @@ use super::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 /// A providers file that is gone with the test.
-pub(super) fn providers(text: &str) -> tempfile::NamedTempFile {
+pub(crate) fn providers(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
     std::fs::write(file.path(), text).expect("the temporary folder is writable");
     file

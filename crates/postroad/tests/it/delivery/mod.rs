@@ -2,13 +2,13 @@
 
 mod dane;
 mod dead_node;
-mod fairness;
+pub(crate) mod fairness;
 mod feedback_signature;
 mod gates;
 mod hidden_limits;
 pub(crate) mod inbox;
 mod kills;
-mod limits;
+pub(crate) mod limits;
 mod memory_limit;
 mod mx;
 mod orders;

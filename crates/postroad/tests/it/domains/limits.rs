@@ -12,7 +12,8 @@ use crate::world::{Engine, World, both_engines};
 both_engines!(
     a_server_has_no_more_domains_than_the_operator_allows,
     the_limit_holds_for_calls_at_the_same_moment,
-    an_accounts_checks_leave_room_for_other_accounts
+    an_accounts_checks_leave_room_for_other_accounts,
+    a_check_tells_when_the_next_one_is_run
 );
 
 async fn a_server_has_no_more_domains_than_the_operator_allows(engine: Engine) {
@@ -72,6 +73,20 @@ async fn an_accounts_checks_leave_room_for_other_accounts(engine: Engine) {
     assert_eq!(busy, 1, "{crowd:#?}");
     assert_eq!(checked["status"], "success", "{checked}");
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+async fn a_check_tells_when_the_next_one_is_run(engine: Engine) {
+    let (world, _dns) = start(engine);
+    world.domains("create", &json!({"name": "one.example"})).await;
+    for _ in 0..2 {
+        let reply = world.post("/api/v1/domains/verify", &json!({"name": "one.example"})).await;
+        assert_eq!(reply.json()["status"], "success", "{}", reply.text());
+        let header = |name: &str| reply.header(&format!("ratelimit-{name}")).unwrap().parse::<u64>().unwrap();
+        assert_eq!((header("limit"), header("remaining")), (1, 0));
+        assert!((1..=10).contains(&header("reset")), "{}", header("reset"));
+    }
+    let reply = world.post("/api/v1/domains/verify", &json!({"name": "two.example"})).await;
+    assert_eq!(reply.header("ratelimit-limit"), None, "nothing is counted for what is not there");
 }
 
 fn silence(dns: &DnsServer) {

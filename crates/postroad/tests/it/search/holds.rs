@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{found, found_items, q};
+use crate::batch::{BATCH, batch_to};
 use crate::world::{World, both_engines, good_but};
 
 const RELEASE: &str = "/api/v1/messages/release";
@@ -85,13 +86,31 @@ async fn a_query_releases_everything_it_finds_and_nothing_else(world: World) {
 
 async fn a_job_goes_on_after_a_crash(world: World) {
     let mut world = world;
-    held(&world, 30, "crash").await;
+    let (_, holding) = world.new_key(&["--hold"]);
+    for batch in 0..4 {
+        let mut request = batch_to((0..500).map(|number| format!("u{batch}.{number}@example.com")));
+        request["defaults"]["tag"] = json!("crash");
+        let answer = world.call_as(&holding, BATCH, &request).await;
+        assert_eq!(answer["data"]["accepted"], 500, "{answer}");
+    }
     let started = world.call(CANCEL, &json!({"query": "tag:crash"})).await;
+    assert_eq!(started["data"]["matched"], 2_000, "{started}");
+    let id = &started["data"]["job_id"];
+    let done_of = async |world: &World| world.call(JOB, &json!({"id": id})).await["data"]["done"].clone();
+    let done = loop {
+        let done = done_of(&world).await;
+        if done != 0 {
+            break done;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
     world.crash_and_restart();
-    let job = ended_job(&world, &started["data"]["job_id"]).await;
-    assert_eq!(job["state"], "done", "{job}");
+    assert!((1..2_000).contains(&done.as_i64().unwrap()), "the crash is in the middle: {done}");
+    let job = ended_job(&world, id).await;
+    assert_eq!((&job["state"], &job["failed"]), (&json!("done"), &json!(0)), "{job}");
     assert!(found(&world, &q("status:held")).await.is_empty());
-    assert_eq!(found(&world, &q("status:hold_cancelled")).await.len(), 30);
+    let cancelled = found(&world, &json!({"status": "hold_cancelled", "limit": 500})).await;
+    assert_eq!(cancelled.len(), 2_000);
 }
 
 async fn mistakes_and_foreign_jobs_are_refused(world: World) {

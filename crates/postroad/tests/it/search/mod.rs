@@ -2,12 +2,15 @@
 
 mod conditions;
 mod erase;
+mod erase_elsewhere;
+mod erase_in_delivery;
 mod holds;
 mod many_holds;
 mod postgres_files;
 mod property;
 mod retries;
 mod timeline;
+mod waits;
 
 use serde_json::{Value, json};
 

@@ -12,9 +12,9 @@ use crate::scheduling::in_millis;
 use crate::tracking::tracked_html;
 use crate::world::{Engine, SEND, World, both_engines, good, good_but, program};
 
-const TIMELINE: &str = "/api/v1/messages/timeline";
+pub(super) const TIMELINE: &str = "/api/v1/messages/timeline";
 
-async fn items(world: &World, id: i64) -> Vec<Value> {
+pub(super) async fn items(world: &World, id: i64) -> Vec<Value> {
     let answer = world.call(TIMELINE, &json!({ "id": id })).await;
     assert_eq!(answer["status"], "success", "{answer}");
     answer["data"]["items"].as_array().expect("a list").clone()
@@ -25,7 +25,7 @@ fn kinds(items: &[Value]) -> Vec<&str> {
 }
 
 /// Causes of the waits before attempts.
-async fn waits(world: &World, id: i64) -> Vec<String> {
+pub(super) async fn waits(world: &World, id: i64) -> Vec<String> {
     let items = items(world, id).await;
     let waits = items.iter().filter(|item| item["kind"] == "wait" && item["data"]["seconds"].is_number());
     waits.map(|item| item["data"]["cause"].as_str().expect("a text").to_owned()).collect()
@@ -45,7 +45,7 @@ fn of_kind<'a>(items: &'a [Value], kind: &str) -> &'a Value {
     items.iter().find(|item| item["kind"] == kind).expect("there is one")
 }
 
-fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
+pub(super) fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
     let data_dir = world.data_dir();
     let mut command = Command::new(program());
     command.arg("trace").args(args).arg("--data-dir").arg(data_dir);

@@ -65,7 +65,7 @@ async fn a_domain_may_have_a_host_name_of_its_own() {
             "the name of this service",
         ),
         (&["domain", "set-tracking", "nobody.test", "--opens", "on"], "there is no domain"),
-        (&["server", "set-tracking", "dev", "--exclude-host", "https://example.com"], "https://example.com"),
+        (&["server", "set-tracking", "dev", "--exclude-host", "https://example.com"], "is not a host name"),
         (&["server", "set-tracking", "nobody", "--opens", "on"], "there is no server"),
     ] {
         let (success, _, err) = world.admin_output(args);

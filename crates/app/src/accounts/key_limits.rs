@@ -1,0 +1,46 @@
+//! Networks and expiry of the key that asks: the keys that it makes or changes get no wider ones.
+
+use ipnet::IpNet;
+use postroad_model::Timestamp;
+
+use super::{AccountRefusal, ObjectKind, Requester};
+use crate::App;
+use crate::access::Actor;
+
+/// Limits of an account or operator key; people and the command line have none.
+#[derive(Debug, Default)]
+pub(super) struct KeyLimits {
+    /// Empty for all networks.
+    allow: Vec<IpNet>,
+    expires_at: Option<Timestamp>,
+}
+
+impl App {
+    pub(super) async fn limits_of_asking_key(&self, by: &Requester) -> Result<KeyLimits, AccountRefusal> {
+        let (Actor::AccountKey { id, .. } | Actor::OperatorKey { id, .. }) = &by.actor else {
+            return Ok(KeyLimits::default());
+        };
+        let asking = self.inner.store.find_account_key_by_id(*id).await?;
+        let asking = asking.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
+        Ok(KeyLimits { allow: asking.allow, expires_at: asking.expires_at })
+    }
+}
+
+impl KeyLimits {
+    /// The requested networks, or those of the asking key if none are requested. Refuses networks outside of them.
+    pub(super) fn within(&self, requested: Vec<IpNet>) -> Result<Vec<IpNet>, AccountRefusal> {
+        if requested.is_empty() {
+            return Ok(self.allow.clone());
+        }
+        let is_within = |network: &IpNet| self.allow.iter().any(|own| own.contains(network));
+        if self.allow.is_empty() || requested.iter().all(is_within) {
+            return Ok(requested);
+        }
+        Err(AccountRefusal::problem("allow", "should be within the networks of the key that asks"))
+    }
+
+    /// The requested expiry, or that of the asking key if it is earlier.
+    pub(super) fn until(&self, requested: Option<Timestamp>) -> Option<Timestamp> {
+        requested.into_iter().chain(self.expires_at).min()
+    }
+}

@@ -1,0 +1,107 @@
+//! A receiver's reply as the reason of a conclusion, which messages of many servers may wait for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use postroad_model::ServerId;
+use postroad_smtp::EnhancedCode;
+
+/// Who reads a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    Operator,
+    Server(ServerId),
+    /// It is stored with messages of any server.
+    Anyone,
+}
+
+/// The reply. It may quote the message that it answers: only the operator and the message's server read it in full,
+/// others its codes. `Display` is for anyone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reason {
+    reply: Arc<str>,
+    /// Server of the answered message; `None` if the reply came before any message.
+    server: Option<ServerId>,
+}
+
+impl Reason {
+    /// To a message of this server, from `MAIL FROM` on.
+    pub fn of_message(reply: &str, server: ServerId) -> Self {
+        Self { reply: reply.into(), server: Some(server) }
+    }
+
+    /// To a connection, before any message.
+    pub fn of_connection(reply: &str) -> Self {
+        Self { reply: reply.into(), server: None }
+    }
+
+    /// Of a stored note. Earlier releases stored whole replies; only the codes are used.
+    pub fn restored(note: &str) -> Self {
+        Self { reply: codes(note).into(), server: None }
+    }
+
+    /// The part that this reader may see.
+    pub fn text(&self, reader: Reader) -> &str {
+        let is_shown = match (self.server, reader) {
+            (None, _) | (_, Reader::Operator) => true,
+            (Some(server), Reader::Server(reader)) => server == reader,
+            (Some(_), Reader::Anyone) => false,
+        };
+        if is_shown { &self.reply } else { self.codes() }
+    }
+
+    /// The reply code and the enhanced code.
+    pub fn codes(&self) -> &str {
+        codes(&self.reply)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text(Reader::Anyone))
+    }
+}
+
+/// The beginning of a reply: `451 4.7.1` or `451`.
+fn codes(reply: &str) -> &str {
+    let is_code = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+    let (code, rest) = reply.split_once(' ').unwrap_or((reply, ""));
+    if !is_code(code) {
+        return "";
+    }
+    let enhanced = EnhancedCode::find(rest).and(rest.split(' ').next());
+    enhanced.map_or(code, |enhanced| &reply[..code.len() + 1 + enhanced.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_operator_and_the_messages_server_read_the_words() {
+        let (own, other) = (ServerId(1), ServerId(2));
+        let reply = "451 4.7.1 <jane@one.example>: rate limited";
+        let reason = Reason::of_message(reply, own);
+        assert_eq!(reason.text(Reader::Operator), reply);
+        assert_eq!(reason.text(Reader::Server(own)), reply);
+        assert_eq!(reason.text(Reader::Server(other)), "451 4.7.1");
+        assert_eq!(reason.to_string(), "451 4.7.1");
+        assert_eq!(Reason::restored(reply).text(Reader::Operator), "451 4.7.1");
+        assert_eq!(Reason::of_connection("421 go away").text(Reader::Server(other)), "421 go away");
+    }
+
+    #[test]
+    fn codes_end_before_the_words() {
+        let cases = [
+            ("421 slow down", "421"),
+            ("421", "421"),
+            ("550 5.7.1", "550 5.7.1"),
+            ("451 4.7.1jane@one.example x", "451"),
+            ("jane@one.example", ""),
+            ("", ""),
+        ];
+        for (reply, wanted) in cases {
+            assert_eq!(codes(reply), wanted, "{reply}");
+        }
+    }
+}

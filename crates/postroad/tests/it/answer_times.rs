@@ -1,0 +1,89 @@
+//! The time of an answer does not tell whether a thing, or a person, exists.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::accounts::{ACCOUNT, Key, OPERATOR, SERVER, code, customer, done, ready};
+use crate::foreign_keys::{ABSENT, mail};
+use crate::signing_in::{Visitor, join};
+use crate::world::{World, both_engines};
+
+/// Calls of each kind.
+const ROUNDS: usize = 301;
+
+/// A call: with which key, and its body.
+type Asked<'a> = (Key<'a>, Value);
+
+both_engines!(
+    the_time_of_an_answer_does_not_tell_whether_a_thing_exists,
+    the_time_of_a_sign_in_does_not_tell_who_signs_in_here
+);
+
+/// Times of two calls that were made in turns have the same median, but for 30 % and 0.3 ms.
+fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
+    let [one, other] = taken.map(|mut taken| {
+        taken.sort_unstable();
+        taken[taken.len() / 2]
+    });
+    let (faster, slower) = (one.min(other), one.max(other));
+    let most = faster + faster * 3 / 10 + Duration::from_micros(300);
+    assert!(slower <= most, "{name}: {one:?} and {other:?}");
+}
+
+async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World) {
+    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+    let sending = (SERVER, zebra.server_keys[0].as_str());
+    let sent = done(&world, sending, "send/message", &mail(&world, "a@zebra.example")).await;
+    let message = &sent["messages"]["a@zebra.example"]["id"];
+    let (account, server) = ((ACCOUNT, one.key.as_str()), (SERVER, one.server_keys[0].as_str()));
+    let absent = json!({ "id": ABSENT });
+    let user = world.admin(&["user", "create", "a@zebra.example", "--account", "zebra"])["id"].clone();
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let pool = json!({"name": "zebra", "account": zebra.id});
+    let pool = done(&world, operator, "ip_pools/create", &pool).await["id"].clone();
+    let of_account = |name: &'static str, foreign: &Value| {
+        (name, [(account, json!({ "id": foreign })), (account, absent.clone())])
+    };
+    let named = |name: &str| (account, json!({ "name": name }));
+    let pairs: [(&str, [Asked<'_>; 2]); 6] = [
+        of_account("servers/get", &zebra.servers[0]),
+        of_account("credentials/get", &zebra.credentials[0]),
+        of_account("users/sessions", &user),
+        of_account("ip_pools/get", &pool),
+        ("domains/get", [named("from.zebra.example"), named("horse.example")]),
+        ("messages/message", [(server, json!({ "id": message })), (server, absent.clone())]),
+    ];
+    for (name, calls) in pairs {
+        let mut taken = [Vec::new(), Vec::new()];
+        for round in 0..ROUNDS {
+            // In turns, so that whatever else the machine does meets both.
+            for at in [round % 2, (round + 1) % 2] {
+                let (key, body) = &calls[at];
+                let begun = Instant::now();
+                code(&world, *key, name, body).await;
+                taken[at].push(begun.elapsed());
+            }
+        }
+        assert_alike(name, taken);
+    }
+}
+
+async fn the_time_of_a_sign_in_does_not_tell_who_signs_in_here(world: World) {
+    join(&world, "ann@example.com").await;
+    let emails = ["ann@example.com", "bob@example.com"];
+    let mut taken = [Vec::new(), Vec::new()];
+    // Ten attempts for each person from one address, fifty from all.
+    for address in 2..6 {
+        let mut visitor = Visitor::at(&world, [127, 0, 0, address]);
+        for round in 0..10 {
+            for at in [round % 2, (round + 1) % 2] {
+                let begun = Instant::now();
+                let reply = visitor.sign_in(emails[at], "a wrong guess of it").await;
+                taken[at].push(begun.elapsed());
+                assert!(reply.status == 422 && reply.text().contains("is wrong"), "{}", reply.text());
+            }
+        }
+    }
+    assert_alike("sign_in", taken);
+}

@@ -1,0 +1,150 @@
+//! Deletion of servers and accounts from the call to the last row: the clock is moved past the time in which they can be
+//! restored, and the background work runs as in the service.
+
+use std::time::Duration;
+
+use postroad_app::App;
+use postroad_app::analytics::CounterTask;
+use postroad_model::{AccountId, Clock as _, DomainName, Limits, ServerId, SystemClock};
+use postroad_store::{ServerFilter, Store};
+use postroad_testkit::{ManualClock, OwnedRows, eventually};
+use serde_json::{Value, json};
+
+use crate::accounts::{ACCOUNT, Customer, OPERATOR, SERVER, call, customer, done, ready};
+use crate::foreign_keys::fill;
+use crate::world::{World, both_engines, good_but};
+
+both_engines!(a_deleted_account_and_server_leave_no_row_and_others_keep_theirs);
+
+/// Tables with rows of everybody that go within a week, and those of counters, which the test goes on to count.
+const SHORT_LIVED: [&str; 7] = [
+    "creations.",
+    "idempotency_keys.",
+    "user_sessions.",
+    "counters.",
+    "counter_dimensions.",
+    "counter_marks.",
+    "recipient_domains.",
+];
+/// The audit log of an account stays.
+const KEPT: [&str; 2] = ["audit.account_id", "audit_heads.account_id"];
+
+/// Mail, a webhook, a template and a suppression of a customer's server.
+async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
+    let server = (SERVER, customer.server_keys[at].as_str());
+    let (domain, owner) = (format!("{name}.example"), format!("one/{name}"));
+    for action in ["create", "set-verified"] {
+        world.admin(&["domain", action, &domain, "--server", &owner]);
+    }
+    let mail = good_but(json!({"from": format!("shop@{domain}"), "to": ["ann@example.net"]}));
+    done(world, server, "send/message", &mail).await;
+    let webhook = json!({"url": "https://hooks.example/in", "events": ["domain.verified"]});
+    done(world, server, "webhooks/create", &webhook).await;
+    let template = json!({"alias": "hello", "name": "Hello", "subject": "Hi", "plain_body": "Hi"});
+    done(world, server, "templates/create", &template).await;
+    done(world, server, "suppressions/add", &json!({"address": "gone@example.net"})).await;
+}
+
+/// Waits until the messages of a server are counted: until then they are kept.
+async fn until_counted(world: &World, key: &str, accepted: i64) {
+    let now = SystemClock.now();
+    let (from, to) = (now.minus(Duration::from_hours(1)), now.plus(Duration::from_hours(1)));
+    let asked = json!({"from": from.to_rfc3339(), "to": to.to_rfc3339()});
+    eventually(async || {
+        let counted = call(world, (SERVER, key), "analytics/summary", &asked).await;
+        let text = counted["data"].to_string();
+        if text.contains(&format!("\"accepted\":{accepted}")) { Ok(()) } else { Err(counted) }
+    })
+    .await;
+}
+
+/// Runs the background work until nothing of the two is left.
+async fn purge(world: &World, app: &App, store: &Store, server: ServerId, account: AccountId) {
+    let counting = CounterTask::start(app.clone());
+    eventually(async || {
+        app.remove_old().await.unwrap();
+        app.run_housekeeping().await.unwrap();
+        let is_left = store.find_server(server).await.unwrap().is_some()
+            || store.find_account(account).await.unwrap().is_some();
+        if is_left {
+            Err(format!("{server} or {account} is still there: {:#?}", world.owned_rows()))
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+    counting.stop();
+}
+
+/// Rows but those of the deleted, and those that go within a week anyway.
+fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
+    let is_kept = |key: &String| {
+        !SHORT_LIVED.iter().any(|table| key.starts_with(table)) && !gone.iter().any(|end| key.ends_with(end))
+    };
+    rows.iter().filter(|(key, _)| is_kept(key)).map(|(key, count)| (key.clone(), *count)).collect()
+}
+
+async fn a_deleted_account_and_server_leave_no_row_and_others_keep_theirs(world: World) {
+    let mut world = world;
+    let (one, zebra) = (customer(&world, "one").await, customer(&world, "zebra").await);
+    fill(&world, &zebra).await;
+    use_server(&world, &one, "shop", 0).await;
+    use_server(&world, &one, "news", 1).await;
+    world.admin(&["user", "create", "olga@one.example", "--account", "one"]);
+    for (key, accepted) in [(&zebra.server_keys[0], 2), (&one.server_keys[0], 1), (&one.server_keys[1], 1)] {
+        until_counted(&world, key, accepted).await;
+    }
+    let number = |id: &Value| id.as_i64().unwrap();
+    let (account, server) = (AccountId(number(&zebra.id)), ServerId(number(&one.servers[1])));
+    let operator = ready(&world, "operator_api_key").to_owned();
+    done(&world, (ACCOUNT, &one.key), "servers/delete", &json!({ "id": server })).await;
+    done(&world, (OPERATOR, &operator), "accounts/delete", &json!({ "id": account })).await;
+
+    // Everything is still there, and nothing of it is removed before its time.
+    let clock = ManualClock::at(SystemClock.now().plus(Duration::from_hours(6 * 24)));
+    let store = world.stopped_store_at(clock.clone()).await;
+    let mut gone: Vec<String> = zebra.servers.iter().map(|id| format!(".server_id={id}")).collect();
+    gone.extend([format!(".server_id={server}"), format!(".account_id={account}")]);
+    let before = world.owned_rows();
+    for end in &gone {
+        assert!(before.keys().any(|key| key.ends_with(end)), "{end}: {before:#?}");
+    }
+    assert!(before.len() > 60, "most tables have rows of somebody: {before:#?}");
+    let host = DomainName::parse("mail.example.test").unwrap();
+    let app = App::new(store.clone(), std::sync::Arc::new(clock.clone()), Limits::default(), host);
+    app.remove_old().await.unwrap();
+    app.run_housekeeping().await.unwrap();
+    assert_eq!(of_others(&world.owned_rows(), &[]), of_others(&before, &[]));
+
+    clock.advance(Duration::from_hours(2 * 24));
+    // They cannot be restored any more, so they are not listed as such.
+    let deleted = ServerFilter { deleted: true, ..ServerFilter::default() };
+    assert!(store.list_servers_page(deleted, None, 10).await.unwrap().is_empty());
+    purge(&world, &app, &store, server, account).await;
+    let after = world.owned_rows();
+    let left: Vec<&String> = after
+        .keys()
+        .filter(|key| gone.iter().any(|end| key.ends_with(end)))
+        .filter(|key| !KEPT.iter().any(|column| key.starts_with(column)))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    // The server was one of its account, with a credential and a domain.
+    let mut expected = of_others(&before, &gone);
+    for table in ["servers", "credentials", "domains"] {
+        *expected.get_mut(&format!("{table}.account_id={}", one.id)).unwrap() -= 1;
+    }
+    assert_eq!(of_others(&after, &gone), expected);
+    drop((app, store));
+
+    // The operator still reads the log, and has the pool that was made for the account.
+    world.restart();
+    let operator = (OPERATOR, ready(&world, "operator_api_key"));
+    let log = done(&world, operator, "account/audit", &json!({"account": account, "limit": 500})).await;
+    assert_eq!(log["items"][0]["operation"], "accounts/delete", "{log}");
+    let (success, out, err) = world.audit_output(&["export", "--account", &account.to_string()]);
+    assert!(success && out.lines().count() == log["items"].as_array().unwrap().len(), "{err}");
+    let pools = done(&world, operator, "ip_pools/list", &json!({"name": "zebra"})).await;
+    assert_eq!(pools["items"][0]["account"], Value::Null, "{pools}");
+    let other = call(&world, (ACCOUNT, &one.key), "account/audit", &json!({ "account": account })).await;
+    assert_eq!(other["data"]["code"], "AccountNotFound");
+}

@@ -1,0 +1,156 @@
+//! Lists above a server's own data: page by page, by their filters, and without what is deleted.
+
+use std::time::Duration;
+
+use postroad_model::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+use crate::accounts::{ACCOUNT, Key, OPERATOR, call, code, customer, done, ready};
+use crate::signing_in::{PASSWORD, Visitor, join};
+use crate::world::{World, both_engines};
+
+both_engines!(
+    every_list_goes_on_where_its_page_ended,
+    lists_are_filtered_by_state_and_time,
+    credentials_are_listed_of_servers_that_are_there
+);
+
+fn with(body: &Value, more: &Value) -> Value {
+    let mut body = body.clone();
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// All items of a list, one for each call.
+async fn one_by_one(world: &World, by: Key<'_>, name: &str, body: &Value) -> Vec<Value> {
+    let (mut items, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = call(world, by, name, &with(body, &json!({"limit": 1, "cursor": cursor}))).await;
+        assert_eq!(page["status"], "success", "{name}: {page}");
+        items.extend(page["data"]["items"].as_array().unwrap().iter().cloned());
+        let pagination = &page["flags"]["pagination"];
+        assert_eq!(pagination["limit"], 1, "{name}: {page}");
+        assert_eq!(pagination["has_more"], !pagination["next_cursor"].is_null(), "{name}: {page}");
+        cursor = pagination["next_cursor"].clone();
+        if cursor.is_null() {
+            return items;
+        }
+        assert!(items.len() < 100, "{name} ends");
+    }
+}
+
+async fn every_list_goes_on_where_its_page_ended(world: World) {
+    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    customer(&world, "other").await;
+    let by = (ACCOUNT, one.key.as_str());
+    for number in 0..3 {
+        let (key, pool) =
+            (json!({"name": format!("key {number}")}), json!({"name": format!("pool {number}")}));
+        done(&world, by, "account_keys/create", &key).await;
+        done(&world, operator, "ip_pools/create", &with(&pool, &json!({"account": one.id}))).await;
+        let email = format!("{number}@one.example");
+        world.admin(&["user", "create", &email, "--account", "one"]);
+        done(&world, by, "users/invite", &json!({"email": format!("{number}@new.example")})).await;
+        done(&world, by, "domains/create", &json!({"name": format!("d{number}.example")})).await;
+    }
+    join(&world, "ann@example.com").await;
+    for _ in 0..2 {
+        Visitor::at(&world, [127, 0, 0, 1]).sign_in("ann@example.com", PASSWORD).await;
+    }
+    let dev = (ACCOUNT, ready(&world, "account_api_key"));
+    let people = done(&world, dev, "users/list", &json!({"email": "ann@example.com"})).await;
+    let ann = json!({"id": people["items"][0]["id"]});
+    let none = json!({});
+    let lists = [
+        (operator, "accounts/list", &none, 3),
+        (operator, "servers/list", &none, 5),
+        (operator, "credentials/list", &none, 5),
+        (operator, "ip_pools/list", &none, 3),
+        (operator, "users/list", &none, 5),
+        (by, "servers/list", &none, 2),
+        (by, "credentials/list", &none, 2),
+        (by, "account_keys/list", &none, 4),
+        (by, "users/list", &none, 3),
+        (by, "users/invitations", &none, 3),
+        (by, "ip_pools/list", &none, 3),
+        (by, "domains/list", &none, 3),
+        (by, "account/audit", &none, 20),
+        (dev, "users/sessions", &ann, 3),
+    ];
+    for (key, name, body, least) in lists {
+        let whole = done(&world, key, name, &with(body, &json!({"limit": 100}))).await["items"].clone();
+        let parts = one_by_one(&world, key, name, body).await;
+        // When a key was used is recorded a moment later.
+        let ids = |items: &[Value]| -> Vec<Value> {
+            items
+                .iter()
+                .map(|item| item.get("id").or(item.get("seq")).or(item.get("name")).cloned().unwrap())
+                .collect()
+        };
+        assert_eq!(ids(&parts), ids(whole.as_array().unwrap()), "{name}");
+        assert!(parts.len() >= least, "{name}: {}", parts.len());
+        let strange = with(body, &json!({"cursor": "!"}));
+        assert_eq!(code(&world, key, name, &strange).await, "ValidationError", "{name}");
+    }
+}
+
+async fn lists_are_filtered_by_state_and_time(world: World) {
+    let (one, operator) = (customer(&world, "one").await, (OPERATOR, ready(&world, "operator_api_key")));
+    let by = (ACCOUNT, one.key.as_str());
+    let names = async |key: Key<'_>, name: &str, body: Value| -> Vec<String> {
+        let items = done(&world, key, name, &body).await["items"].clone();
+        items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    done(&world, by, "servers/suspend", &json!({"id": one.servers[1], "reason": "holiday"})).await;
+    for (is_suspended, found) in [(true, "news"), (false, "shop")] {
+        let body = json!({ "suspended": is_suspended });
+        assert_eq!(names(by, "servers/list", body).await, [found]);
+    }
+    let held = customer(&world, "held").await;
+    done(&world, operator, "accounts/suspend", &json!({"id": held.id, "reason": "unpaid"})).await;
+    assert_eq!(names(operator, "accounts/list", json!({"suspended": true})).await, ["held"]);
+    assert_eq!(names(operator, "accounts/list", json!({"suspended": false})).await, ["dev", "one"]);
+    done(&world, operator, "accounts/delete", &json!({"id": held.id})).await;
+    assert_eq!(names(operator, "accounts/list", json!({"deleted": true})).await, ["held"]);
+
+    let middle = SystemClock.now();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    done(&world, by, "servers/resume", &json!({"id": one.servers[1]})).await;
+    let count =
+        async |body: Value| done(&world, by, "account/audit", &body).await["items"].as_array().unwrap().len();
+    let all = count(json!({"limit": 100})).await;
+    let at = middle.to_rfc3339();
+    assert_eq!(count(json!({ "since": at })).await, 1);
+    assert_eq!(count(json!({"until": at, "limit": 100})).await, all - 1);
+    assert_eq!(count(json!({"since": at, "until": at})).await, 0);
+    assert_eq!(count(json!({"subject": "credential"})).await, 2);
+    assert_eq!(count(json!({"subject": "server", "subject_id": one.servers[1]})).await, 3);
+    assert_eq!(count(json!({"subject": "domain"})).await, 0);
+}
+
+async fn credentials_are_listed_of_servers_that_are_there(world: World) {
+    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    // Whoever names a server and an account means the server of that account.
+    let body = json!({"server": one.servers[0], "account": one.id});
+    for key in [by, operator] {
+        let found = done(&world, key, "credentials/list", &body).await;
+        assert_eq!(found["items"][0]["id"], one.credentials[0]);
+    }
+    let body = json!({"server": one.servers[0], "account": other.id});
+    assert_eq!(code(&world, operator, "credentials/list", &body).await, "ServerNotFound");
+    assert_eq!(code(&world, by, "credentials/list", &body).await, "AccountNotFound");
+
+    let ids = async |key: Key<'_>, body: Value| -> Vec<Value> {
+        let found = done(&world, key, "credentials/list", &body).await["items"].clone();
+        found.as_array().unwrap().iter().map(|one| one["id"].clone()).collect()
+    };
+    done(&world, by, "servers/delete", &json!({"id": one.servers[1]})).await;
+    assert_eq!(ids(by, json!({})).await, [one.credentials[0].clone()]);
+    assert_eq!(ids(operator, json!({"account": one.id})).await, [one.credentials[0].clone()]);
+    assert!(!ids(operator, json!({})).await.contains(&one.credentials[1]));
+    let listed = world.admin(&["key", "list"]);
+    assert!(listed.as_array().unwrap().iter().all(|key| key["id"] != one.credentials[1]), "{listed}");
+    done(&world, by, "servers/restore", &json!({"id": one.servers[1]})).await;
+    assert_eq!(ids(by, json!({})).await, one.credentials);
+}

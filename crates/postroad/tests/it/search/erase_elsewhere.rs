@@ -1,0 +1,127 @@
+//! messages/erase: other spellings of the address, and data that others sent back about the person.
+
+use postroad_testkit::{CatcherAnswer, WebhookCatcher, eventually};
+use serde_json::{Value, json};
+
+use super::erase::{ADDRESS, ERASE, erase, files_with, id_of, send};
+use crate::batch::{BATCH, batch_to};
+use crate::delivery::inbox::wait_for;
+use crate::returns::{mail_back, notification};
+use crate::tracking::{FIREFOX, delivered, look, read_on, tracked_html, until_activity};
+use crate::world::{World, both_engines};
+
+both_engines!(
+    every_spelling_of_an_address_is_erased,
+    returned_mail_of_all_recipients_is_erased,
+    opens_clicks_and_answers_of_webhooks_and_batches_are_erased
+);
+
+/// No row and no file has one of the texts.
+fn assert_gone(world: &World, texts: &[&str]) {
+    for text in texts {
+        match world.database_text() {
+            Some(rows) => assert!(!rows.to_ascii_lowercase().contains(text), "{text}: {rows}"),
+            None => assert_eq!(files_with(&world.data_dir(), text), Vec::<String>::new(), "{text}"),
+        }
+    }
+}
+
+async fn matched(world: &World, address: &str) -> Value {
+    let dry = world.call(ERASE, &json!({"address": address, "dry_run": true})).await;
+    dry["data"]["matched"].clone()
+}
+
+async fn every_spelling_of_an_address_is_erased(world: World) {
+    let upper = "Élodie@example.fr";
+    send(&world, json!({"to": [upper], "idempotency_key": "upper"})).await;
+    assert_eq!(matched(&world, upper).await, 1);
+    let job = erase(&world, json!({"address": upper})).await;
+    assert_eq!((&job["done"], &job["failed"]), (&json!(1), &json!(0)), "{job}");
+    assert_gone(&world, &["Élodie@example.fr"]);
+
+    let spellings = ["jane@bücher.example", "jane@xn--bcher-kva.example"];
+    for (number, address) in spellings.iter().enumerate() {
+        send(&world, json!({"to": [address], "idempotency_key": number.to_string()})).await;
+    }
+    world.call("/api/v1/suppressions/add", &json!({"address": spellings[0], "details": spellings[0]})).await;
+    for address in spellings {
+        assert_eq!(matched(&world, address).await, 2, "{address}");
+    }
+    let job = erase(&world, json!({"address": spellings[1]})).await;
+    assert_eq!((&job["done"], &job["failed"]), (&json!(2), &json!(0)), "{job}");
+    assert_gone(&world, &spellings);
+}
+
+async fn returned_mail_of_all_recipients_is_erased(world: World) {
+    let bob = "bob@customer.example";
+    let sent = send(&world, json!({"to": [ADDRESS, bob], "subject": format!("For {ADDRESS}")})).await;
+    for address in [ADDRESS, bob] {
+        let id = id_of(&sent, address);
+        world.until_status(id, "Sent").await;
+        let return_path = wait_for(&world, address).await["mail_from"].as_str().unwrap().to_owned();
+        let report = notification(address, "failed", "5.1.1", "550 5.1.1 User unknown");
+        let original = format!(
+            "--b\r\nContent-Type: text/rfc822-headers\r\n\r\nTo: {ADDRESS}, {bob}\r\nSubject: For {ADDRESS}\r\n\r\n--b--"
+        );
+        let report =
+            report.replace("Message-ID: <", &format!("Message-ID: <{id}.")).replace("--b--", &original);
+        assert_eq!(mail_back(&world, &return_path, &report).await, "250 2.0.0 OK");
+        world.until_status(id, "Bounced").await;
+    }
+    let job = erase(&world, json!({"address": ADDRESS})).await;
+    assert_eq!((&job["done"], &job["failed"]), (&json!(1), &json!(0)), "{job}");
+    let kept = world.expanded(id_of(&sent, bob)).await;
+    assert_eq!(
+        (&kept["details"]["rcpt_to"], &kept["status"]["status"]),
+        (&json!(bob), &json!("Bounced")),
+        "{kept}"
+    );
+    assert_gone(&world, &[ADDRESS]);
+}
+
+async fn opens_clicks_and_answers_of_webhooks_and_batches_are_erased(world: World) {
+    let catcher = WebhookCatcher::start();
+    let answer = format!("known customer: {ADDRESS}");
+    catcher.answer("/in", CatcherAnswer::Full(200, Vec::new(), answer.clone().into_bytes()));
+    let webhook = world.webhooks("create", &json!({"url": catcher.url("/in"), "events": "all"})).await;
+    let attempts =
+        async || world.webhooks("attempts", &json!({"id": webhook["id"], "limit": 500})).await.to_string();
+
+    let mut batch = batch_to([ADDRESS.to_owned()]);
+    batch["idempotency_key"] = json!("a batch");
+    let first = world.call(BATCH, &batch).await;
+    assert_eq!(first["data"]["accepted"], 1, "{first}");
+    let link = "https://example.com/?customer=jane";
+    let got = delivered(&world, &tracked_html(ADDRESS, &format!("<a href='{link}'>A</a>"))).await;
+    read_on().await;
+    look(&world, &got.paths("/c/").remove(0)).await;
+    look(&world, &got.paths("/o/").remove(0)).await;
+    until_activity(&world, got.id, 1, 1).await;
+    eventually(async || {
+        let attempts = attempts().await;
+        // Both were accepted and delivered, and one was opened and clicked.
+        if attempts.matches(&answer).count() == 6 { Ok(()) } else { Err(attempts) }
+    })
+    .await;
+
+    let job = erase(&world, json!({"address": ADDRESS})).await;
+    assert_eq!((&job["done"], &job["failed"]), (&json!(2), &json!(0)), "{job}");
+    let activity = world.expanded(got.id).await["activity_entries"].to_string();
+    let timeline = world.call("/api/v1/messages/timeline", &json!({"id": got.id})).await.to_string();
+    let events =
+        world.call("/api/v1/events/list", &json!({"message_id": got.id, "limit": 500})).await.to_string();
+    for text in [FIREFOX.1, "\"ip_address\":\"127.0.0.1\"", link, ADDRESS] {
+        for shown in [&activity, &timeline, &events] {
+            assert!(!shown.contains(text), "{text}: {shown}");
+        }
+    }
+    let repeated = world.call(BATCH, &batch).await;
+    assert_eq!(repeated["flags"]["idempotent_replay"], true, "{repeated}");
+    assert_eq!(
+        repeated["data"]["results"][0]["messages"]["erased@erased.invalid"],
+        first["data"]["results"][0]["messages"][ADDRESS],
+        "{repeated}"
+    );
+    assert!(!attempts().await.contains(ADDRESS), "{}", attempts().await);
+    assert_gone(&world, &[ADDRESS, "customer=jane"]);
+}

@@ -1,0 +1,125 @@
+//! Versions of templates from outside: drafts, publishing, rolling back, what is kept.
+
+use postroad_testkit::postgres::Database;
+use serde_json::{Value, json};
+
+use crate::templates::{by_template, done, refused};
+use crate::world::{SEND, World, both_engines};
+
+/// Versions that are kept beside the published one and the one before it.
+const KEPT: i64 = 30;
+
+both_engines!(
+    a_draft_is_not_sent_and_nothing_is_before_the_first_version,
+    a_template_is_sent_by_its_id,
+    a_change_of_an_older_version_is_refused,
+    thirty_versions_are_kept_with_the_published_and_the_previous_one,
+    a_version_whose_layout_is_gone_is_not_published
+);
+
+fn draft(alias: &str) -> Value {
+    json!({"alias": alias, "name": alias, "subject": "First", "plain_body": "x"})
+}
+
+async fn a_draft_is_not_sent_and_nothing_is_before_the_first_version(world: World) {
+    done(&world, "create", draft("a")).await;
+    let sent = world.call(SEND, &by_template(json!({"alias": "a"}))).await;
+    assert_eq!(sent["data"]["code"], "TemplateNotPublished", "{sent}");
+    let rolled = refused(&world, "rollback", json!({"alias": "a"})).await;
+    assert_eq!(rolled["code"], "NothingToRollBackTo", "{rolled}");
+    done(&world, "publish", json!({"alias": "a"})).await;
+    let rolled = refused(&world, "rollback", json!({"alias": "a"})).await;
+    assert_eq!(rolled["code"], "NothingToRollBackTo", "the first one has none before it: {rolled}");
+    world.accepted_id(&by_template(json!({"alias": "a"}))).await;
+}
+
+async fn a_template_is_sent_by_its_id(world: World) {
+    let mut template = draft("a");
+    template["publish"] = json!(true);
+    let id = done(&world, "create", template).await["id"].clone();
+    let sent = world.accepted_id(&by_template(json!({"id": id}))).await;
+    assert_eq!(world.expanded(sent).await["details"]["subject"], "First");
+    let unknown = world.call(SEND, &by_template(json!({"id": 987_654_321}))).await;
+    assert_eq!(unknown["data"]["errors"][0]["pointer"], "/template", "{unknown}");
+}
+
+async fn a_change_of_an_older_version_is_refused(world: World) {
+    done(&world, "create", draft("a")).await;
+    let change = |if_version: i64, subject: &str| json!({"alias": "a", "if_version": if_version, "subject": subject, "name": subject});
+    assert_eq!(done(&world, "update", change(1, "Second")).await["version"], 2);
+    let late = refused(&world, "update", change(1, "Late")).await;
+    assert_eq!(late["code"], "VersionConflict", "{late}");
+    let kept = done(&world, "get", json!({"alias": "a"})).await;
+    assert_eq!(
+        (&kept["version"], &kept["subject"], &kept["name"]),
+        (&json!(2), &json!("Second"), &json!("Second"))
+    );
+    assert_eq!(done(&world, "update", change(2, "Third")).await["version"], 3);
+}
+
+async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world: World) {
+    done(&world, "create", draft("a")).await;
+    let save = async |version: i64| {
+        let saved = done(&world, "update", json!({"alias": "a", "subject": format!("Text {version}")})).await;
+        assert_eq!(saved["version"], version);
+    };
+    done(&world, "publish", json!({"alias": "a"})).await;
+    save(2).await;
+    done(&world, "publish", json!({"alias": "a"})).await;
+    for version in 3..=KEPT + 5 {
+        save(version).await;
+    }
+    let versions = done(&world, "versions", json!({"alias": "a", "limit": 100})).await;
+    let versions: Vec<i64> =
+        versions["items"].as_array().unwrap().iter().map(|item| item["version"].as_i64().unwrap()).collect();
+    let newest = (6..=KEPT + 5).rev();
+    assert_eq!(versions, newest.chain([2, 1]).collect::<Vec<_>>());
+    let gone = refused(&world, "publish", json!({"alias": "a", "version": 5})).await;
+    assert_eq!(gone["code"], "TemplateVersionNotFound", "{gone}");
+    assert_eq!(done(&world, "rollback", json!({"alias": "a"})).await["published_version"], 1);
+    let sent = world.accepted_id(&by_template(json!({"alias": "a"}))).await;
+    assert_eq!(world.expanded(sent).await["details"]["subject"], "First");
+}
+
+/// A layout, and a template that used it in its first version only.
+async fn template_that_left_its_layout(world: &World) {
+    let layout =
+        json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
+    done(world, "create", layout).await;
+    let template =
+        json!({"alias": "a", "name": "A", "layout": "frame", "subject": "Framed", "html_body": "x"});
+    done(world, "create", template).await;
+    done(world, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
+}
+
+async fn assert_publishing_fails(world: &World) {
+    for action in ["publish", "rollback"] {
+        let answer = refused(world, action, json!({"alias": "a", "version": 1})).await;
+        let error = json!({"pointer": "/layout", "message": "There is no such layout on this server"});
+        assert_eq!((&answer["code"], &answer["errors"]), (&json!("ValidationError"), &json!([error])));
+    }
+    let sent = world.accepted_id(&by_template(json!({"alias": "a"}))).await;
+    assert_eq!(world.expanded(sent).await["details"]["subject"], "Bare", "it is still sent");
+}
+
+async fn a_version_whose_layout_is_gone_is_not_published(world: World) {
+    template_that_left_its_layout(&world).await;
+    done(&world, "delete", json!({"alias": "frame"})).await;
+    assert_publishing_fails(&world).await;
+    let used = refused(&world, "update", json!({"alias": "a", "layout": "frame"})).await;
+    assert_eq!(used["errors"][0]["pointer"], "/layout", "{used}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let one = World::start_on(Some(&url), Some(database), &[]);
+    let other = World::start_on(Some(&url), None, &[]);
+    template_that_left_its_layout(&one).await;
+    // Now the other node has the layout in its cache, for two seconds.
+    let framed = done(&other, "render", json!({"alias": "a", "version": 1, "model": {}})).await;
+    assert_eq!(framed["subject"], "Framed");
+    done(&one, "delete", json!({"alias": "frame"})).await;
+    assert_publishing_fails(&other).await;
+}

@@ -1,0 +1,120 @@
+//! Scheduled messages that are held when they become due: their server is in development, or a limit is reached.
+
+use std::collections::{BTreeMap, HashSet};
+
+use postroad_model::{IdGenerator, MessageId, ServerId, ServerMode, Status, Timestamp};
+
+use super::holds;
+use super::waiting::Key;
+use crate::accept::initial::{HoldCause, HoldCauses, SCHEDULED, hold_beyond, hour_at};
+use crate::accept::{AccountLimits, account_periods, hourly_limit};
+use crate::error::StoreError;
+use crate::events::{NewEvent, append};
+use crate::outcomes::NewDelivery;
+use crate::sql::{Row, Sql};
+
+/// A queue entry whose time has come.
+pub(super) struct DueEntry {
+    pub(super) key: Key,
+    pub(super) due_at: Timestamp,
+    is_counted: bool,
+    /// Somebody released it from a hold, so the mode of its server does not hold it again.
+    is_released: bool,
+}
+
+impl DueEntry {
+    pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
+        let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
+        let (is_counted, is_released) = (row.int(3)? == SCHEDULED, row.time_opt(4)?.is_some());
+        Ok(Self { key, due_at: row.time(2)?, is_counted, is_released })
+    }
+}
+
+/// Counts the messages in the current hour of their servers and the periods of their accounts. Holds those that do not
+/// fit, and those of servers in development, which do not count. Every transaction locks the hours of servers first,
+/// then the periods of accounts, and servers last.
+pub(super) async fn hold_some(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    due: &[DueEntry],
+    now: Timestamp,
+) -> Result<HashSet<Key>, StoreError> {
+    let mut of_servers: BTreeMap<ServerId, Vec<&DueEntry>> = BTreeMap::new();
+    for entry in due {
+        of_servers.entry(entry.key.0).or_default().push(entry);
+    }
+    let mut causes = HoldCauses::new();
+    let mut events = Vec::new();
+    let mut accounts: BTreeMap<i64, (AccountLimits, Vec<MessageId>)> = BTreeMap::new();
+    for (server_id, entries) in of_servers {
+        let text =
+            "SELECT a.id, a.hourly_limit, a.daily_limit, a.monthly_limit, s.hourly_limit, s.name, s.mode
+                    FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1";
+        let Some(server) = sql.query_opt(text, &[server_id.0.into()]).await? else { continue };
+        if server.name(6, ServerMode::parse)? == ServerMode::Development {
+            let held = entries.iter().filter(|entry| !entry.is_released);
+            causes.extend(held.map(|entry| (entry.key.1, HoldCause::Development)));
+        }
+        let counted = entries.iter().filter(|entry| entry.is_counted && !causes.contains_key(&entry.key.1));
+        let messages: Vec<MessageId> = counted.map(|entry| entry.key.1).collect();
+        if messages.is_empty() {
+            continue;
+        }
+        if let Some(limit) = server.int_opt(4)?.and_then(|limit| u32::try_from(limit).ok()) {
+            let before = count_hour(sql, server_id, messages.len() as i64, now).await?;
+            hold_beyond(limit, before, &messages, &mut causes);
+            let after = before + messages.len() as i64;
+            let name = server.text(5)?;
+            let named = |event: NewEvent| hourly_limit::with_server(&event, server_id, Some(&name));
+            let crossed = hourly_limit::crossed(limit, hour_at(now), before, after);
+            events.extend(crossed.into_iter().map(|event| (server_id, named(event))));
+        }
+        if let Some(limits) = account_periods::read(&server, 0)? {
+            let left = messages.iter().filter(|id| !causes.contains_key(*id));
+            let entry = accounts.entry(limits.account_id.0).or_insert_with(|| (limits, Vec::new()));
+            entry.1.extend(left);
+        }
+    }
+    for (limits, messages) in accounts.values().filter(|(_, messages)| !messages.is_empty()) {
+        let admission = account_periods::count(sql, limits, messages.len(), now).await?;
+        admission.hold_beyond(messages, &mut causes);
+    }
+    for (server_id, event) in events {
+        append::append_of_server(sql, ids, server_id, &event, now).await?;
+    }
+    let mut held = HashSet::new();
+    for DueEntry { key, .. } in due {
+        let Some(cause) = causes.get(&key.1) else { continue };
+        let (details, event, expiry) = cause.hold(now);
+        let delivery = NewDelivery::local(now, Status::Held, details);
+        if holds::hold(sql, ids, *key, &delivery, &event, expiry).await? {
+            held.insert(*key);
+        }
+    }
+    Ok(held)
+}
+
+/// Adds to the current hour of a server; returns the count before. Older hours are deleted when a new one begins.
+async fn count_hour(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    added: i64,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let hour = hour_at(now);
+    let total = sql
+        .query_opt(
+            "INSERT INTO server_hours (server_id, hour, messages) VALUES ($1, $2, $3)
+             ON CONFLICT (server_id, hour) DO UPDATE SET messages = server_hours.messages + excluded.messages
+             RETURNING messages",
+            &[server_id.0.into(), hour.into(), added.into()],
+        )
+        .await?;
+    let total = total.ok_or_else(|| StoreError::Internal("an hour was not counted".into()))?.int(0)?;
+    let before = total - added;
+    if before == 0 {
+        let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";
+        sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
+    }
+    Ok(before)
+}
