@@ -113,7 +113,7 @@ pub(crate) fn created<T, Out>(
     warnings: Vec<String>,
 ) -> Success<Out> {
     let flags = Flags { idempotent_replay: created.is_replay, warnings, ..Flags::default() };
-    Success { data: show(created.value), flags, memory: AnswerMemory::Owed }
+    Success { data: show(created.value), flags, memory: AnswerMemory::Exempt }
 }
 
 /// Flags of one page; `next` is the position of its last entry, if there are more.

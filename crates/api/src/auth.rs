@@ -21,25 +21,25 @@ const TOKEN_CHARS_MAX: usize = 1_000;
 
 /// Refusal of a caller, with the delay before it is answered.
 #[derive(Debug)]
-pub(crate) struct NotAdmitted {
+pub(crate) struct AuthRejection {
     pub(crate) failure: Failure,
     pub(crate) delay: Duration,
 }
 
-impl<F: Into<Failure>> From<F> for NotAdmitted {
+impl<F: Into<Failure>> From<F> for AuthRejection {
     fn from(failure: F) -> Self {
         Self { failure: failure.into(), delay: Duration::ZERO }
     }
 }
 
 /// A caller that an endpoint accepts: `Caller` by the key of a server, `Requester` by any key.
-pub(crate) trait Admit: Send + Sized + 'static {
-    fn admit(
+pub(crate) trait Authenticate: Send + Sized + 'static {
+    fn authenticate(
         app: &App,
         headers: &HeaderMap,
         peer: Peer,
         operation: Operation,
-    ) -> impl Future<Output = Result<Self, NotAdmitted>> + Send;
+    ) -> impl Future<Output = Result<Self, AuthRejection>> + Send;
 
     /// The tenant whose shares of threads and memory its calls use.
     fn tenant(&self) -> Tenant;
@@ -47,16 +47,16 @@ pub(crate) trait Admit: Send + Sized + 'static {
     fn logged(&self) -> LoggedCaller;
 }
 
-impl Admit for Caller {
-    async fn admit(
+impl Authenticate for Caller {
+    async fn authenticate(
         app: &App,
         headers: &HeaderMap,
         peer: Peer,
         operation: Operation,
-    ) -> Result<Self, NotAdmitted> {
+    ) -> Result<Self, AuthRejection> {
         let key = presented(headers, X_SERVER_API_KEY);
-        let admitted = app.authenticate(key.as_deref(), peer, operation).await;
-        admitted.map_err(|failure| not_admitted(failure, headers))
+        let authenticated = app.authenticate(key.as_deref(), peer, operation).await;
+        authenticated.map_err(|failure| rejection_of(failure, headers))
     }
 
     fn tenant(&self) -> Tenant {
@@ -72,19 +72,19 @@ impl Admit for Caller {
     }
 }
 
-impl Admit for Requester {
-    async fn admit(
+impl Authenticate for Requester {
+    async fn authenticate(
         app: &App,
         headers: &HeaderMap,
         peer: Peer,
         operation: Operation,
-    ) -> Result<Self, NotAdmitted> {
+    ) -> Result<Self, AuthRejection> {
         let keys =
             [X_OPERATOR_API_KEY, X_ACCOUNT_API_KEY, X_SERVER_API_KEY].map(|name| presented(headers, name));
         let [operator, account, server] = keys.each_ref().map(Option::as_deref);
-        let admitted =
+        let authenticated =
             app.authenticate_actor(PresentedKeys { operator, account, server }, peer, operation).await;
-        admitted.map_err(|failure| not_admitted(failure, headers))
+        authenticated.map_err(|failure| rejection_of(failure, headers))
     }
 
     fn tenant(&self) -> Tenant {
@@ -115,7 +115,7 @@ fn presented<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
-fn not_admitted(failure: AuthFailure, headers: &HeaderMap) -> NotAdmitted {
+fn rejection_of(failure: AuthFailure, headers: &HeaderMap) -> AuthRejection {
     let (reason, delay) = match failure {
         AuthFailure::Missing { kind, delay } => (Reason::KeyMissing(kind), delay),
         AuthFailure::Invalid { kind, delay } => {
@@ -132,5 +132,5 @@ fn not_admitted(failure: AuthFailure, headers: &HeaderMap) -> NotAdmitted {
         AuthFailure::Denied(denial) => return Reason::Denied(denial).into(),
         AuthFailure::Store(error) => return error.into(),
     };
-    NotAdmitted { failure: reason.into(), delay }
+    AuthRejection { failure: reason.into(), delay }
 }

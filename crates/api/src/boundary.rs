@@ -32,21 +32,21 @@ pub(crate) struct Boundary {
     /// Requests in flight per client address.
     pub(crate) per_address: Arc<PerAddressLimit>,
     /// Host names that serve something else than the API.
-    pub(crate) other_site: Option<OtherSite>,
+    pub(crate) virtual_host: Option<VirtualHost>,
     /// Who may call `postroad dev`; none in `serve`.
     pub(crate) dev_access: Option<Arc<DevAccess>>,
 }
 
 /// Router that is served under host names of its own.
 #[derive(Clone)]
-pub(crate) struct OtherSite {
+pub(crate) struct VirtualHost {
     pub(crate) is_host: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     pub(crate) router: Router,
 }
 
-impl fmt::Debug for OtherSite {
+impl fmt::Debug for VirtualHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OtherSite").field("router", &self.router).finish_non_exhaustive()
+        f.debug_struct("VirtualHost").field("router", &self.router).finish_non_exhaustive()
     }
 }
 
@@ -126,7 +126,7 @@ impl Boundary {
             Mode::RedirectToHttps { .. } | Mode::Serve => {
                 let host = host::of(&request);
                 let other =
-                    self.other_site.as_ref().filter(|site| host.is_some_and(|host| (site.is_host)(host)));
+                    self.virtual_host.as_ref().filter(|site| host.is_some_and(|host| (site.is_host)(host)));
                 let router = other.map_or(&self.router, |site| &site.router);
                 router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
             }
@@ -208,7 +208,7 @@ mod tests {
             router: Router::new().route("/api/v1/boom", any(explode)),
             trusted_proxies: vec![],
             per_address: PerAddressLimit::new(10),
-            other_site: None,
+            virtual_host: None,
             dev_access: None,
         };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };

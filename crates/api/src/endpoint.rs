@@ -16,7 +16,7 @@ use postroad_net::limits::{FairPermit, FairPool};
 use serde::Serialize;
 
 use crate::answers::Answers;
-use crate::auth::{Admit, NotAdmitted};
+use crate::auth::{AuthRejection, Authenticate};
 use crate::blocking_pool::BlockingPool;
 use crate::body::{Bodies, Memory};
 use crate::envelope::{self, Success};
@@ -47,8 +47,8 @@ pub(crate) struct Call<C = Caller> {
     /// The tenant whose shares the call uses.
     tenant: Tenant,
     pub(crate) headers: HeaderMap,
-    /// JSON text of the request, not parsed yet.
-    pub(crate) text: Bytes,
+    /// JSON of the request, not parsed yet.
+    pub(crate) body: Bytes,
     pub(crate) answers: Arc<Answers>,
     /// Worker that posts webhooks, if it runs in this process.
     pub(crate) webhooks: Option<WebhookTester>,
@@ -70,24 +70,24 @@ pub(crate) type AccountCall = Call<Requester>;
 impl<C> Call<C> {
     /// Whether the request is large enough to be freed as soon as it is read.
     pub(crate) fn is_large(&self) -> bool {
-        self.text.len() > LARGE_BYTES
+        self.body.len() > LARGE_BYTES
     }
 
-    /// Frees the request's text but keeps its memory reserved, for the values read from it.
-    pub(crate) fn release_text(&mut self) {
-        self.text = Bytes::new();
+    /// Frees the request's body but keeps its memory reserved, for the values read from it.
+    pub(crate) fn release_body(&mut self) {
+        self.body = Bytes::new();
     }
 
     /// Frees the request and its memory, for calls that wait long before they answer.
     pub(crate) fn release_request(&mut self) {
-        self.text = Bytes::new();
+        self.body = Bytes::new();
         self.headers = HeaderMap::new();
         self.memory = Memory::default();
     }
 
-    /// Takes the request's text. Its memory stays reserved.
-    pub(crate) fn take_text(&mut self) -> Bytes {
-        std::mem::take(&mut self.text)
+    /// Takes the request's body. Its memory stays reserved.
+    pub(crate) fn take_body(&mut self) -> Bytes {
+        std::mem::take(&mut self.body)
     }
 
     /// Reserves memory for a request and what is made of it: 503 if there is none in time.
@@ -141,16 +141,16 @@ pub(crate) async fn answer<C, T, F, Fut>(
     handle: F,
 ) -> Response
 where
-    C: Admit,
+    C: Authenticate,
     T: Serialize + Send + 'static,
     F: FnOnce(Call<C>) -> Fut + Send + 'static,
     Fut: Future<Output = Result<Success<T>, Failure>> + Send,
 {
     let info = info(&request);
     let (parts, body) = request.into_parts();
-    let caller = match admit::<C>(state, &info, &parts, operation).await {
+    let caller = match authenticate::<C>(state, &info, &parts, operation).await {
         Ok(caller) => caller,
-        Err(NotAdmitted { failure, delay }) => {
+        Err(AuthRejection { failure, delay }) => {
             // A delayed caller holds no request in memory.
             drop((parts, body));
             tokio::time::sleep(delay).await;
@@ -179,15 +179,15 @@ where
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
         let queue = state.queue().cloned();
         let work = async move {
-            let text = params::find(&parts, body.bytes).await?;
-            let headers = parts.headers;
             let memory = body.memory;
+            let body = params::find(&parts, body.bytes).await?;
+            let headers = parts.headers;
             let call = Call {
                 app,
                 caller,
                 tenant,
                 headers,
-                text,
+                body,
                 answers,
                 webhooks,
                 queue,
@@ -223,12 +223,12 @@ fn info(request: &Request) -> RequestInfo {
     request.extensions().get::<RequestInfo>().expect("the boundary puts it into every request").clone()
 }
 
-async fn admit<C: Admit>(
+async fn authenticate<C: Authenticate>(
     state: &ApiState,
     info: &RequestInfo,
     request: &Parts,
     operation: Operation,
-) -> Result<C, NotAdmitted> {
+) -> Result<C, AuthRejection> {
     let methods = methods(operation);
     if !methods.split(", ").any(|method| method == request.method.as_str()) {
         return Err(Reason::MethodNotAllowed(request.method.clone(), methods).into());
@@ -236,7 +236,7 @@ async fn admit<C: Admit>(
     if state.app.is_in_maintenance().await.map_err(Failure::from)? {
         return Err(Reason::Maintenance.into());
     }
-    C::admit(&state.app, &request.headers, info.peer, operation).await
+    C::authenticate(&state.app, &request.headers, info.peer, operation).await
 }
 
 #[cfg(test)]
@@ -274,7 +274,7 @@ mod tests {
             request.extensions_mut().unwrap().insert(RequestInfo::new(&HeaderMap::new(), peer));
             let request = request.body(Body::from(vec![b' '; bytes])).unwrap();
             let handle = move |call: Call| async move {
-                let data = (call.text.len(), thread::current().id() == here);
+                let data = (call.body.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
             let response = answer(&state, request, Operation::SendMessage, handle).await;

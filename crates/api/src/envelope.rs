@@ -36,7 +36,7 @@ pub(crate) enum AnswerMemory {
     #[default]
     Small,
     /// The call changed something: the caller gets the answer even if no memory is free.
-    Owed,
+    Exempt,
     /// Large answer: its memory was reserved before.
     Reserved(Share),
 }
@@ -197,7 +197,7 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
             let body = match memory {
                 AnswerMemory::Reserved(memory) => answers.render(envelope, memory).await,
                 AnswerMemory::Small => answers.write(tenant, &envelope).await,
-                AnswerMemory::Owed => match answers.write(tenant, &envelope).await {
+                AnswerMemory::Exempt => match answers.write(tenant, &envelope).await {
                     Err(_) => answers.write_in_any_case(&envelope),
                     written => written,
                 },

@@ -71,7 +71,7 @@ impl Findings {
     }
 
     /// Returns the warnings if the request is valid, else the failure that lists all problems.
-    pub(crate) fn into_warnings(mut self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn reject_problems(mut self) -> Result<Vec<String>, Failure> {
         let warnings = self.take_warnings();
         if self.problems.is_empty() {
             Ok(warnings)

@@ -91,7 +91,7 @@ impl Api {
                 router,
                 trusted_proxies,
                 per_address: PerAddressLimit::new(settings.requests_per_address_max),
-                other_site: None,
+                virtual_host: None,
                 dev_access: None,
             }),
             state,
@@ -156,8 +156,8 @@ impl Api {
     /// Serves `router` instead of the API under the host names for which `is_host` is true.
     #[must_use]
     pub fn with_site(self, is_host: impl Fn(&str) -> bool + Send + Sync + 'static, router: Router) -> Self {
-        let site = boundary::OtherSite { is_host: Arc::new(is_host), router };
-        let boundary = boundary::Boundary { other_site: Some(site), ..(*self.boundary).clone() };
+        let site = boundary::VirtualHost { is_host: Arc::new(is_host), router };
+        let boundary = boundary::Boundary { virtual_host: Some(site), ..(*self.boundary).clone() };
         Self { boundary: Arc::new(boundary), ..self }
     }
 }

@@ -9,8 +9,8 @@ pub(crate) const X_REQUEST_ID: &str = "x-request-id";
 const CHARS_MAX: usize = 128;
 
 pub(crate) fn of(headers: &HeaderMap, own_id: Uuid) -> Arc<str> {
-    let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok());
-    match given.filter(|id| is_fit(id)) {
+    let client_id = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok());
+    match client_id.filter(|id| is_fit(id)) {
         Some(id) => id.into(),
         None => own_id.to_string().into(),
     }

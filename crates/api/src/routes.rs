@@ -11,7 +11,7 @@ use bytes::Bytes;
 use postroad_app::access::Operation;
 use serde::Serialize;
 
-use crate::auth::Admit;
+use crate::auth::Authenticate;
 use crate::endpoint::{self, Call};
 use crate::envelope::{Success, json};
 use crate::failure::Failure;
@@ -147,7 +147,7 @@ trait Endpoints {
     /// an envelope.
     fn endpoint<C, T, F, Fut>(self, operation: Operation, handle: F) -> Self
     where
-        C: Admit,
+        C: Authenticate,
         T: Serialize + Send + Sync + 'static,
         F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static;
@@ -156,7 +156,7 @@ trait Endpoints {
 impl Endpoints for Router<Arc<ApiState>> {
     fn endpoint<C, T, F, Fut>(self, operation: Operation, handle: F) -> Self
     where
-        C: Admit,
+        C: Authenticate,
         T: Serialize + Send + Sync + 'static,
         F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,

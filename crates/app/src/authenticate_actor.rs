@@ -31,12 +31,12 @@ impl App {
         peer: Peer,
         operation: Operation,
     ) -> Result<Requester, AuthFailure> {
-        let given = |key: Option<&'_ str>| key.is_some_and(|key| !key.trim().is_empty());
-        let (kind, key) = if given(keys.operator) {
+        let is_given = |key: Option<&'_ str>| key.is_some_and(|key| !key.trim().is_empty());
+        let (kind, key) = if is_given(keys.operator) {
             (KeyKind::Operator, keys.operator)
-        } else if given(keys.account) {
+        } else if is_given(keys.account) {
             (KeyKind::Account, keys.account)
-        } else if given(keys.server) {
+        } else if is_given(keys.server) {
             let caller = self.authenticate(keys.server, peer, operation).await?;
             return Ok(caller.requester());
         } else {

@@ -112,7 +112,7 @@ impl App {
         request: FeedRequest,
     ) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
-        let mut told = store.server_event_notices(server_id);
+        let mut notices = store.server_event_notices(server_id);
         let mut stop = self.inner.waiting.stop.subscribe();
         let after = match request.start {
             FeedStart::Oldest => EventCursor::START,
@@ -130,7 +130,7 @@ impl App {
         };
         let mut place = None;
         loop {
-            told.mark_unchanged();
+            notices.mark_unchanged();
             let page = self.look(&mut query).await?;
             let is_over = !page.events.is_empty() || page.has_more || Instant::now() >= deadline;
             if is_over || *stop.borrow() {
@@ -143,7 +143,7 @@ impl App {
                 deadline = deadline.min(begun + WAIT_WITHOUT_PLACE);
             }
             let is_told = tokio::select! {
-                _ = told.changed() => true,
+                _ = notices.changed() => true,
                 () = tokio::time::sleep(POLL) => false,
                 () = tokio::time::sleep_until(deadline) => false,
                 _ = stop.changed() => false,

@@ -38,10 +38,10 @@ impl App {
         &self,
         caller: &Caller,
         id: MessageId,
-        wanted: MessageDetail,
+        detail: MessageDetail,
     ) -> Result<FoundMessage, LookupError> {
         let store = &self.inner.store;
-        if wanted == MessageDetail::Summary {
+        if detail == MessageDetail::Summary {
             let summary =
                 store.find_message_summary(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
             return Ok(FoundMessage { summary, record: None });

@@ -55,10 +55,10 @@ impl App {
         &self,
         caller: &Caller,
         if_version: Option<i64>,
-        given: ServerChangeRequest,
+        request: ServerChangeRequest,
     ) -> Result<Server, AccountRefusal> {
         let id = caller.server_id;
-        let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
+        let change = check(request, &self.inner.retention).map_err(Refusal::Validation)?;
         let by = caller.requester();
         let store = self.recording(&by, Operation::ServerUpdate, AuditSubject::Server(id));
         let changed = store.update_server(id, if_version, change).await;
@@ -93,37 +93,41 @@ pub(crate) fn exceeded((ceiling, owner): (Ceiling, SetBy)) -> FieldProblem {
     FieldProblem::new(format!("/{field}"), format!("`{field}` {text}: {owner} set this ceiling"))
 }
 
-pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
+pub(crate) fn check(
+    request: ServerChangeRequest,
+    kept: &Retention,
+) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
-    if let Some(text) = given.name.as_deref().and_then(names::find_problem) {
+    if let Some(text) = request.name.as_deref().and_then(names::find_problem) {
         problem("/name", &format!("`name` {text}"));
     }
-    let mode = given.mode.as_deref().and_then(ServerMode::parse);
-    if given.mode.is_some() && mode.is_none() {
+    let mode = request.mode.as_deref().and_then(ServerMode::parse);
+    if request.mode.is_some() && mode.is_none() {
         problem("/mode", "`mode` should be `live` or `development`");
     }
-    let send_rate = given.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
+    let send_rate = request.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
         problem("/send_rate", "`send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`");
         Change::Keep
     });
-    let hourly_limit = given.hourly_limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or_else(|| {
-        problem("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`");
-        Change::Keep
-    });
-    let bodies_days = check_days("bodies_days", given.bodies_days, kept.bodies, &mut problem);
-    let messages_days = check_days("messages_days", given.messages_days, kept.messages, &mut problem);
-    let hosts = given.track_excluded_hosts.map(|hosts| check_hosts(&hosts, &mut problem));
+    let hourly_limit =
+        request.hourly_limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or_else(|| {
+            problem("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`");
+            Change::Keep
+        });
+    let bodies_days = check_days("bodies_days", request.bodies_days, kept.bodies, &mut problem);
+    let messages_days = check_days("messages_days", request.messages_days, kept.messages, &mut problem);
+    let hosts = request.track_excluded_hosts.map(|hosts| check_hosts(&hosts, &mut problem));
     if !problems.is_empty() {
         return Err(problems);
     }
     Ok(ServerChange {
-        name: given.name.map(|name| name.trim().to_owned()),
+        name: request.name.map(|name| name.trim().to_owned()),
         mode,
         send_rate,
         hourly_limit,
-        track_opens: given.track_opens,
-        track_clicks: given.track_clicks,
+        track_opens: request.track_opens,
+        track_clicks: request.track_clicks,
         track_excluded_hosts: hosts,
         bodies_days,
         messages_days,
@@ -134,13 +138,13 @@ pub(crate) fn check(given: ServerChangeRequest, kept: &Retention) -> Result<Serv
 /// A server may keep its mail for a shorter time than the installation, but not longer.
 pub(crate) fn check_days(
     name: &str,
-    given: Change<i64>,
+    request: Change<i64>,
     kept: Option<Duration>,
     problem: &mut impl FnMut(&str, &str),
 ) -> Change<u32> {
     let days_max = kept.map_or(DAYS_MAX, |kept| (kept.as_secs() / DAY_SECS).min(DAYS_MAX));
     let fits = |days: i64| u32::try_from(days).ok().filter(|days| u64::from(*days) <= days_max);
-    given.and_then(fits).unwrap_or_else(|| {
+    request.and_then(fits).unwrap_or_else(|| {
         let message = format!("`retention/{name}` should be from 0 to {days_max}, or `none`");
         problem(&format!("/retention/{name}"), &message);
         Change::Keep
@@ -178,9 +182,9 @@ mod tests {
 
     #[test]
     fn what_is_given_is_checked_and_the_rest_stays() {
-        let check = |given| check(given, &Retention::default());
+        let check = |request| check(request, &Retention::default());
         assert_eq!(check(ServerChangeRequest::default()), Ok(ServerChange::default()));
-        let given = ServerChangeRequest {
+        let request = ServerChangeRequest {
             name: Some(" shop ".into()),
             mode: Some("development".into()),
             send_rate: Change::Set("10/s".into()),
@@ -194,7 +198,7 @@ mod tests {
             ]),
             ..ServerChangeRequest::default()
         };
-        let change = check(given).unwrap();
+        let change = check(request).unwrap();
         assert_eq!((change.name.as_deref(), change.mode), (Some("shop"), Some(ServerMode::Development)));
         assert_eq!(change.send_rate, Change::Set(SendRate::parse("10/s").unwrap()));
         assert_eq!(change.hourly_limit, Change::Clear);
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let given = ServerChangeRequest {
+        let request = ServerChangeRequest {
             name: Some("a/b".into()),
             mode: Some("test".into()),
             send_rate: Change::Set("0/s".into()),
@@ -218,7 +222,7 @@ mod tests {
             track_excluded_hosts: Some(vec!["example.com".into(), "https://x".into()]),
             ..ServerChangeRequest::default()
         };
-        let problems = check(given, &Retention::default()).unwrap_err();
+        let problems = check(request, &Retention::default()).unwrap_err();
         let pointers: Vec<String> = problems.into_iter().map(|p| p.pointer).collect();
         let expected = [
             "/name",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use postroad_app::access::Actor;
 use postroad_app::accounts::{AccountRefusal, CreationKey, Requester};
 use postroad_app::users::{
-    InvitationRequest, NewPersonRequest, NewSession, PersonChangeRequest, SignIn, SignInRequest, SignedIn,
+    InvitationRequest, NewPersonRequest, NewSession, SignIn, SignInRequest, SignedIn, UserChangeRequest,
     UserRefusal, Visitor,
 };
 use postroad_app::{App, Settings as AppSettings};
@@ -535,8 +535,8 @@ async fn nobody_gives_more_than_they_have(fixture: Fixture) {
     let admin = fixture.signed_in("admin@example.com").await.requester();
     let reader = fixture.signed_in("member@example.com").await.requester();
     let anna = fixture.signed_in(ANNA).await.requester();
-    let role = |role| PersonChangeRequest { role: Some(role), ..PersonChangeRequest::default() };
-    let operator = PersonChangeRequest { operator: Some(true), ..PersonChangeRequest::default() };
+    let role = |role| UserChangeRequest { role: Some(role), ..UserChangeRequest::default() };
+    let operator = UserChangeRequest { operator: Some(true), ..UserChangeRequest::default() };
     let refused = |done: Result<User, AccountRefusal>| matches!(done, Err(AccountRefusal::Refused(_)));
     assert!(refused(app.update_user(&admin, member.id, role(UserRole::Owner)).await));
     assert!(refused(app.update_user(&admin, owner.id, role(UserRole::Member)).await));

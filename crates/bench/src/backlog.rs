@@ -20,8 +20,8 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         }
         let output = command.stderr(std::process::Stdio::inherit()).output().await?;
         ensure!(output.status.success(), "the backlog benchmark failed ({})", output.status);
-        let told: Value = serde_json::from_slice(&output.stdout).context("the figures of the backlog")?;
-        let number = |name: &str| told[name].as_f64().unwrap_or_default();
+        let figures: Value = serde_json::from_slice(&output.stdout).context("the figures of the backlog")?;
+        let number = |name: &str| figures[name].as_f64().unwrap_or_default();
         report.add(
             "a backlog of 1,000,000 messages, all due",
             kind.name(),

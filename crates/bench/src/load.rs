@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 
 use anyhow::{Context, ensure};
-use postroad_testkit::like_mail;
+use postroad_testkit::mail_like_text;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
@@ -41,7 +41,7 @@ pub(super) async fn smtp_source(
     match content {
         Content::Filling => command.args(["-l", &BYTES.to_string()]),
         Content::Text => {
-            let text = like_mail(BYTES, "\n");
+            let text = mail_like_text(BYTES, "\n");
             write!(file, "From: <{sender}>\nTo: <{RECIPIENT}>\nSubject: Your order\n\n{text}\n")?;
             command.arg("-F").arg(file.path())
         }

@@ -47,8 +47,8 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         command.arg(bench.program("micro")).args([name, &iterations.to_string()]);
-        let told = run(command).await?.1;
-        let line = told.lines().find_map(|line| line.split_once("Collected : "));
+        let errors = run(command).await?.1;
+        let line = errors.lines().find_map(|line| line.split_once("Collected : "));
         *total = line.context("valgrind counts")?.1.trim().parse()?;
     }
     Ok((totals[1] - totals[0]) / (COUNTED[1] - COUNTED[0]) as f64)
@@ -57,7 +57,7 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
 /// Output on stdout and stderr.
 async fn run(mut command: Command) -> anyhow::Result<(String, String)> {
     let output = command.output().await?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{command:?} failed: {told}");
-    Ok((String::from_utf8(output.stdout)?, told))
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{command:?} failed: {errors}");
+    Ok((String::from_utf8(output.stdout)?, errors))
 }

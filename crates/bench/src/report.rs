@@ -31,14 +31,14 @@ impl Report {
 
     /// Adds one run of a system on a work.
     pub(super) fn add(&mut self, work: &str, system: &str, figures: Figures) {
-        let place = position_or_push(
+        let index = position_or_push(
             &mut self.works,
             |known| known.name == work,
             || Work { name: work.to_owned(), systems: Vec::new() },
         );
-        let systems = &mut self.works[place].systems;
-        let place = position_or_push(systems, |(name, _)| name == system, || (system.to_owned(), Vec::new()));
-        systems[place].1.push(figures);
+        let systems = &mut self.works[index].systems;
+        let index = position_or_push(systems, |(name, _)| name == system, || (system.to_owned(), Vec::new()));
+        systems[index].1.push(figures);
     }
 
     pub(super) fn to_json(&self) -> Value {

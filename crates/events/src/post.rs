@@ -65,7 +65,7 @@ impl Poster {
             Ok((url, headers, body)) => Ok(tokio::select! {
                 biased;
                 answer = self.http.post(&url, &headers, &body) => answer,
-                () = cut_short => Err(PostFailure::CutShort(begun.elapsed())),
+                () = cut_short => Err(PostFailure::Preempted(begun.elapsed())),
             }),
             Err(unusable) => Err(unusable),
         };

@@ -89,8 +89,8 @@ impl RetrySettings {
 
     /// End of the pause that the endpoint requested for all its events.
     pub(crate) fn rest_until(failed: Failed<'_>) -> Option<Timestamp> {
-        let asked = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
-        Some(failed.at.plus(retry_after(asked, failed.at)?.min(REST_MAX)))
+        let delay = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
+        Some(failed.at.plus(retry_after(delay, failed.at)?.min(REST_MAX)))
     }
 
     /// `chance` is between 0 and 1.
@@ -101,19 +101,19 @@ impl RetrySettings {
         let pause = failed.attempts.checked_sub(1).and_then(|at| self.schedule.get(at as usize));
         let Some(pause) = pause else { return Consequence::GiveUp };
         let pause = pause.mul_f64(1.0 - JITTER + 2.0 * JITTER * chance.clamp(0.0, 1.0));
-        let asked = failed.retry_after.and_then(|text| retry_after(text, failed.at)).unwrap_or_default();
-        Consequence::RetryAt(failed.at.plus(pause.max(asked)))
+        let delay = failed.retry_after.and_then(|text| retry_after(text, failed.at)).unwrap_or_default();
+        Consequence::RetryAt(failed.at.plus(pause.max(delay)))
     }
 }
 
 /// RFC 9110 10.2.3: seconds, or a date.
 fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
-    let asked = match text.parse::<u64>() {
+    let delay = match text.parse::<u64>() {
         Ok(secs) => Duration::from_secs(secs),
         Err(_) => Timestamp::parse_http_date(text)?.since(now),
     };
-    Some(asked.min(RETRY_AFTER_MAX))
+    Some(delay.min(RETRY_AFTER_MAX))
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_field_is_put_into_encoded_words() {
-        for (given, wanted) in [
+        for (input, expected) in [
             ("Subject: Grüße aus Rom", "Subject: =?utf-8?B?R3LDvMOfZQ==?= aus Rom"),
             ("Subject: =?utf-8?q?a?= ü", "Subject: a =?utf-8?B?w7w=?="),
             ("X-Note: ü", "X-Note: =?utf-8?B?w7w=?="),
@@ -214,7 +214,7 @@ mod tests {
                 "Content-Disposition: attachment;\r\n filename=\"=?utf-8?B?w7w=?=\"",
             ),
         ] {
-            assert_eq!(encoded(given.as_bytes()), format!("{wanted}\r\n"), "{given}");
+            assert_eq!(encoded(input.as_bytes()), format!("{expected}\r\n"), "{input}");
         }
     }
 

@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        for (given, wanted) in [
+        for (input, expected) in [
             ("plain", "plain"),
             ("=?utf-8?B?w7w=?=", "ü"),
             ("=?utf-8?b?w7w?=", "ü"),
@@ -219,7 +219,7 @@ mod tests {
             ("=?utf-8?Q?a?==?utf-8?Q?b?=", "ab"),
             ("=?nonsense?Q?a?=", "a"),
         ] {
-            assert_eq!(decode_words(given), wanted, "{given}");
+            assert_eq!(decode_words(input), expected, "{input}");
         }
     }
 

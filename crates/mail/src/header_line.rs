@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn names_are_words_or_quoted_or_encoded() {
-        for (name, wanted) in [
+        for (name, expected) in [
             ("Ann Lee", "Ann Lee"),
             ("Lee, Ann", "\"Lee, Ann\""),
             ("A  B", "\"A  B\""),
@@ -232,7 +232,7 @@ mod tests {
             ("=?utf-8?q?x", "=?utf-8?B?PT91dGYtOD9xP3g=?="),
             ("Zoë", "=?utf-8?Q?Zo=C3=AB?="),
         ] {
-            assert_eq!(written("X", |line| line.phrase(name)), format!("X: {wanted}\r\n"));
+            assert_eq!(written("X", |line| line.phrase(name)), format!("X: {expected}\r\n"));
         }
     }
 }

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_line_ending_becomes_crlf() {
-        for (given, wanted) in [
+        for (input, wanted) in [
             ("", ""),
             ("a", "a"),
             ("a\nb", "a\r\nb"),
@@ -144,9 +144,9 @@ mod tests {
             ("a\r\r\nb", "a\r\n\r\nb"),
             ("a\n\n", "a\r\n\r\n"),
         ] {
-            assert_eq!(whole(given), wanted, "{given:?}");
-            assert_eq!(crlf_length(given), wanted.len(), "{given:?}");
-            assert_eq!(into_crlf(given.into()), wanted.as_bytes(), "{given:?}");
+            assert_eq!(whole(input), wanted, "{input:?}");
+            assert_eq!(crlf_length(input), wanted.len(), "{input:?}");
+            assert_eq!(into_crlf(input.into()), wanted.as_bytes(), "{input:?}");
         }
     }
 

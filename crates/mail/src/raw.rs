@@ -255,9 +255,9 @@ impl Findings {
         if field.value.contains(&0) {
             return Err(RawProblem::Nul);
         }
-        let place = field.start..field.end;
+        let range = field.start..field.end;
         if field.value.is_ascii() {
-            return self.read(field, place, entry_point);
+            return self.read(field, range, entry_point);
         }
         if field.is("Message-ID") {
             return Err(RawProblem::MessageId);
@@ -270,10 +270,10 @@ impl Findings {
         }
         let edits = self.edits.len();
         for field in HeaderBlock::new(&text) {
-            self.read(&field, place.clone(), entry_point)?;
+            self.read(&field, range.clone(), entry_point)?;
         }
         if self.edits.len() == edits {
-            self.edits.push(Edit { replaced: place, text });
+            self.edits.push(Edit { replaced: range, text });
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Findings {
     fn read(
         &mut self,
         field: &Field<'_>,
-        place: Range<usize>,
+        range: Range<usize>,
         entry_point: EntryPoint,
     ) -> Result<(), RawProblem> {
         if let Some(name) = ONCE.into_iter().find(|name| field.is(name)) {
@@ -310,40 +310,40 @@ impl Findings {
         } else if field.is("Subject") {
             self.subject.get_or_insert_with(|| decode_words(&field.unfolded()).into_owned());
         } else if field.is("Date") {
-            self.take_or_remove(field, place, |found, _| found.has_date = true);
+            self.take_or_remove(field, range, |found, _| found.has_date = true);
         } else if field.is("Message-ID") {
             if field.unfolded().len() > MESSAGE_ID_BYTES_MAX
                 || !field.unfolded().bytes().all(|b| matches!(b, b' '..=b'~'))
             {
                 return Err(RawProblem::MessageId);
             }
-            self.take_or_remove(field, place, |found, value| {
+            self.take_or_remove(field, range, |found, value| {
                 found.message_id.get_or_insert_with(|| value.to_owned());
             });
         } else if field.is("Bcc") || field.is("Resent-Bcc") || field.is("Return-Path") {
-            self.remove(place);
+            self.remove(range);
         } else if entry_point.is_control(field) {
             let name = String::from_utf8_lossy(field.name).to_ascii_lowercase();
             self.controls.push((name, decode_words(&field.unfolded()).into_owned()));
-            self.remove(place);
+            self.remove(range);
         }
         Ok(())
     }
 
     /// A blank header counts as missing, and is replaced by ours: a message with two of a kind would be refused.
-    fn take_or_remove(&mut self, field: &Field<'_>, place: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
+    fn take_or_remove(&mut self, field: &Field<'_>, range: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);
         let value = value.strip_suffix('>').unwrap_or(value).trim();
         if value.is_empty() {
-            self.remove(place);
+            self.remove(range);
         } else {
             take(self, value);
         }
     }
 
-    fn remove(&mut self, place: Range<usize>) {
-        self.edits.push(Edit { replaced: place, text: Vec::new() });
+    fn remove(&mut self, range: Range<usize>) {
+        self.edits.push(Edit { replaced: range, text: Vec::new() });
     }
 }
 

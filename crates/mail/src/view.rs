@@ -71,11 +71,11 @@ fn headers(bytes: &[u8]) -> Vec<(String, Vec<String>)> {
         }
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         let value = decode_words(&field.unfolded()).into_owned();
-        let place = *places.entry(name).or_insert_with_key(|name| {
+        let index = *places.entry(name).or_insert_with_key(|name| {
             headers.push((name.clone(), Vec::new()));
             headers.len() - 1
         });
-        headers[place].1.push(value);
+        headers[index].1.push(value);
     }
     headers
 }

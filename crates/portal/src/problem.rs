@@ -274,6 +274,6 @@ fn capitalised(text: &str) -> String {
 }
 
 /// The hidden field that every form of a signed-in person has.
-pub(crate) fn check_token(session: &str, given: &str) -> Result<(), Problem> {
-    if csrf::is_valid(session, given) { Ok(()) } else { Err(Problem::StaleForm) }
+pub(crate) fn check_token(session: &str, token: &str) -> Result<(), Problem> {
+    if csrf::is_valid(session, token) { Ok(()) } else { Err(Problem::StaleForm) }
 }

@@ -21,7 +21,7 @@ pub(crate) fn token(headers: &HeaderMap, peer: Peer) -> Option<String> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, token) = pairs.find(|(given, _)| *given == name(peer))?;
+    let (_, token) = pairs.find(|(cookie_name, _)| *cookie_name == name(peer))?;
     let is_token = !token.is_empty()
         && token.len() <= TOKEN_BYTES_MAX
         && token.bytes().all(|b| b.is_ascii_alphanumeric());

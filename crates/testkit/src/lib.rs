@@ -37,6 +37,6 @@ pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use postroad_test_programs::{NODE_LIBRARIES, PYTHON_VARIABLE};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
-pub use text::{like_mail, random_bytes, random_text};
+pub use text::{mail_like_text, random_bytes, random_text};
 pub use totp::totp_code;
 pub use webhook_catcher::{CatcherAnswer, Received, WebhookCatcher};

@@ -54,14 +54,14 @@ impl SmtpClient {
         let mut client = Self::connect(address).await;
         let reply = client.say("STARTTLS").await;
         assert!(reply.starts_with("220 "), "{reply}");
-        let mut client = client.shake_hands().await.expect("the server speaks TLS");
+        let mut client = client.tls_handshake().await.expect("the server speaks TLS");
         let greeting = client.say("EHLO client.example").await;
         assert!(greeting.starts_with("250-"), "{greeting}");
         client
     }
 
     /// Starts TLS on the same socket. Unread bytes from before are an error.
-    pub async fn shake_hands(self) -> io::Result<Self> {
+    pub async fn tls_handshake(self) -> io::Result<Self> {
         assert!(self.stream.buffer().is_empty(), "{:?}", String::from_utf8_lossy(self.stream.buffer()));
         Ok(Self::over(encrypt(self.stream.into_inner()).await?))
     }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use postroad_app::tracking_events::{Bursts, CLICK_WINDOW, TrackingEvent};
+use postroad_app::tracking_events::{CLICK_WINDOW, RecentClicks, TrackingEvent};
 use postroad_mail::TrackKind;
 use postroad_model::Timestamp;
 use tokio::sync::Notify;
@@ -17,7 +17,7 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct EventQueue {
     waiting: Mutex<Waiting>,
     /// Notified when an event was added.
-    pub(crate) bell: Notify,
+    pub(crate) added: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Waiting {
     others: VecDeque<TrackingEvent>,
     /// Memory of both queues.
     bytes: usize,
-    bursts: Bursts,
+    recent_clicks: RecentClicks,
     dropped: u64,
 }
 
@@ -37,14 +37,14 @@ impl EventQueue {
         waiting.bytes += weight(&event);
         let token = &event.token;
         if let TrackKind::Click { target } = &token.kind {
-            waiting.bursts.note(token.server_id, token.message_id, target, event.at);
+            waiting.recent_clicks.note(token.server_id, token.message_id, target, event.at);
             waiting.clicks.push_back(event);
         } else {
             waiting.others.push_back(event);
         }
         waiting.drop_oldest();
         drop(waiting);
-        self.bell.notify_one();
+        self.added.notify_one();
     }
 
     /// Takes up to `count` events that are due. Clicks wait for their window, because later clicks in it show
@@ -61,11 +61,12 @@ impl EventQueue {
             && waiting.clicks.front().is_some_and(|event| everything || has_waited(event.at, now))
             && let Some(mut event) = waiting.clicks.pop_front()
         {
-            event.is_bot |= waiting.bursts.is_burst(event.token.server_id, event.token.message_id, event.at);
+            event.is_bot |=
+                waiting.recent_clicks.is_burst(event.token.server_id, event.token.message_id, event.at);
             taken.push(event);
         }
         waiting.bytes -= taken.iter().map(weight).sum::<usize>();
-        waiting.bursts.forget(now);
+        waiting.recent_clicks.forget(now);
         taken
     }
 

@@ -52,7 +52,7 @@ impl Tracking {
 
     /// Router for host names that serve nothing else.
     pub fn site(&self) -> Router {
-        self.routes().fallback(async || pages::nothing_here())
+        self.routes().fallback(async || pages::invalid_link())
     }
 
     /// Host names that serve only tracking.

@@ -12,7 +12,7 @@ const STYLE: &str = "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;m
                      button{font:inherit;padding:.5rem 1.5rem}";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
-pub(crate) fn nothing_here() -> Response {
+pub(crate) fn invalid_link() -> Response {
     page(
         StatusCode::NOT_FOUND,
         "This link is not valid",

@@ -41,9 +41,9 @@ type Shared = State<Arc<TrackingState>>;
 
 /// Redirects to the link's target. Only a signed token names the target, so this is no open redirect.
 pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
-    let Some(token) = state.key.parse(&text) else { return pages::nothing_here() };
-    let TrackKind::Click { target } = &token.kind else { return pages::nothing_here() };
-    let Some(location) = web_location(target) else { return pages::nothing_here() };
+    let Some(token) = state.key.parse(&text) else { return pages::invalid_link() };
+    let TrackKind::Click { target } = &token.kind else { return pages::invalid_link() };
+    let Some(location) = web_location(target) else { return pages::invalid_link() };
     state.queue.add(state.event(token, &text, &request));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
@@ -55,7 +55,7 @@ pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, reques
 pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
     match state.key.parse(&text) {
         Some(token) if token.kind == TrackKind::Open => state.queue.add(state.event(token, &text, &request)),
-        _ => return pages::nothing_here(),
+        _ => return pages::invalid_link(),
     }
     let mut response = Response::new(Body::from(&PIXEL[..]));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
@@ -67,7 +67,7 @@ pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request
 pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<String>) -> Response {
     match state.key.parse(&text) {
         Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::ask(),
-        _ => pages::nothing_here(),
+        _ => pages::invalid_link(),
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn unsubscribe(
 ) -> Response {
     let is_meant = |token: &TrackToken| matches!(token.kind, TrackKind::Unsubscribe { .. });
     let Some(token) = state.key.parse(&text).filter(is_meant) else {
-        return pages::nothing_here();
+        return pages::invalid_link();
     };
     let event = state.event(token, &text, &request);
     let form = timeout(FORM_TIME_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;

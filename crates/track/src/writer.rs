@@ -34,7 +34,7 @@ pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Rece
         }
         let is_waiting = queue.len() > 0;
         tokio::select! {
-            () = queue.bell.notified(), if !is_waiting => {}
+            () = queue.added.notified(), if !is_waiting => {}
             () = sleep(TICK), if is_waiting => {}
             _ = stop.changed() => {}
         }

@@ -2,8 +2,8 @@
 //!
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
-mod circles;
 mod clock;
+mod cycles;
 mod headers;
 mod layers;
 mod machine_paths;
@@ -27,7 +27,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     layers::check,
-    circles::check,
+    cycles::check,
     retired_words::check,
     sql::check,
     clock::check,

@@ -88,8 +88,8 @@ pub(crate) struct AuditOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, filter, before, limit) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (account, filter, before, limit) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
     let (found, has_more) = call.app.list_audit(&call.caller, account, filter, before, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.seq.to_string());

@@ -32,8 +32,8 @@ pub(crate) struct OwnAccountIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let account = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let account = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.find_own_account(&call.caller, account).await.map_err(Failure::from);
     Success::with_warnings(found.map(AccountOut::from), warnings)
 }

@@ -36,8 +36,8 @@ pub(crate) struct UpdateOwnAccountIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, if_version, name) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, if_version, name) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done = call.app.rename_own_account(&call.caller, id, if_version, &name).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }

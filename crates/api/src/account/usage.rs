@@ -60,8 +60,8 @@ impl From<AccountUsage> for UsageOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UsageOut>, Failure> {
     let mut findings = Findings::default();
-    let account = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let account = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.account_usage(&call.caller, account).await.map_err(Failure::from);
     Success::with_warnings(found.map(UsageOut::from), warnings)
 }

@@ -49,9 +49,9 @@ pub(crate) struct CreateAccountKeyIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewAccountKeyOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, given, key) = read(&call, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let made = call.app.create_account_key_once(&call.caller, account, given, key.as_ref()).await?;
+    let (account, request, key) = read(&call, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let made = call.app.create_account_key_once(&call.caller, account, request, key.as_ref()).await?;
     Ok(created(made, NewAccountKeyOut::from, warnings))
 }
 
@@ -60,7 +60,7 @@ fn read(
     call: &AccountCall,
     findings: &mut Findings,
 ) -> Result<(Option<AccountId>, AccountKeyRequest, Option<CreationKey>), Failure> {
-    let object = json::parse_object(&call.text)?;
+    let object = json::parse_object(&call.body)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "account_keys/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);

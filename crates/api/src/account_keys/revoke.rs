@@ -33,8 +33,8 @@ pub(crate) struct RevokeAccountKeyIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountKeyOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, id) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (account, id) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done = call.app.revoke_account_key(&call.caller, account, id).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountKeyOut::from), warnings)
 }

@@ -35,14 +35,14 @@ pub(crate) struct CreateAccountIn {
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
     let (name, key) = read(&call, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let made = call.app.create_customer(&call.caller, &name, key.as_ref()).await?;
+    let warnings = findings.reject_problems()?;
+    let made = call.app.create_account_by(&call.caller, &name, key.as_ref()).await?;
     Ok(created(made, AccountOut::from, warnings))
 }
 
 /// Parses the request; `CreateAccountIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<(String, Option<CreationKey>), Failure> {
-    let object = json::parse_object(&call.text)?;
+    let object = json::parse_object(&call.body)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);

@@ -31,9 +31,9 @@ pub(crate) struct AccountIdIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let found = call.app.find_customer(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let found = call.app.find_account_by(&call.caller, AccountId(id)).await.map_err(Failure::from);
     Success::with_warnings(found.map(AccountOut::from), warnings)
 }
 

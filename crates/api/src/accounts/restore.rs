@@ -22,8 +22,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.restore_customer(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.restore_account_by(&call.caller, AccountId(id)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }

@@ -33,10 +33,10 @@ pub(crate) struct SuspendAccountIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, reason) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, reason) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done =
-        call.app.suspend_customer(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
+        call.app.suspend_account_by(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 

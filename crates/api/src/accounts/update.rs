@@ -1,6 +1,6 @@
 //! accounts/update: change an account.
 
-use postroad_app::accounts::CustomerUpdateRequest;
+use postroad_app::accounts::AccountUpdateRequest;
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_shape;
 
@@ -38,9 +38,9 @@ pub(crate) struct UpdateAccountIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, given) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.update_customer(&call.caller, id, given).await.map_err(Failure::from);
+    let (id, request) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.update_account_by(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(AccountId, CustomerUpdateRequest), Failure> {
+) -> Result<(AccountId, AccountUpdateRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = AccountId(read_required_id(&mut fields, "id", findings));
     let if_version = read_integer(&mut fields, "if_version", findings);
@@ -59,5 +59,5 @@ pub(crate) fn read(
         ceilings
     });
     fields.finish(findings);
-    Ok((id, CustomerUpdateRequest { if_version, name, ceilings: ceilings.unwrap_or_default() }))
+    Ok((id, AccountUpdateRequest { if_version, name, ceilings: ceilings.unwrap_or_default() }))
 }

@@ -4,7 +4,7 @@ use postroad_app::analytics::{Dimension, DimensionValue, Series};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::figures_out::FiguresOut;
+use super::metrics_out::FiguresOut;
 use crate::documented::ToSchema;
 use crate::envelope::OrNull;
 

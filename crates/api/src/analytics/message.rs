@@ -1,12 +1,12 @@
 //! analytics/message: figures of one message.
 
 use crate::documented::ToSchema;
-use postroad_app::analytics::MessageFigures;
+use postroad_app::analytics::MessageMetrics;
 use postroad_model::Timestamp;
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::figures_out::seconds;
+use super::metrics_out::seconds;
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -79,8 +79,8 @@ pub(crate) struct MessageLatencyOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = match id.possible() {
         Ok(id) => call.app.analytics_message(&call.caller, id).await,
         Err(impossible) => Err(impossible),
@@ -97,8 +97,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Fai
     Ok(id)
 }
 
-impl From<MessageFigures> for MessageAnalyticsOut {
-    fn from(figures: MessageFigures) -> Self {
+impl From<MessageMetrics> for MessageAnalyticsOut {
+    fn from(figures: MessageMetrics) -> Self {
         let links = figures.links.into_iter().map(|link| LinkOut {
             url: link.url,
             clicked: link.clicks,

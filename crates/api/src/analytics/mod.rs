@@ -1,9 +1,9 @@
 //! analytics/*: statistics about a server's mail.
 
 mod dimension_fields;
-mod figures_out;
 pub(crate) mod message;
-mod question;
+mod metrics_out;
+mod query_fields;
 pub(crate) mod summary;
 pub(crate) mod timeseries;
 pub(crate) mod top;

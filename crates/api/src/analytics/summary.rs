@@ -5,8 +5,8 @@ use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::figures_out::{FiguresOut, RatesOut};
-use super::question::{add_warnings, read_filter, read_filters};
+use super::metrics_out::{FiguresOut, RatesOut};
+use super::query_fields::{add_warnings, read_filter, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -59,8 +59,8 @@ pub(crate) struct SummaryOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     let mut findings = Findings::default();
-    let query = read(&call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
+    let query = read(&call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
     let summed = call.app.analytics_summary(&call.caller, &query).await;
     let answer = summed.map(|summary| {
         add_warnings(summary.is_current, summary.has_surplus, &mut warnings);

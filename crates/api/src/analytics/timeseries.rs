@@ -8,7 +8,7 @@ use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
 use super::dimension_fields::{SeriesOut, series_out};
-use super::question::{add_warnings, dimension_names, read_filters};
+use super::query_fields::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::{Flags, Success};
 use crate::failure::Failure;
@@ -68,8 +68,8 @@ pub(crate) struct TimeseriesOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure> {
     let mut findings = Findings::default();
-    let query = read(&call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
+    let query = read(&call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
     match draw(&call, &query, &mut warnings).await {
         Ok((data, memory)) => {
             let flags = Flags { warnings, ..Flags::default() };
@@ -132,12 +132,12 @@ fn read_zone(fields: &mut Fields<'_>, findings: &mut Findings) -> Zone {
 
 fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
-    let given = fields.array("dimensions", DIMENSIONS_GIVEN_MAX, findings).unwrap_or_default();
-    if given.len() > DIMENSIONS_GIVEN_MAX {
+    let names = fields.array("dimensions", DIMENSIONS_GIVEN_MAX, findings).unwrap_or_default();
+    if names.len() > DIMENSIONS_GIVEN_MAX {
         findings.problem("/dimensions", format!("There may be at most {DIMENSIONS_MAX} dimensions"));
         return dimensions;
     }
-    for (pointer, json) in given {
+    for (pointer, json) in names {
         let Some(name) = expect_text(&pointer, json, findings) else { continue };
         match Dimension::parse(&name) {
             Some(dimension) if dimensions.contains(&dimension) => {}

@@ -5,8 +5,8 @@ use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, T
 use postroad_openapi_macros::request_shape;
 use serde::Serialize;
 
-use super::figures_out::FiguresOut;
-use super::question::{add_warnings, dimension_names, read_filters};
+use super::metrics_out::FiguresOut;
+use super::query_fields::{add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -79,8 +79,8 @@ pub(crate) enum ValueOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     let mut findings = Findings::default();
-    let query = read(&call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
+    let query = read(&call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
     let found = call.app.analytics_top(&call.caller, &query).await;
     let answer = found.map(|top| {
         add_warnings(top.is_current, top.has_surplus, &mut warnings);

@@ -49,15 +49,15 @@ pub(crate) struct CreateCredentialIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let made = call.app.create_credential(&call.caller, given).await?;
+    let request = read(&call, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let made = call.app.create_credential(&call.caller, request).await?;
     Ok(created(made, NewCredentialOut::from, warnings))
 }
 
 /// Parses the request; `CreateCredentialIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequest, Failure> {
-    let object = json::parse_object(&call.text)?;
+    let object = json::parse_object(&call.body)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "credentials/create", false, &object);
     let mut fields = Fields::of_request(object);
     let server = ServerId(read_required_id(&mut fields, "server", findings));

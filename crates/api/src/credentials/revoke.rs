@@ -22,8 +22,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.revoke_credential_of(&call.caller, CredentialId(id)).await.map_err(Failure::from);
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.revoke_credential_by(&call.caller, CredentialId(id)).await.map_err(Failure::from);
     Success::with_warnings(done.map(CredentialOut::from), warnings)
 }

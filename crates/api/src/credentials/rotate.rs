@@ -39,9 +39,9 @@ pub(crate) struct RotateCredentialIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, grace) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.rotate_credential_of(&call.caller, id, grace).await.map_err(Failure::from);
+    let (id, grace) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.rotate_credential_by(&call.caller, id, grace).await.map_err(Failure::from);
     Success::with_warnings(done.map(NewCredentialOut::from), warnings)
 }
 

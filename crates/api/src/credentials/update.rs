@@ -14,7 +14,7 @@ use crate::json;
 
 const EXPIRES_AT: &str = "expires_at";
 /// `null` means absent, so this word removes the expiry.
-const NO_END: &str = "none";
+const NO_EXPIRY: &str = "none";
 
 /// Settings to change; omitted ones stay as they are.
 #[request_shape]
@@ -46,9 +46,9 @@ pub(crate) struct UpdateCredentialIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, given) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.update_credential(&call.caller, id, given).await.map_err(Failure::from);
+    let (id, request) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.update_credential(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(CredentialOut::from), warnings)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn read(
 ) -> Result<(CredentialId, CredentialChangeRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = CredentialId(read_required_id(&mut fields, "id", findings));
-    let given = CredentialChangeRequest {
+    let request = CredentialChangeRequest {
         if_version: read_integer(&mut fields, "if_version", findings),
         name: fields.text("name", findings).map(Into::into),
         allow: read_networks(&mut fields, findings),
@@ -67,12 +67,12 @@ pub(crate) fn read(
         expires_at: read_expiry(&mut fields, findings),
     };
     fields.finish(findings);
-    Ok((id, given))
+    Ok((id, request))
 }
 
 fn read_expiry(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<Timestamp> {
     let Some(text) = fields.text(EXPIRES_AT, findings) else { return Change::Keep };
-    if text == NO_END {
+    if text == NO_EXPIRY {
         return Change::Clear;
     }
     let moment = Timestamp::parse_rfc3339(&text);

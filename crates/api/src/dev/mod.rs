@@ -84,8 +84,8 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
 
 /// Waits for a message that matches. Ends when the client closes the connection, which drops the call.
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let WaitQuery { wanted, extract, time_max } = WaitQuery::parse(query.as_deref())?;
-    match inbox.wait(&wanted, time_max).await {
+    let WaitQuery { matcher, extract, time_max } = WaitQuery::parse(query.as_deref())?;
+    match inbox.wait(&matcher, time_max).await {
         Some(message) => shown(message, extract).await,
         None => Err(Problem::TimeIsUp(time_max)),
     }

@@ -67,31 +67,31 @@ impl Extract {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitQuery {
-    pub(super) wanted: MessageMatcher,
+    pub(super) matcher: MessageMatcher,
     pub(super) extract: Extract,
     pub(super) time_max: Duration,
 }
 
 impl WaitQuery {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
-        let mut wanted = MessageMatcher::default();
+        let mut matcher = MessageMatcher::default();
         let mut extract = Extract::default();
         let mut time_max = WAIT_DEFAULT;
         for (name, value) in pairs(query) {
             match name.as_str() {
                 // `to=` means the same as no `to`.
-                "to" if value.is_empty() => wanted.to = None,
-                "to" => wanted.to = Some(parse_address(value)?),
-                "subject" => wanted.subject = Some(value),
-                "text" => wanted.text = Some(value),
-                "since" if value.is_empty() => wanted.since = None,
-                "since" => wanted.since = Some(parse_time(&value)?),
+                "to" if value.is_empty() => matcher.to = None,
+                "to" => matcher.to = Some(parse_address(value)?),
+                "subject" => matcher.subject = Some(value),
+                "text" => matcher.text = Some(value),
+                "since" if value.is_empty() => matcher.since = None,
+                "since" => matcher.since = Some(parse_time(&value)?),
                 "extract" => extract = Extract::parse_value(&value)?,
                 "timeout" => time_max = parse_seconds(&value)?,
                 _ => return Err(unknown(&name, "to, subject, text, since, extract, timeout")),
             }
         }
-        Ok(Self { wanted, extract, time_max: time_max.min(WAIT_MAX) })
+        Ok(Self { matcher, extract, time_max: time_max.min(WAIT_MAX) })
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     fn wait(query: &str) -> (Option<String>, Option<String>, Duration) {
         let query = WaitQuery::parse(Some(query)).unwrap();
-        (query.wanted.to.map(String::from), query.wanted.subject, query.time_max)
+        (query.matcher.to.map(String::from), query.matcher.subject, query.time_max)
     }
 
     #[test]
@@ -158,12 +158,12 @@ mod tests {
     fn conditions_and_extras_are_read() {
         let query =
             WaitQuery::parse(Some("text=a+code&since=2026-11-16T12:00:00%2B01:00&extract=codes,links"));
-        let WaitQuery { wanted, extract, .. } = query.unwrap();
-        assert_eq!(wanted.text.as_deref(), Some("a code"));
-        assert_eq!(wanted.since, Timestamp::parse_rfc3339("2026-11-16T11:00:00Z"));
+        let WaitQuery { matcher, extract, .. } = query.unwrap();
+        assert_eq!(matcher.text.as_deref(), Some("a code"));
+        assert_eq!(matcher.since, Timestamp::parse_rfc3339("2026-11-16T11:00:00Z"));
         assert_eq!(extract, Extract { links: true, codes: true });
         let query = WaitQuery::parse(Some("since=&extract=")).unwrap();
-        assert_eq!((query.wanted, query.extract), (MessageMatcher::default(), Extract::default()));
+        assert_eq!((query.matcher, query.extract), (MessageMatcher::default(), Extract::default()));
         assert_eq!(Extract::parse(Some("extract=links")).unwrap(), Extract { links: true, codes: false });
         assert!(Extract::parse(Some("limit=1")).is_err());
     }

@@ -50,9 +50,9 @@ pub(crate) struct CreateDomainIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
-    let CreateParams { owner, name, key, creation } = given;
+    let request = read(&call, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
+    let CreateParams { owner, name, key, creation } = request;
     let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
     let account_id = made.value.domain.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Domains).await);
@@ -68,7 +68,7 @@ struct CreateParams {
 
 /// Parses the request; `CreateDomainIn` documents its fields.
 fn read(call: &AccountCall, findings: &mut Findings) -> Result<CreateParams, Failure> {
-    let object = json::parse_object(&call.text)?;
+    let object = json::parse_object(&call.body)?;
     let fingerprint = idempotency::fingerprint(&call.headers, "domains/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_name(&mut fields, findings);

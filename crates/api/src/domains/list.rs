@@ -52,8 +52,8 @@ pub(crate) struct DomainListOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, Failure> {
     let mut findings = Findings::default();
-    let ListRequest { owner, listed, after, limit } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let ListRequest { owner, listed, after, limit } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * DOMAIN_BYTES).await?.into();
     let (found, has_more) = call.app.list_domains_by(&call.caller, owner, listed, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|view| view.domain.id.0.to_string());

@@ -95,8 +95,8 @@ struct TlsOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainReportsOut>, Failure> {
     let mut findings = Findings::default();
-    let (owner, name, period) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (owner, name, period) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(ANSWER_BYTES).await?;
     let summed = call.app.domain_reports_by(&call.caller, owner, &name, period).await.map_err(Failure::from);
     let answer = Success::with_warnings(summed.map(DomainReportsOut::from), warnings)?;

@@ -44,8 +44,8 @@ pub(crate) struct RotateDkimIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let (owner, name, key) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (owner, name, key) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let rotated = call.app.rotate_dkim_by(&call.caller, owner, &name, key).await.map_err(Failure::from);
     Success::with_warnings(rotated.map(DomainOut::from), warnings)
 }

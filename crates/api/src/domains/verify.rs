@@ -23,8 +23,8 @@ use crate::rate_limit::RateLimit;
 )]
 pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, Failure> {
     let mut findings = Findings::default();
-    let (owner, name) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (owner, name) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     // Name servers may take long.
     call.release_request();
     let checked = call.app.verify_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);

@@ -61,8 +61,8 @@ pub(crate) struct EventListOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Failure> {
     let mut findings = Findings::default();
-    let request = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let request = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     call.release_request();
     let page = call.app.list_events(call.caller.server_id, request).await?;
     let pagination = Pagination::of_stream(request.limit, &page.next.to_string(), page.has_more);

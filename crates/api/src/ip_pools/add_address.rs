@@ -45,9 +45,9 @@ pub(crate) struct AddAddressIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.headers, &call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let added = call.app.add_pool_address(&call.caller, given).await?;
+    let request = read(&call.headers, &call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let added = call.app.add_pool_address(&call.caller, request).await?;
     Ok(created(added, PoolOut::from, warnings))
 }
 

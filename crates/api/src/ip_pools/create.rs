@@ -41,9 +41,9 @@ pub(crate) struct CreatePoolIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.headers, &call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let made = call.app.create_ip_pool(&call.caller, given).await?;
+    let request = read(&call.headers, &call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let made = call.app.create_ip_pool(&call.caller, request).await?;
     Ok(created(made, PoolOut::from, warnings))
 }
 

@@ -20,8 +20,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let deleted = call.app.delete_ip_pool(&call.caller, id).await.map_err(Failure::from);
     Success::with_warnings(deleted.map(PoolOut::from), warnings)
 }

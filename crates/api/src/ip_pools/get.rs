@@ -32,8 +32,8 @@ pub(crate) struct PoolIdIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.find_ip_pool(&call.caller, Operation::IpPoolsGet, id).await.map_err(Failure::from);
     Success::with_warnings(found.map(PoolOut::from), warnings)
 }

@@ -62,8 +62,8 @@ pub(crate) struct DayOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<HistoryOut>, Failure> {
     let mut findings = Findings::default();
-    let (address, after, limit) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (address, after, limit) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * DAY_BYTES).await?.into();
     let (days, has_more) = call.app.pool_address_history(&call.caller, address, after, limit).await?;
     let position = |day: &SourceDay| format!("{} {}", day.day.as_micros(), day.provider);

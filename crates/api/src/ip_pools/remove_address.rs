@@ -32,8 +32,8 @@ pub(crate) struct AddressIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let address = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let address = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let removed = call.app.remove_pool_address(&call.caller, address).await.map_err(Failure::from);
     Success::with_warnings(removed.map(PoolOut::from), warnings)
 }

@@ -41,8 +41,8 @@ pub(crate) struct UpdateAddressIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let (address, change) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (address, change) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let updated = call.app.update_pool_address(&call.caller, address, change).await.map_err(Failure::from);
     Success::with_warnings(updated.map(PoolOut::from), warnings)
 }

@@ -37,8 +37,8 @@ pub(crate) struct WarmUpIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<PoolOut>, Failure> {
     let mut findings = Findings::default();
-    let (address, change) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (address, change) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let changed = call.app.change_warm_up(&call.caller, address, change).await.map_err(Failure::from);
     Success::with_warnings(changed.map(PoolOut::from), warnings)
 }

@@ -66,8 +66,8 @@ pub(crate) struct JobErrorOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<JobOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let job = call.app.find_job(call.caller.server_id, id).await?;
     let found = job.map(|job| job_out(&call, job)).ok_or_else(|| Reason::JobNotFound.into());
     Success::with_warnings(found, warnings)

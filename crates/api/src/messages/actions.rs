@@ -85,18 +85,18 @@ pub(super) async fn change(
     action: MessageAction,
 ) -> Result<Success<ChangedMessagesOut>, Failure> {
     let mut findings = Findings::default();
-    let wanted = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    change_wanted(call, action, wanted, warnings).await
+    let request = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    change_wanted(call, action, request, warnings).await
 }
 
 pub(super) async fn change_wanted(
     call: Call,
     action: MessageAction,
-    wanted: ActionRequest,
+    request: ActionRequest,
     warnings: Vec<String>,
 ) -> Result<Success<ChangedMessagesOut>, Failure> {
-    match wanted {
+    match request {
         ActionRequest::One(id) => {
             let changed = match id.possible() {
                 Ok(id) => call.app.change_message(&call.caller, action, id).await.map(|()| id),
@@ -135,23 +135,23 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ActionRequest
 }
 
 pub(super) fn read_fields(mut fields: Fields<'_>, findings: &mut Findings) -> ActionRequest {
-    let given = ["id", "ids", "query"].into_iter().filter(|name| fields.has(name)).count();
+    let fields_given = ["id", "ids", "query"].into_iter().filter(|name| fields.has(name)).count();
     let many = read_ids(&mut fields, findings);
     let query = fields.text("query", findings).map(std::borrow::Cow::into_owned);
     let dry_run = fields.flag("dry_run", findings);
-    let wanted = match (many, query) {
+    let request = match (many, query) {
         (Some(ids), _) => ActionRequest::Many(ids),
         (None, Some(query)) => ActionRequest::Query { query, dry_run: dry_run.unwrap_or(false) },
         (None, None) => ActionRequest::One(EchoedId::read(&mut fields, findings)),
     };
-    if given > 1 {
+    if fields_given > 1 {
         findings.problem("", "Give one of `id`, `ids` and `query`");
     }
-    if dry_run.is_some() && !matches!(wanted, ActionRequest::Query { .. }) {
+    if dry_run.is_some() && !matches!(request, ActionRequest::Query { .. }) {
         findings.problem("/dry_run", "`dry_run` goes with `query` only");
     }
     fields.finish(findings);
-    wanted
+    request
 }
 
 fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<MessageId>> {

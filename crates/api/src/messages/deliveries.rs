@@ -77,8 +77,8 @@ pub(crate) struct DeliveryOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = match id.possible() {
         Ok(id) => call.app.list_deliveries(&call.caller, id).await,
         Err(impossible) => Err(impossible),

@@ -60,9 +60,9 @@ mod tests {
         let object = crate::json::parse_object(request.as_bytes()).unwrap();
         let mut fields = Fields::of_request(object);
         let mut findings = Findings::default();
-        let given = EchoedId::read(&mut fields, &mut findings);
+        let echoed_id = EchoedId::read(&mut fields, &mut findings);
         match findings.problems.pop() {
-            None => Ok((given.text.get().to_owned(), given.id.map(|id| id.0))),
+            None => Ok((echoed_id.text.get().to_owned(), echoed_id.id.map(|id| id.0))),
             Some(problem) => Err(problem.message),
         }
     }

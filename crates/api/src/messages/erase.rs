@@ -43,15 +43,15 @@ pub(crate) struct EraseMessagesIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
     let mut findings = Findings::default();
-    let wanted = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    match wanted {
+    let request = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    match request {
         EraseRequest::Address { address, dry_run } => {
             let started = call.app.start_erasure(&call.caller, &address, dry_run).await;
             Success::with_warnings(actions::job(started), warnings)
         }
-        EraseRequest::Messages(wanted) => {
-            actions::change_wanted(call, MessageAction::Erase, wanted, warnings).await
+        EraseRequest::Messages(request) => {
+            actions::change_wanted(call, MessageAction::Erase, request, warnings).await
         }
     }
 }

@@ -46,8 +46,8 @@ pub(crate) enum ExpansionsIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, expansions) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, expansions) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     match find(&call, id, expansions).await {
         Ok((message, memory)) => {
             let flags = Flags { warnings, ..Flags::default() };

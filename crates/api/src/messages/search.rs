@@ -98,14 +98,14 @@ pub(crate) struct PageRequest {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Failure> {
     let mut findings = Findings::default();
-    let PageRequest { request, limit, before } = read(&call.text, &mut findings)?;
+    let PageRequest { request, limit, before } = read(&call.body, &mut findings)?;
     let filter = request.filter().unwrap_or_else(|problems| {
         for problem in problems {
             findings.problem(problem.pointer, problem.message);
         }
         SearchFilter::default()
     });
-    let warnings = findings.into_warnings()?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ITEM_BYTES).await?.into();
     let page = call.app.search_messages(call.caller.server_id, filter, before, limit).await?;
     let next = page.next.map(|id| id.0.to_string());

@@ -59,8 +59,8 @@ pub(crate) struct TimelineItemOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(TIMELINE_BYTES).await?.into();
     let found = match id.possible() {
         Ok(id) => call.app.message_timeline(call.caller.server_id, id).await,

@@ -52,7 +52,7 @@ impl From<SendAnswer> for Success<SendOut> {
             data: SendOut { message_id: answer.message_id, messages: answer.messages },
             flags,
             // The messages are stored: the sender must learn that.
-            memory: AnswerMemory::Owed,
+            memory: AnswerMemory::Exempt,
         }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) struct BatchDraft<'a> {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure> {
     let _permit = call.batch_permit().await?;
-    let text = call.take_text();
+    let text = call.take_body();
     let (context, draft) = prepare(&call, &text, "send/batch", read)?;
     let mut batch = match call.app.begin_batch(context, draft.mode).await? {
         BatchStart::Replayed(answer) => return Ok(answer.into()),

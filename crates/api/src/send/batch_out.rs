@@ -104,6 +104,6 @@ impl From<BatchAnswer> for Success<BatchOut> {
         let accepted = results.len() - rejected;
         let data = BatchOut { batch_id: answer.batch_id.0, accepted, rejected, results };
         // The messages are stored: the sender must learn that.
-        Self { data, flags, memory: AnswerMemory::Owed }
+        Self { data, flags, memory: AnswerMemory::Exempt }
     }
 }

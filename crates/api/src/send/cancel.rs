@@ -39,8 +39,8 @@ pub(crate) struct CancelIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();
-    let which = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let which = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     schedule::change(&call, which, ScheduleChange::Cancel, warnings).await
 }
 

@@ -37,11 +37,11 @@ use crate::templates::read_model;
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
     let limits = call.app.limits();
     let (context, mut draft) =
-        prepare(&call, &call.text, "send/message", |fields, findings| read(fields, limits, findings))?;
+        prepare(&call, &call.body, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
         // The composed message takes over the memory of the text, and its compressed form that of the draft.
         draft = draft.into_owned();
-        call.release_text();
+        call.release_body();
     }
     let warnings = context.warnings.clone();
     let sent = call.app.send_message(context, draft).await;

@@ -26,7 +26,7 @@ pub(super) fn prepare<'a, D>(
     let key = fields.text(idempotency::FIELD, &mut findings);
     let idempotency = idempotency::request(&call.headers, key, fingerprint, &mut findings);
     fields.finish(&mut findings);
-    let warnings = findings.into_warnings()?;
+    let warnings = findings.reject_problems()?;
     Ok((SendContext { caller: call.caller.clone(), test, idempotency, warnings }, draft))
 }
 

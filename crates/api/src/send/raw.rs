@@ -51,10 +51,10 @@ pub(crate) struct SendRawIn {
     responses((status = 200, body = crate::documented::Answer<SendOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
-    let (context, mut draft) = prepare(&call, &call.text, "send/raw", read)?;
+    let (context, mut draft) = prepare(&call, &call.body, "send/raw", read)?;
     if call.is_large() {
         draft = draft.into_owned();
-        call.release_text();
+        call.release_body();
     }
     let warnings = context.warnings.clone();
     let sent = call.app.send_raw(context, draft).await;

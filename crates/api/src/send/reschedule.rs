@@ -43,12 +43,12 @@ pub(crate) struct RescheduleIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
     let mut findings = Findings::default();
-    let (which, send_at) = read(&call.text, &mut findings)?;
+    let (which, send_at) = read(&call.body, &mut findings)?;
     let send_at = send_at.map(|text| call.app.parse_send_at(&text));
     if let Some(Err(problem)) = &send_at {
         findings.problem(problem.pointer.clone(), problem.message.clone());
     }
-    let warnings = findings.into_warnings()?;
+    let warnings = findings.reject_problems()?;
     let Some(Ok(send_at)) = send_at else {
         return Err(Failure::validation(Vec::new()));
     };

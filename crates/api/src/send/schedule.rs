@@ -66,8 +66,8 @@ pub(crate) struct RescheduledOut {
 impl Which {
     /// Takes exactly one of `id`, `tag` and `batch_id`.
     pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
-        let given = ["id", "tag", "batch_id"].map(|name| fields.has(name));
-        if given.iter().filter(|is_given| **is_given).count() > 1 {
+        let fields_given = ["id", "tag", "batch_id"].map(|name| fields.has(name));
+        if fields_given.iter().filter(|is_given| **is_given).count() > 1 {
             findings.problem("", "Name the messages by one of `id`, `tag` and `batch_id`, not by several");
         }
         let tag = fields.text("tag", findings);
@@ -77,7 +77,7 @@ impl Which {
         match (tag, batch_id) {
             (Some(tag), _) => Self::Many { of: ScheduledOf::Tag(tag.into_owned()), after, limit },
             (None, Some(batch_id)) => Self::Many { of: ScheduledOf::Batch(batch_id), after, limit },
-            (None, None) if given[0] || (!given[1] && !given[2]) => {
+            (None, None) if fields_given[0] || (!fields_given[1] && !fields_given[2]) => {
                 Self::One(EchoedId::read(fields, findings))
             }
             (None, None) => Self::Unclear,

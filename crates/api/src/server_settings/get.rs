@@ -19,7 +19,7 @@ use crate::json;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
-    Fields::of_request(json::parse_object(&call.text)?).finish(&mut findings);
+    Fields::of_request(json::parse_object(&call.body)?).finish(&mut findings);
     let found = call.app.find_server_of_key(call.caller.server_id).await;
-    Success::with_warnings(found.map(ServerOut::from).map_err(Failure::from), findings.into_warnings()?)
+    Success::with_warnings(found.map(ServerOut::from).map_err(Failure::from), findings.reject_problems()?)
 }

@@ -75,8 +75,8 @@ pub(crate) struct RetentionIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
-    let (if_version, change) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (if_version, change) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let changed = call.app.update_server_of_key(&call.caller, if_version, change).await;
     Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
 }

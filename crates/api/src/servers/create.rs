@@ -42,9 +42,9 @@ pub(crate) struct CreateServerIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.headers, &call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
-    let made = call.app.create_server_of(&call.caller, given).await?;
+    let request = read(&call.headers, &call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
+    let made = call.app.create_server_by(&call.caller, request).await?;
     warnings.extend(call.app.ceiling_warning(made.value.account_id, LimitedObject::Servers).await);
     Ok(created(made, AccountServerOut::from, warnings))
 }

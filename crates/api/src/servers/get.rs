@@ -31,9 +31,9 @@ pub(crate) struct ServerIdIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let found = call.app.find_server_of(&call.caller, ServerId(id)).await.map_err(Failure::from);
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let found = call.app.find_server_by(&call.caller, ServerId(id)).await.map_err(Failure::from);
     Success::with_warnings(found.map(AccountServerOut::from), warnings)
 }
 

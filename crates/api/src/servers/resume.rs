@@ -22,8 +22,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.suspend_server_of(&call.caller, ServerId(id), None).await.map_err(Failure::from);
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.suspend_server_by(&call.caller, ServerId(id), None).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }

@@ -60,9 +60,9 @@ pub(crate) struct CeilingsIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, given) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.update_server_of(&call.caller, id, given).await.map_err(Failure::from);
+    let (id, request) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.update_server_by(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 

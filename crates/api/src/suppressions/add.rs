@@ -102,9 +102,9 @@ pub(crate) struct AddedItemOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();
-    let request = read(&call.text, &mut findings)?;
-    call.release_text();
-    let warnings = findings.into_warnings()?;
+    let request = read(&call.body, &mut findings)?;
+    call.release_body();
+    let warnings = findings.reject_problems()?;
     let done = match request {
         OneOrMany::One(one) => add_one(&call, one).await.map(AddedOut::One),
         OneOrMany::Many(items) => add_many(&call, items).await.map(AddedOut::Many),

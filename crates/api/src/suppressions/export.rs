@@ -48,8 +48,8 @@ pub(crate) struct ExportedOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> {
     let mut findings = Findings::default();
-    let (limit, after) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (limit, after) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * SUPPRESSION_BYTES).await?.into();
     let page = call.app.export_suppressions(call.caller.server_id, after, limit).await?;
     let flags = Flags { pagination: Some(Pagination::new(limit, page.next)), warnings, ..Flags::default() };

@@ -30,8 +30,8 @@ pub(crate) struct GetSuppressionIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failure> {
     let mut findings = Findings::default();
-    let address = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let address = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = match call.app.find_suppression(call.caller.server_id, &address).await {
         Ok(found) => found.map(SuppressionOut::from).ok_or_else(|| Reason::SuppressionNotFound.into()),
         Err(refusal) => Err(refusal.into()),

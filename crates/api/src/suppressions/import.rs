@@ -64,9 +64,9 @@ pub(crate) struct LineErrorOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failure> {
     let mut findings = Findings::default();
-    let csv = read(&call.text, &mut findings)?;
+    let csv = read(&call.body, &mut findings)?;
     // `csv` takes over the memory reserved for the request, until the last line is stored.
-    call.release_text();
+    call.release_body();
     let mut lines = CsvReader::new(&csv);
     if lines.by_ref().nth(LINES_MAX).is_some() {
         findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));
@@ -74,7 +74,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failu
     for column in &lines.unknown_columns {
         findings.warn("column", column);
     }
-    let mut warnings = findings.into_warnings()?;
+    let mut warnings = findings.reject_problems()?;
     let imported = import(&call, &csv).await;
     if imported.as_ref().is_ok_and(|out| out.failed > out.errors.len()) {
         warnings.push(format!("Only the first {ERRORS_SHOWN_MAX} errors are listed"));

@@ -56,8 +56,8 @@ pub(crate) struct ListRequest {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Failure> {
     let mut findings = Findings::default();
-    let ListRequest { filter, limit, after } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let ListRequest { filter, limit, after } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * SUPPRESSION_BYTES).await?.into();
     let (found, has_more) = call.app.list_suppressions(call.caller.server_id, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(cursor);

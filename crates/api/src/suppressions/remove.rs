@@ -82,10 +82,10 @@ pub(crate) struct RemovedItemOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.text, &mut findings)?;
-    call.release_text();
-    let warnings = findings.into_warnings()?;
-    let done = match given {
+    let request = read(&call.body, &mut findings)?;
+    call.release_body();
+    let warnings = findings.reject_problems()?;
+    let done = match request {
         OneOrMany::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
         OneOrMany::Many(items) => remove_many(&call, items).await.map(RemovedOut::Many),
     };

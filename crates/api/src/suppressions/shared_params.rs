@@ -43,15 +43,15 @@ pub(crate) fn read<T>(
     let mut many = Vec::with_capacity(items.len());
     for (pointer, item) in items {
         let mut own = Findings::default();
-        let given = Fields::inside(pointer, item, &mut own).map(|mut inside| {
-            let given = read(&mut inside, &mut own);
+        let request = Fields::inside(pointer, item, &mut own).map(|mut inside| {
+            let request = read(&mut inside, &mut own);
             inside.finish(&mut own);
-            given
+            request
         });
         findings.add_warnings(&mut own);
         let Findings { problems, asked, .. } = own;
         findings.asked.extend(asked);
-        many.push(given.filter(|_| problems.is_empty()).ok_or(problems));
+        many.push(request.filter(|_| problems.is_empty()).ok_or(problems));
     }
     fields.finish(findings);
     Ok(OneOrMany::Many(many))

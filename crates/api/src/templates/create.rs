@@ -75,8 +75,8 @@ pub(crate) struct TemplateTextsIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let (fields, publish, key) = read(&call.headers, &call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (fields, publish, key) = read(&call.headers, &call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let created = call.app.create_template(&call.caller, fields, publish, key).await;
     let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     let mut answer = shown(&call, created.value, warnings).await?;
@@ -96,9 +96,9 @@ pub(crate) fn read(
     if fields.is_absent("name") {
         findings.missing("name");
     }
-    let given = read_fields(&mut fields, "alias", findings);
+    let request = read_fields(&mut fields, "alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
     let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
-    Ok((given, publish, key))
+    Ok((request, publish, key))
 }

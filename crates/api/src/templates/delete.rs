@@ -40,8 +40,8 @@ pub(crate) struct DeletedTemplateOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let template = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let template = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let deleted = call.app.delete_template(&call.caller, template).await.map_err(Failure::from);
     Success::with_warnings(deleted.map(|id| DeletedTemplateOut { id: id.0, deleted: true }), warnings)
 }

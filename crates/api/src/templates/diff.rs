@@ -80,8 +80,8 @@ pub(crate) struct DiffRequest {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateDiffOut>, Failure> {
     let mut findings = Findings::default();
-    let DiffRequest { template, versions, model, locale } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let DiffRequest { template, versions, model, locale } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.diff_template(&call.caller, template, versions, model, locale).await;
     let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     let parts: Vec<TextDiffOut> = found.parts.into_iter().map(TextDiffOut::from).collect();

@@ -33,8 +33,8 @@ pub(crate) struct TemplateVersionIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let VersionRequest { template, version } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let VersionRequest { template, version } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.find_template(&call.caller, template, version).await;
     let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     shown(&call, found, warnings).await

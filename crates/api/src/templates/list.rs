@@ -41,8 +41,8 @@ pub(crate) struct TemplateListOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateListOut>, Failure> {
     let mut findings = Findings::default();
-    let (limit, after) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (limit, after) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let (found, has_more) = call.app.list_templates(&call.caller, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|template| template.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };

@@ -54,8 +54,8 @@ pub(crate) struct RenderedTemplateOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<RenderedTemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let request = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let request = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let rendered = call.app.render_template(&call.caller, request).await;
     let (_, version, texts) =
         rendered.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;

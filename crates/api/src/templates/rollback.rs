@@ -21,8 +21,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let request = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let request = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let published = call.app.roll_back_template(&call.caller, request).await;
     let published = published.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     shown(&call, published, warnings).await

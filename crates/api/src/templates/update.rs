@@ -63,8 +63,8 @@ pub(crate) struct UpdateTemplateIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
     let mut findings = Findings::default();
-    let Update { template, if_version, fields, publish } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let Update { template, if_version, fields, publish } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let changed = call.app.change_template(&call.caller, template, if_version, fields, publish).await;
     let changed = changed.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     shown(&call, changed, warnings).await
@@ -83,8 +83,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Update, Failu
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);
     let if_version = read_integer(&mut fields, "if_version", findings);
-    let given = read_fields(&mut fields, "new_alias", findings);
+    let request = read_fields(&mut fields, "new_alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
     fields.finish(findings);
-    Ok(Update { template, if_version, fields: given, publish })
+    Ok(Update { template, if_version, fields: request, publish })
 }

@@ -80,8 +80,8 @@ const ANSWER_BYTES: usize = 256 << 10;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ValidationOut>, Failure> {
     let mut findings = Findings::default();
-    let (template, fields) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (template, fields) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(ANSWER_BYTES).await?.into();
     let found = call.app.validate_template(&call.caller, template, fields).await;
     let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
@@ -108,7 +108,7 @@ pub(crate) fn read(
 ) -> Result<(Option<TemplateRef>, TemplateFields), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = find_template(&mut fields, findings);
-    let given = read_texts(&mut fields, findings);
+    let request = read_texts(&mut fields, findings);
     fields.finish(findings);
-    Ok((template, given))
+    Ok((template, request))
 }

@@ -52,8 +52,8 @@ pub(crate) struct VersionsRequest {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>, Failure> {
     let mut findings = Findings::default();
-    let VersionsRequest { template, limit, before } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let VersionsRequest { template, limit, before } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let (template, found, has_more) =
         call.app.list_template_versions(&call.caller, template, before, limit).await?;
     let next = found.last().filter(|_| has_more).map(|info| info.version.to_string());

@@ -54,8 +54,8 @@ pub(crate) struct ListInvitationsOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListInvitationsOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, filter, after, limit) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (account, filter, after, limit) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
     let (found, has_more) = call.app.list_invitations(&call.caller, account, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());

@@ -45,9 +45,9 @@ pub(crate) struct InviteUserIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<InvitedOut>, Failure> {
     let mut findings = Findings::default();
-    let given = read(&call.headers, &call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
-    let made = call.app.invite_user(&call.caller, given).await?;
+    let request = read(&call.headers, &call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
+    let made = call.app.invite_user(&call.caller, request).await?;
     let account_id = made.value.invitation.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Users).await);
     let limit = made.value.limit.map(Into::into);

@@ -54,8 +54,8 @@ pub(crate) struct ListUsersOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<ListUsersOut>, Failure> {
     let mut findings = Findings::default();
-    let (filter, after, limit) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (filter, after, limit) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
     let (found, has_more) = call.app.list_users(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());

@@ -31,8 +31,8 @@ pub(crate) struct RemoveUserIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done = call.app.remove_user(&call.caller, id).await.map_err(Failure::from);
     Success::with_warnings(done.map(UserOut::from), warnings)
 }

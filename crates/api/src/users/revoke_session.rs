@@ -33,8 +33,8 @@ pub(crate) struct RevokeUserSessionIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<EndedSessionsOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, session) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, session) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done = call.app.revoke_sessions_of(&call.caller, id, session).await.map_err(Failure::from);
     Success::with_warnings(done.map(|ended| EndedSessionsOut { ended }), warnings)
 }

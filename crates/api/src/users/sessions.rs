@@ -47,8 +47,8 @@ pub(crate) struct UserSessionsOut {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserSessionsOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, before, limit) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, before, limit) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * SESSION_BYTES).await?.into();
     let (found, has_more) = call.app.list_sessions_of(&call.caller, id, before, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());

@@ -33,8 +33,8 @@ pub(crate) struct UninviteUserIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UninvitedOut>, Failure> {
     let mut findings = Findings::default();
-    let (account, id) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (account, id) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let done = call.app.uninvite_user(&call.caller, account, id).await.map_err(Failure::from);
     Success::with_warnings(done.map(|()| UninvitedOut { id: id.0 }), warnings)
 }

@@ -1,6 +1,6 @@
 //! users/update: change a person's name, role or rights.
 
-use postroad_app::users::PersonChangeRequest;
+use postroad_app::users::UserChangeRequest;
 use postroad_model::UserId;
 use postroad_openapi_macros::request_shape;
 
@@ -39,14 +39,14 @@ pub(crate) struct UpdateUserIn {
 )]
 pub(crate) async fn handle(call: AccountCall) -> Result<Success<UserOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, given) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
-    let done = call.app.update_user(&call.caller, id, given).await.map_err(Failure::from);
+    let (id, request) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
+    let done = call.app.update_user(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(UserOut::from), warnings)
 }
 
 /// Parses the request; `UpdateUserIn` documents its fields.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, PersonChangeRequest), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, UserChangeRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = UserId(read_required_id(&mut fields, "id", findings));
     let if_version = read_integer(&mut fields, "if_version", findings);
@@ -54,5 +54,5 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(UserId, Pers
     let role = read_role(&mut fields, findings);
     let operator = fields.flag("operator", findings);
     fields.finish(findings);
-    Ok((id, PersonChangeRequest { if_version, name, role, operator }))
+    Ok((id, UserChangeRequest { if_version, name, role, operator }))
 }

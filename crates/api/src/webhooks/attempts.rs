@@ -54,8 +54,8 @@ const ATTEMPT_BYTES: usize = 5 << 10;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failure> {
     let mut findings = Findings::default();
-    let AttemptsRequest { id, limit, before } = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let AttemptsRequest { id, limit, before } = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ATTEMPT_BYTES).await?.into();
     let (found, has_more) = call.app.list_webhook_attempts(&call.caller, id, before, limit).await?;
     let next = found.last().filter(|_| has_more).map(|attempt| attempt.id.0.to_string());

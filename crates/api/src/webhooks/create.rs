@@ -46,8 +46,8 @@ pub(crate) struct CreateWebhookIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let (draft, key) = read(&call.headers, &call.text, &mut findings)?;
-    let mut warnings = findings.into_warnings()?;
+    let (draft, key) = read(&call.headers, &call.body, &mut findings)?;
+    let mut warnings = findings.reject_problems()?;
     let made = call.app.create_webhook(&call.caller, draft, key).await;
     let made = made.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
     warnings.extend(call.app.ceiling_warning(call.caller.account_id, LimitedObject::Webhooks).await);
@@ -67,12 +67,12 @@ pub(crate) fn read(
     if fields.is_absent("url") {
         findings.missing("url");
     }
-    let given = read_settings(&mut fields, findings);
+    let request = read_settings(&mut fields, findings);
     let draft = WebhookDraft {
-        url: given.url.unwrap_or_default(),
-        events: given.events.unwrap_or(EventFilter::All),
-        format: given.format,
-        enabled: given.enabled.unwrap_or(true),
+        url: request.url.unwrap_or_default(),
+        events: request.events.unwrap_or(EventFilter::All),
+        format: request.format,
+        enabled: request.enabled.unwrap_or(true),
     };
     let key = read_creation_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);

@@ -29,8 +29,8 @@ pub(crate) struct DeletedWebhookOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedWebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let deleted = call.app.delete_webhook(&call.caller, id).await.map_err(Failure::from);
     Success::with_warnings(deleted.map(|()| DeletedWebhookOut { id: id.0, deleted: true }), warnings)
 }

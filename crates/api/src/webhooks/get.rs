@@ -31,8 +31,8 @@ pub(crate) struct WebhookIdIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let found = call.app.find_webhook(&call.caller, id).await.map_err(Failure::from);
     Success::with_warnings(found.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
 }

@@ -54,8 +54,8 @@ pub(crate) struct ReplayedOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, request) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, request) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let replayed = call.app.replay_webhook(&call.caller, id, request).await?;
     let next = replayed.continue_after.map(|event| event.0.to_string());
     let pagination = next.map(|next| Pagination::new(EVENTS_MAX, Some(next)));

@@ -20,8 +20,8 @@ use crate::fields::Findings;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let id = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let id = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let rotated = call.app.rotate_webhook_secret(&call.caller, id).await.map_err(Failure::from);
     let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
     Success::with_warnings(shown, warnings)

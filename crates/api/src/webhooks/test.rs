@@ -34,8 +34,8 @@ pub(crate) struct TestWebhookIn {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, kind) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, kind) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     call.release_request();
     let webhook = call.app.find_webhook(&call.caller, id).await?;
     let Some(tester) = &call.webhooks else {

@@ -42,8 +42,8 @@ pub(crate) struct UpdateWebhookIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, if_version, changes) = read(&call.text, &mut findings)?;
-    let warnings = findings.into_warnings()?;
+    let (id, if_version, changes) = read(&call.body, &mut findings)?;
+    let warnings = findings.reject_problems()?;
     let changed = call.app.change_webhook(&call.caller, id, if_version, changes).await.map_err(Failure::from);
     Success::with_warnings(changed.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
 }

@@ -26,43 +26,43 @@ impl App {
     pub async fn find_own_account(
         &self,
         by: &Requester,
-        given: Option<AccountId>,
+        requested: Option<AccountId>,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountGet;
-        let id = self.account_of(by, operation, given).await?;
-        self.customer(by, operation, id).await
+        let id = self.account_of(by, operation, requested).await?;
+        self.permitted_account(by, operation, id).await
     }
 
     pub async fn rename_own_account(
         &self,
         by: &Requester,
-        given: Option<AccountId>,
+        requested: Option<AccountId>,
         if_version: Option<i64>,
         name: &str,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountUpdate;
-        let id = self.account_of(by, operation, given).await?;
+        let id = self.account_of(by, operation, requested).await?;
         let ceilings = AccountCeilingsChange::default();
-        self.change_customer(by, operation, id, if_version, Some(name), ceilings).await
+        self.change_account_by(by, operation, id, if_version, Some(name), ceilings).await
     }
 
     pub async fn account_usage(
         &self,
         by: &Requester,
-        given: Option<AccountId>,
+        requested: Option<AccountId>,
     ) -> Result<AccountUsage, AccountRefusal> {
         let operation = Operation::AccountUsage;
-        let id = self.account_of(by, operation, given).await?;
-        let ceilings = self.customer(by, operation, id).await?.ceilings;
+        let id = self.account_of(by, operation, requested).await?;
+        let ceilings = self.permitted_account(by, operation, id).await?.ceilings;
         let store = &self.inner.store;
         let counted = store.account_period_counts(id).await?;
         let limits = [ceilings.hourly_limit, ceilings.daily_limit, ceilings.monthly_limit];
         let messages = std::array::from_fn(|at| limits[at].map(|_| counted[at].unwrap_or(0)));
         Ok(AccountUsage {
-            servers: store.count_things(id, LimitedObject::Servers).await?,
-            domains: store.count_things(id, LimitedObject::Domains).await?,
-            webhooks: store.count_things(id, LimitedObject::Webhooks).await?,
-            users: store.count_things(id, LimitedObject::Users).await?,
+            servers: store.count_objects(id, LimitedObject::Servers).await?,
+            domains: store.count_objects(id, LimitedObject::Domains).await?,
+            webhooks: store.count_objects(id, LimitedObject::Webhooks).await?,
+            users: store.count_objects(id, LimitedObject::Users).await?,
             messages,
             ceilings,
         })

@@ -30,7 +30,7 @@ impl App {
     pub async fn ceiling_warning(&self, account_id: AccountId, what: LimitedObject) -> Option<String> {
         let account: Account = self.inner.store.find_account(account_id).await.ok()??;
         let most = ceiling_of(&account.ceilings, what)?;
-        let count = self.inner.store.count_things(account_id, what).await.ok()?;
+        let count = self.inner.store.count_objects(account_id, what).await.ok()?;
         let name = what.as_str();
         if count >= most as usize {
             return Some(format!("The account has {count} {name}, the maximum"));

@@ -60,45 +60,45 @@ impl App {
     pub async fn create_credential(
         &self,
         by: &Requester,
-        given: NewCredentialRequest,
+        request: NewCredentialRequest,
     ) -> Result<Created<CreatedCredential>, AccountRefusal> {
         let operation = Operation::CredentialsCreate;
-        let account_id = self.server_of(by, operation, given.server).await?.account_id;
-        if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
+        let account_id = self.server_of(by, operation, request.server).await?.account_id;
+        if let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await? {
             let credential = self.credential_of(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
             return Ok(Created { value, is_replay: true });
         }
         // An address key takes all mail from its networks, so only the operator, who knows whose they are, binds them.
-        if given.scope == Scope::Address && by.actor != Actor::CommandLine {
+        if request.scope == Scope::Address && by.actor != Actor::CommandLine {
             return Err(AccountRefusal::problem("scope", "should be `full`, `send` or `read`"));
         }
-        check_name(&given.name)?;
-        self.check_limits(Some(&given.allow), given.expires_at)?;
+        check_name(&request.name)?;
+        self.check_limits(Some(&request.allow), request.expires_at)?;
         let limits = self.limits_of_asking_key(by).await?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
         let new = NewCredential {
-            server_id: given.server,
-            name: given.name.trim().to_owned(),
+            server_id: request.server,
+            name: request.name.trim().to_owned(),
             key_hash,
             secret_hash,
-            scope: given.scope,
-            allow: limits.within(given.allow)?,
-            hold: given.hold,
-            test: given.test,
-            expires_at: limits.until(given.expires_at),
+            scope: request.scope,
+            allow: limits.within(request.allow)?,
+            hold: request.hold,
+            test: request.test,
+            expires_at: limits.until(request.expires_at),
         };
         let subject = AuditSubject::NewCredential(key_hash);
-        let key = given.key.as_ref().map(|key| (account_id, key));
+        let key = request.key.as_ref().map(|key| (account_id, key));
         let store = self.recording_creation(by, operation, subject, key);
-        let created = match given.login {
+        let created = match request.login {
             None => store.create_credential(new).await,
             Some(login) => store.create_credential_with_login(new, login).await,
         };
         // A concurrent call with the same idempotency key may have created it.
         if matches!(created, Err(StoreError::Conflict))
-            && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
+            && let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await?
         {
             let credential = self.credential_of(by, operation, CredentialId(id)).await?;
             let value = CreatedCredential { credential, api_key: None, api_secret: None };
@@ -112,7 +112,7 @@ impl App {
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_credentials_of(
+    pub async fn list_credentials_by(
         &self,
         by: &Requester,
         filter: CredentialFilter,
@@ -132,7 +132,7 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_credential_of(
+    pub async fn find_credential_by(
         &self,
         by: &Requester,
         id: CredentialId,
@@ -144,32 +144,32 @@ impl App {
         &self,
         by: &Requester,
         id: CredentialId,
-        given: CredentialChangeRequest,
+        request: CredentialChangeRequest,
     ) -> Result<Credential, AccountRefusal> {
         let operation = Operation::CredentialsUpdate;
         let credential = self.credential_of(by, operation, id).await?;
-        given.name.as_deref().map(check_name).transpose()?;
-        let expires_at = match given.expires_at {
+        request.name.as_deref().map(check_name).transpose()?;
+        let expires_at = match request.expires_at {
             Change::Set(at) => Some(at),
             Change::Keep | Change::Clear => None,
         };
-        self.check_limits(given.allow.as_deref(), expires_at)?;
+        self.check_limits(request.allow.as_deref(), expires_at)?;
         if credential.scope == Scope::Address {
-            check_networks(by, &credential.allow, given.allow.as_deref())?;
+            check_networks(by, &credential.allow, request.allow.as_deref())?;
         }
         let limits = self.limits_of_asking_key(by).await?;
-        let expires_at = match given.expires_at {
+        let expires_at = match request.expires_at {
             Change::Keep => Change::Keep,
             changed => limits.until(changed.into_value()).into(),
         };
         let change = CredentialChange {
-            name: given.name.map(|name| name.trim().to_owned()),
-            allow: given.allow.map(|allow| limits.within(allow)).transpose()?,
-            hold: given.hold,
+            name: request.name.map(|name| name.trim().to_owned()),
+            allow: request.allow.map(|allow| limits.within(allow)).transpose()?,
+            hold: request.hold,
             expires_at,
         };
         let store = self.recording(by, operation, AuditSubject::Credential(id));
-        let updated = store.update_credential(id, given.if_version, change).await;
+        let updated = store.update_credential(id, request.if_version, change).await;
         self.forget_setup();
         match updated {
             Ok(Updated::Done(credential)) => Ok(credential),
@@ -179,7 +179,7 @@ impl App {
         }
     }
 
-    pub async fn revoke_credential_of(
+    pub async fn revoke_credential_by(
         &self,
         by: &Requester,
         id: CredentialId,
@@ -194,7 +194,7 @@ impl App {
     }
 
     /// A new credential with the rights of the old one, which stays valid for `grace`.
-    pub async fn rotate_credential_of(
+    pub async fn rotate_credential_by(
         &self,
         by: &Requester,
         id: CredentialId,
@@ -272,15 +272,15 @@ impl App {
 }
 
 /// Changed networks of an address key would take mail of whoever sends from them.
-fn check_networks(by: &Requester, now: &[IpNet], given: Option<&[IpNet]>) -> Result<(), AccountRefusal> {
-    let Some(given) = given.filter(|given| *given != now) else { return Ok(()) };
+fn check_networks(by: &Requester, now: &[IpNet], request: Option<&[IpNet]>) -> Result<(), AccountRefusal> {
+    let Some(request) = request.filter(|request| *request != now) else { return Ok(()) };
     if !by.actor.is_operator() {
         return Err(AccountRefusal::problem(
             "allow",
             "of an address key is set by the operator of the service",
         ));
     }
-    if given.is_empty() {
+    if request.is_empty() {
         return Err(AccountRefusal::problem("allow", "is what this credential is known by"));
     }
     Ok(())

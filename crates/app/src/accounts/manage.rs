@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_hours(7 * 24);
 const REASON_BYTES_MAX: usize = 500;
 
 #[derive(Debug, Clone, Default)]
-pub struct CustomerUpdateRequest {
+pub struct AccountUpdateRequest {
     /// The version that the caller has seen.
     pub if_version: Option<i64>,
     pub name: Option<String>,
@@ -27,7 +27,7 @@ pub struct CustomerUpdateRequest {
 
 #[boxed_futures]
 impl App {
-    pub async fn create_customer(
+    pub async fn create_account_by(
         &self,
         by: &Requester,
         name: &str,
@@ -36,7 +36,7 @@ impl App {
         let operation = Operation::AccountsCreate;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
         if let Some(id) = self.find_created(None, key).await? {
-            let value = self.customer(by, operation, AccountId(id)).await?;
+            let value = self.permitted_account(by, operation, AccountId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
         if let Some(problem) = names::find_account_problem(name) {
@@ -50,14 +50,14 @@ impl App {
         if matches!(created, Err(StoreError::Conflict))
             && let Some(id) = self.find_created(None, key).await?
         {
-            let value = self.customer(by, operation, AccountId(id)).await?;
+            let value = self.permitted_account(by, operation, AccountId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
         Ok(Created { value: created.map_err(AccountRefusal::store(ObjectKind::Account))?, is_replay: false })
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_customers(
+    pub async fn list_accounts_by(
         &self,
         by: &Requester,
         filter: AccountFilter,
@@ -69,24 +69,24 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
-        self.customer(by, Operation::AccountsGet, id).await
+    pub async fn find_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+        self.permitted_account(by, Operation::AccountsGet, id).await
     }
 
-    pub async fn update_customer(
+    pub async fn update_account_by(
         &self,
         by: &Requester,
         id: AccountId,
-        request: CustomerUpdateRequest,
+        request: AccountUpdateRequest,
     ) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsUpdate;
-        self.customer(by, operation, id).await?;
+        self.permitted_account(by, operation, id).await?;
         let ceilings = self.check_account_ceilings(request.ceilings)?;
         let name = request.name.as_deref();
-        self.change_customer(by, operation, id, request.if_version, name, ceilings).await
+        self.change_account_by(by, operation, id, request.if_version, name, ceilings).await
     }
 
-    pub(super) async fn change_customer(
+    pub(super) async fn change_account_by(
         &self,
         by: &Requester,
         operation: Operation,
@@ -109,27 +109,27 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes.
-    pub async fn suspend_customer(
+    pub async fn suspend_account_by(
         &self,
         by: &Requester,
         id: AccountId,
         reason: Option<String>,
     ) -> Result<Account, AccountRefusal> {
         let operation = if reason.is_some() { Operation::AccountsSuspend } else { Operation::AccountsResume };
-        self.customer(by, operation, id).await?;
+        self.permitted_account(by, operation, id).await?;
         if reason.as_ref().is_some_and(|reason| reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX) {
             return Err(AccountRefusal::problem("reason", "should have 1 to 500 characters"));
         }
         self.recording(by, operation, AuditSubject::Account(id)).set_account_suspended(id, reason).await?;
         self.forget_setup();
-        self.customer(by, operation, id).await
+        self.permitted_account(by, operation, id).await
     }
 
     /// The keys of the account and its servers stop working at once. The data stays for seven days, during which the
     /// account can be restored.
-    pub async fn delete_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+    pub async fn delete_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
-        self.customer(by, operation, id).await?;
+        self.permitted_account(by, operation, id).await?;
         let delete_at = self.inner.clock.now().plus(GRACE);
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let deleted = store.set_account_deleted(id, Some(delete_at)).await;
@@ -137,7 +137,7 @@ impl App {
         deleted.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
-    pub async fn restore_customer(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+    pub async fn restore_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsRestore;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
         let store = self.recording(by, operation, AuditSubject::Account(id));
@@ -146,7 +146,7 @@ impl App {
         restored.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
-    pub(super) async fn customer(
+    pub(super) async fn permitted_account(
         &self,
         by: &Requester,
         operation: Operation,

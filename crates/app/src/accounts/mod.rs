@@ -25,7 +25,7 @@ pub use audit_names::{ActorName, NamedAuditEntry, SubjectName};
 pub use ceilings::AccountCeilingsRequest;
 pub use credentials::{CreatedCredential, CredentialChangeRequest, NewCredentialRequest};
 pub use keys::{AccountKeyRequest, CreatedAccountKey};
-pub use manage::CustomerUpdateRequest;
+pub use manage::AccountUpdateRequest;
 pub use recording::{Created, CreationKey};
 pub use refusal::{AccountRefusal, CallLimit, ObjectKind};
 pub(crate) use servers::owner_of;
@@ -55,10 +55,10 @@ impl App {
         &self,
         by: &Requester,
         operation: Operation,
-        given: Option<AccountId>,
+        requested: Option<AccountId>,
     ) -> Result<AccountId, AccountRefusal> {
         permit_any(&by.actor, operation).map_err(AccountRefusal::Denied)?;
-        let Some(id) = given.or(by.actor.account_id()) else {
+        let Some(id) = requested.or(by.actor.account_id()) else {
             return Err(AccountRefusal::missing("account"));
         };
         let subject = self.account_subject(by, operation, id).await?;
@@ -101,13 +101,13 @@ impl App {
         &self,
         by: &Requester,
         operation: Operation,
-        given: Option<AccountId>,
+        requested: Option<AccountId>,
     ) -> Result<Option<AccountId>, AccountRefusal> {
-        if given.is_none() && by.actor.is_operator() {
+        if requested.is_none() && by.actor.is_operator() {
             permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
             return Ok(None);
         }
-        self.account_of(by, operation, given).await.map(Some)
+        self.account_of(by, operation, requested).await.map(Some)
     }
 }
 

@@ -44,37 +44,41 @@ pub struct ServerUpdateRequest {
 
 #[boxed_futures]
 impl App {
-    pub async fn create_server_of(
+    pub async fn create_server_by(
         &self,
         by: &Requester,
-        given: NewServerRequest,
+        request: NewServerRequest,
     ) -> Result<Created<Server>, AccountRefusal> {
         let operation = Operation::ServersCreate;
-        let account_id = self.account_of(by, operation, given.account).await?;
+        let account_id = self.account_of(by, operation, request.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
-        let servers = self.inner.store.count_things(account_id, LimitedObject::Servers).await?;
-        if let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await? {
+        let servers = self.inner.store.count_objects(account_id, LimitedObject::Servers).await?;
+        if let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await? {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
         }
-        if let Some(problem) = names::find_problem(&given.name) {
+        if let Some(problem) = names::find_problem(&request.name) {
             return Err(AccountRefusal::problem("name", problem));
         }
         if servers >= SERVERS_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of servers"));
         }
-        if let Some(pool) = given.pool {
+        if let Some(pool) = request.pool {
             self.check_pool_for(by, account_id, pool).await?;
         }
-        let name = given.name.trim().to_owned();
+        let name = request.name.trim().to_owned();
         let subject = AuditSubject::NewServer(account_id, name.clone());
-        let store =
-            self.recording_creation(by, operation, subject, given.key.as_ref().map(|key| (account_id, key)));
-        let new = NewServer { account_id, name, mode: given.mode, pool_id: given.pool };
+        let store = self.recording_creation(
+            by,
+            operation,
+            subject,
+            request.key.as_ref().map(|key| (account_id, key)),
+        );
+        let new = NewServer { account_id, name, mode: request.mode, pool_id: request.pool };
         let created = store.create_server_by(owner_of(by), new).await;
         // A concurrent call with the same idempotency key may have created it, and reached the ceiling with it.
         if matches!(created, Err(StoreError::Conflict | StoreError::CeilingReached { .. }))
-            && let Some(id) = self.find_created(Some(account_id), given.key.as_ref()).await?
+            && let Some(id) = self.find_created(Some(account_id), request.key.as_ref()).await?
         {
             let value = self.server_of(by, operation, ServerId(id)).await?;
             return Ok(Created { value, is_replay: true });
@@ -84,7 +88,7 @@ impl App {
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_servers_of(
+    pub async fn list_servers_by(
         &self,
         by: &Requester,
         filter: ServerFilter,
@@ -97,27 +101,27 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_server_of(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
+    pub async fn find_server_by(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         self.server_of(by, Operation::ServersGet, id).await
     }
 
     /// Applies all changes, or none if any is invalid or above a ceiling.
-    pub async fn update_server_of(
+    pub async fn update_server_by(
         &self,
         by: &Requester,
         id: ServerId,
-        given: ServerUpdateRequest,
+        request: ServerUpdateRequest,
     ) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersUpdate;
         let server = self.server_of(by, operation, id).await?;
-        let mut change = check(given.change, &self.inner.retention).map_err(Refusal::Validation)?;
-        change.pool = self.check_pool_move(by, &server, given.pool).await?;
+        let mut change = check(request.change, &self.inner.retention).map_err(Refusal::Validation)?;
+        change.pool = self.check_pool_move(by, &server, request.pool).await?;
         let thing = if change.pool.is_some() { ObjectKind::IpPool } else { ObjectKind::Server };
-        let ceilings = (owner_of(by), self.check_ceilings(given.ceilings)?);
+        let ceilings = (owner_of(by), self.check_ceilings(request.ceilings)?);
         let only_lifts_ceiling =
             ceilings.1.mode == Some(ServerMode::Live) && change.mode != Some(ServerMode::Live);
         let store = self.recording(by, operation, AuditSubject::Server(id));
-        let updated = store.update_server_from_above(id, given.if_version, ceilings, change).await;
+        let updated = store.update_server_from_above(id, request.if_version, ceilings, change).await;
         self.forget_setup();
         match updated.map_err(|error| match error {
             // It was deleted at the same moment.
@@ -138,7 +142,7 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes. An account cannot change a suspension by the operator.
-    pub async fn suspend_server_of(
+    pub async fn suspend_server_by(
         &self,
         by: &Requester,
         id: ServerId,
@@ -183,10 +187,10 @@ impl App {
         &self,
         by: &Requester,
         server: &Server,
-        given: Change<PoolId>,
+        request: Change<PoolId>,
     ) -> Result<Option<PoolMove>, AccountRefusal> {
-        let (from, to) = (server.pool_id, given.into_value());
-        if given.is_keep() || from == to {
+        let (from, to) = (server.pool_id, request.into_value());
+        if request.is_keep() || from == to {
             return Ok(None);
         }
         if let Some(pool) = to {
@@ -222,8 +226,8 @@ impl App {
         Ok(found.is_some_and(|pool| by.actor.is_operator() || is_own(&pool)))
     }
 
-    fn check_ceilings(&self, given: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {
-        let checked = check(given, &self.inner.retention)
+    fn check_ceilings(&self, request: ServerChangeRequest) -> Result<CeilingsChange, AccountRefusal> {
+        let checked = check(request, &self.inner.retention)
             .map_err(|problems| Refusal::Validation(problems.into_iter().map(in_ceilings).collect()))?;
         Ok(CeilingsChange {
             mode: checked.mode,

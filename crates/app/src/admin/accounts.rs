@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::{AdminError, named};
 use crate::App;
-use crate::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, Requester};
+use crate::accounts::{AccountCeilingsRequest, AccountUpdateRequest, Requester};
 
 #[boxed_futures]
 impl App {
     pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
-        let created = self.create_customer(&Requester::command_line(), &name, None).await;
+        let created = self.create_account_by(&Requester::command_line(), &name, None).await;
         Ok(shown(&created.map_err(named(format!("the account `{}`", name.trim())))?.value))
     }
 
@@ -26,7 +26,7 @@ impl App {
 
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        Ok(shown(&self.suspend_customer(&Requester::command_line(), id, reason).await?))
+        Ok(shown(&self.suspend_account_by(&Requester::command_line(), id, reason).await?))
     }
 
     /// Changes the ceilings that are given.
@@ -36,15 +36,15 @@ impl App {
         ceilings: AccountCeilingsRequest,
     ) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
-        let request = CustomerUpdateRequest { ceilings, ..CustomerUpdateRequest::default() };
-        Ok(shown(&self.update_customer(&by, id, request).await?))
+        let request = AccountUpdateRequest { ceilings, ..AccountUpdateRequest::default() };
+        Ok(shown(&self.update_account_by(&by, id, request).await?))
     }
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let what = format!("the account `{new_name}`");
-        let request = CustomerUpdateRequest { name: Some(new_name), ..CustomerUpdateRequest::default() };
-        Ok(shown(&self.update_customer(&by, id, request).await.map_err(named(what))?))
+        let request = AccountUpdateRequest { name: Some(new_name), ..AccountUpdateRequest::default() };
+        Ok(shown(&self.update_account_by(&by, id, request).await.map_err(named(what))?))
     }
 
     /// What the account has, what it sent in the present periods, and its ceilings.
@@ -66,8 +66,11 @@ impl App {
     /// Deletes an account, or takes the deletion back.
     pub async fn set_account_deleted(&self, name: &str, deleted: bool) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
-        let account =
-            if deleted { self.delete_customer(&by, id).await } else { self.restore_customer(&by, id).await };
+        let account = if deleted {
+            self.delete_account_by(&by, id).await
+        } else {
+            self.restore_account_by(&by, id).await
+        };
         Ok(shown(&account?))
     }
 

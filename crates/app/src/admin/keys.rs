@@ -85,7 +85,7 @@ impl App {
             .collect();
         let filter = CredentialFilter { server_id: server, ..CredentialFilter::default() };
         let (credentials, _) =
-            self.list_credentials_of(&Requester::command_line(), filter, None, LISTED_MAX).await?;
+            self.list_credentials_by(&Requester::command_line(), filter, None, LISTED_MAX).await?;
         let logins: std::collections::HashMap<_, _> =
             self.inner.store.list_logins().await?.into_iter().collect();
         Ok(credentials
@@ -114,7 +114,7 @@ impl App {
     }
 
     pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
-        let revoked = self.revoke_credential_of(&Requester::command_line(), id).await;
+        let revoked = self.revoke_credential_by(&Requester::command_line(), id).await;
         self.shown_key(&revoked.map_err(unknown(id))?).await
     }
 
@@ -137,7 +137,7 @@ impl App {
             )));
         }
         let grace = Duration::from_secs(grace_seconds);
-        let rotated = self.rotate_credential_of(&Requester::command_line(), id, grace).await;
+        let rotated = self.rotate_credential_by(&Requester::command_line(), id, grace).await;
         let rotated = rotated.map_err(unknown(id))?;
         // Read it back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
@@ -148,7 +148,7 @@ impl App {
     }
 
     async fn find_key(&self, id: CredentialId) -> Result<Credential, AdminError> {
-        self.find_credential_of(&Requester::command_line(), id).await.map_err(unknown(id))
+        self.find_credential_by(&Requester::command_line(), id).await.map_err(unknown(id))
     }
 
     async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {

@@ -49,31 +49,31 @@ impl From<Switch> for Option<bool> {
 
 #[boxed_futures]
 impl App {
-    pub async fn set_server_tracking(&self, given: SetServerTracking) -> Result<Value, AdminError> {
-        let id = self.find_server(&given.server).await?.id;
+    pub async fn set_server_tracking(&self, request: SetServerTracking) -> Result<Value, AdminError> {
+        let id = self.find_server(&request.server).await?.id;
         // A single empty text means none.
         let hosts =
-            given.excluded_hosts.map(|hosts| hosts.into_iter().filter(|host| !host.is_empty()).collect());
+            request.excluded_hosts.map(|hosts| hosts.into_iter().filter(|host| !host.is_empty()).collect());
         let change = ServerChangeRequest {
-            track_opens: given.opens,
-            track_clicks: given.clicks,
+            track_opens: request.opens,
+            track_clicks: request.clicks,
             track_excluded_hosts: hosts,
             ..ServerChangeRequest::default()
         };
-        Ok(shown_server(&self.update_server_of(&Requester::command_line(), id, settings(change)).await?))
+        Ok(shown_server(&self.update_server_by(&Requester::command_line(), id, settings(change)).await?))
     }
 
-    pub async fn set_domain_tracking(&self, given: SetDomainTracking) -> Result<Value, AdminError> {
-        let domain = self.named_domain(&given.domain).await?;
+    pub async fn set_domain_tracking(&self, request: SetDomainTracking) -> Result<Value, AdminError> {
+        let domain = self.named_domain(&request.domain).await?;
         let old = domain.tracking.clone();
-        let host = match given.host.as_deref() {
+        let host = match request.host.as_deref() {
             None => old.host,
             Some("") => None,
             Some(host) => Some(parse_name(host)?.as_str().to_owned()),
         };
         let new = DomainTracking {
-            opens: given.opens.map_or(old.opens, Into::into),
-            clicks: given.clicks.map_or(old.clicks, Into::into),
+            opens: request.opens.map_or(old.opens, Into::into),
+            clicks: request.clicks.map_or(old.clicks, Into::into),
             host,
         };
         let (by, owner) = (Requester::command_line(), owner_of(&domain));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::AdminError;
 use crate::App;
 use crate::accounts::Requester;
-use crate::users::{InvitationRequest, Invited, NewPersonRequest, PersonChangeRequest, UserRefusal};
+use crate::users::{InvitationRequest, Invited, NewPersonRequest, UserChangeRequest, UserRefusal};
 
 /// People that one list shows.
 const LISTED_MAX: usize = 10_000;
@@ -103,7 +103,7 @@ impl App {
         Ok(users.iter().map(shown).collect())
     }
 
-    pub async fn change_user(&self, email: &str, request: PersonChangeRequest) -> Result<Value, AdminError> {
+    pub async fn change_user(&self, email: &str, request: UserChangeRequest) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
         Ok(shown(&self.update_user(&Requester::command_line(), id, request).await?))
     }

@@ -69,14 +69,14 @@ fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
 
 impl CounterSelection<'_> {
     /// Dimensions that the answer depends on.
-    fn asked(&self) -> Vec<Dimension> {
-        let mut asked = self.dimensions.to_vec();
+    fn dimensions_asked(&self) -> Vec<Dimension> {
+        let mut dimensions_asked = self.dimensions.to_vec();
         for filter in self.filters {
-            if !asked.contains(&filter.dimension) {
-                asked.push(filter.dimension);
+            if !dimensions_asked.contains(&filter.dimension) {
+                dimensions_asked.push(filter.dimension);
             }
         }
-        asked
+        dimensions_asked
     }
 }
 
@@ -84,14 +84,14 @@ impl App {
     pub(super) async fn collect(
         &self,
         caller: &Caller,
-        wanted: &CounterSelection<'_>,
+        selection: &CounterSelection<'_>,
     ) -> Result<Found, Refusal> {
         let _permit = self.inner.long_reads.permit(caller.server_id).await;
-        let sets = self.wanted_sets(caller, wanted).await?;
+        let sets = self.wanted_sets(caller, selection).await?;
         let mut collected = Collected::new();
         let mut room = ROWS_MAX;
         for grain in Grain::ALL {
-            let of_grain = wanted.stretches.iter().filter(|stretch| stretch.grain == grain);
+            let of_grain = selection.stretches.iter().filter(|stretch| stretch.grain == grain);
             let ranges: Vec<(i64, i64)> = of_grain.map(|stretch| (stretch.from, stretch.to)).collect();
             if ranges.is_empty() || sets.group_of.is_empty() {
                 continue;
@@ -108,7 +108,7 @@ impl App {
             };
             for row in rows {
                 if let Some(group) = sets.group_of.get(&row.dimensions) {
-                    add(&mut collected, group, wanted.borders, &row);
+                    add(&mut collected, group, selection.borders, &row);
                 }
             }
         }
@@ -120,13 +120,13 @@ impl App {
     async fn wanted_sets(
         &self,
         caller: &Caller,
-        wanted: &CounterSelection<'_>,
+        selection: &CounterSelection<'_>,
     ) -> Result<DimensionSets, Refusal> {
-        let asked = wanted.asked();
-        let breakdown = match asked[..] {
+        let dimensions_asked = selection.dimensions_asked();
+        let breakdown = match dimensions_asked[..] {
             [] => Breakdown::Total,
             [only] => only.breakdown(),
-            _ if asked.iter().any(|dimension| dimension.breakdown().is_of_attempts()) => {
+            _ if dimensions_asked.iter().any(|dimension| dimension.breakdown().is_of_attempts()) => {
                 Breakdown::FullByAttempt
             }
             _ => Breakdown::Full,
@@ -136,8 +136,8 @@ impl App {
             sets.group_of.insert(0, Group::new());
             return Ok(sets);
         }
-        let pools = self.pool_names(wanted).await?;
-        let first = wanted.borders.first().copied().unwrap_or(0);
+        let pools = self.pool_names(selection).await?;
+        let first = selection.borders.first().copied().unwrap_or(0);
         let since_day = first - first.rem_euclid(Grain::Day.seconds());
         let known =
             self.inner.store.list_dimensions(caller.server_id, breakdown, since_day, SETS_MAX).await?;
@@ -145,18 +145,18 @@ impl App {
         sets.total = known.len();
         for (number, set) in known {
             let value = |dimension: Dimension| dimension.value_in(&set, &pools);
-            sets.has_surplus |= asked.iter().any(|dimension| dimension.is_surplus_in(&set));
+            sets.has_surplus |= dimensions_asked.iter().any(|dimension| dimension.is_surplus_in(&set));
             let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
-            if wanted.filters.iter().all(passes) {
-                let group = wanted.dimensions.iter().map(|dimension| value(*dimension)).collect();
+            if selection.filters.iter().all(passes) {
+                let group = selection.dimensions.iter().map(|dimension| value(*dimension)).collect();
                 sets.group_of.insert(number, group);
             }
         }
         Ok(sets)
     }
 
-    async fn pool_names(&self, wanted: &CounterSelection<'_>) -> Result<HashMap<i64, String>, Refusal> {
-        if !wanted.asked().contains(&Dimension::IpPool) {
+    async fn pool_names(&self, selection: &CounterSelection<'_>) -> Result<HashMap<i64, String>, Refusal> {
+        if !selection.dimensions_asked().contains(&Dimension::IpPool) {
             return Ok(HashMap::new());
         }
         let pools = self.inner.store.list_pools().await?;
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_few_of_many_sets_are_looked_up_and_not_searched_for() {
-        let sets = |wanted: i64, total| DimensionSets {
+        let sets = |selection: i64, total| DimensionSets {
             breakdown: Breakdown::Tag,
             total,
-            group_of: (0..wanted).map(|number| (number, Group::new())).collect(),
+            group_of: (0..selection).map(|number| (number, Group::new())).collect(),
             has_surplus: false,
         };
         let (hour, day) = (Grain::Hour.seconds(), Grain::Day.seconds());

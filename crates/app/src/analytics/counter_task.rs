@@ -26,7 +26,7 @@ pub struct CounterTask {
 
 impl CounterTask {
     pub fn start(app: App) -> Self {
-        let mut told = app.inner.store.event_notices();
+        let mut notices = app.inner.store.event_notices();
         let task = tokio::spawn(async move {
             loop {
                 match app.count_all().await {
@@ -35,7 +35,7 @@ impl CounterTask {
                 }
                 tokio::time::sleep(PAUSE).await;
                 // An error and the timeout are handled like an event.
-                let _ = tokio::time::timeout(IDLE_PAUSE, told.changed()).await;
+                let _ = tokio::time::timeout(IDLE_PAUSE, notices.changed()).await;
             }
         });
         Self { task }

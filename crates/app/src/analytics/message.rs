@@ -14,7 +14,7 @@ use crate::{App, Caller};
 const LINKS_MAX: usize = 500;
 
 #[derive(Debug, Clone)]
-pub struct MessageFigures {
+pub struct MessageMetrics {
     pub status: Status,
     /// Finished attempts, with any outcome.
     pub attempts: u64,
@@ -50,7 +50,7 @@ impl App {
         &self,
         caller: &Caller,
         id: MessageId,
-    ) -> Result<MessageFigures, LookupError> {
+    ) -> Result<MessageMetrics, LookupError> {
         let store = &self.inner.store;
         let message = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
         let events = store.list_events(caller.server_id, id).await?;
@@ -60,8 +60,8 @@ impl App {
     }
 }
 
-fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> MessageFigures {
-    let mut figures = MessageFigures {
+fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> MessageMetrics {
+    let mut figures = MessageMetrics {
         status,
         attempts: 0,
         soft_fails: 0,
@@ -114,7 +114,7 @@ fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> Message
     figures
 }
 
-impl MessageFigures {
+impl MessageMetrics {
     fn add_attempt(&mut self, event: &Event, data: &Value, wanted_at: Timestamp) {
         let after = |moment: Timestamp| moment.since(wanted_at).as_secs_f64();
         // Without a contacted host there was no attempt: the domain does not exist, or the message expired.

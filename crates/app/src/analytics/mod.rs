@@ -14,7 +14,7 @@ mod zone;
 pub use counter_task::CounterTask;
 pub use dimension::{Dimension, DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
-pub use message::{LinkClicks, MessageFigures};
+pub use message::{LinkClicks, MessageMetrics};
 pub use postroad_store::{LABELS_MAX, Metric, OTHER_LABELS};
 pub use summary::{Summary, SummaryQuery};
 pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};

@@ -42,14 +42,14 @@ impl App {
         let borders = whole_spans(Grain::Quarter, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
-        let wanted = CounterSelection {
+        let selection = CounterSelection {
             dimensions: &[],
             filters: &query.filters,
             borders: &borders,
             stretches: &stretches(&borders),
         };
         let mut all = Sums::default();
-        let found = self.collect(caller, &wanted).await?;
+        let found = self.collect(caller, &selection).await?;
         for spans in found.collected.into_values() {
             for sums in spans.values() {
                 all.add(sums);

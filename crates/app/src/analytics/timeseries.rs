@@ -75,13 +75,13 @@ impl App {
             _ => stretches(&borders),
         };
         let is_current = self.catch_up(caller.server_id).await?;
-        let wanted = CounterSelection {
+        let selection = CounterSelection {
             dimensions: &query.dimensions,
             filters: &query.filters,
             borders: &borders,
             stretches: &stretches,
         };
-        let Found { mut collected, has_surplus } = self.collect(caller, &wanted).await?;
+        let Found { mut collected, has_surplus } = self.collect(caller, &selection).await?;
         if query.dimensions.is_empty() {
             // Return a series even if nothing happened.
             collected.entry(Group::new()).or_default();

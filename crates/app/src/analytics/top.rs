@@ -84,13 +84,13 @@ impl App {
         dimension: Dimension,
         borders: &[i64],
     ) -> Result<(HashMap<DimensionValue, Sums>, bool), Refusal> {
-        let wanted = CounterSelection {
+        let selection = CounterSelection {
             dimensions: &[dimension],
             filters: &query.filters,
             borders,
             stretches: &stretches(borders),
         };
-        let found = self.collect(caller, &wanted).await?;
+        let found = self.collect(caller, &selection).await?;
         let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
             let mut all = Sums::default();
             for sums in spans.values() {

@@ -31,9 +31,9 @@ impl std::fmt::Debug for ImportedDkimKey {
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,
-    given: ImportedDkimKey,
+    imported: ImportedDkimKey,
 ) -> Result<NewDkimKey, DomainRefusal> {
-    let ImportedDkimKey { private_key, selector, algorithm } = given;
+    let ImportedDkimKey { private_key, selector, algorithm } = imported;
     let mut problems = Vec::new();
     let algorithm = match algorithm.as_deref() {
         None => None,

@@ -61,36 +61,36 @@ impl App {
     pub async fn add_pool_address(
         &self,
         by: &Requester,
-        given: NewAddress,
+        request: NewAddress,
     ) -> Result<Created<PoolView>, AccountRefusal> {
         let operation = Operation::IpPoolsAddAddress;
-        let pool = self.find_ip_pool(by, operation, given.pool).await?;
-        if self.is_address_added(&pool.pool, given.key.as_ref()).await? {
+        let pool = self.find_ip_pool(by, operation, request.pool).await?;
+        if self.is_address_added(&pool.pool, request.key.as_ref()).await? {
             return Ok(Created { value: pool, is_replay: true });
         }
-        let (helo, weight) = check(Some(&given.helo), Some(given.weight))?;
+        let (helo, weight) = check(Some(&request.helo), Some(request.weight))?;
         if pool.addresses.len() >= ADDRESSES_MAX {
             return Err(AccountRefusal::problem("pool", "has the maximum number of addresses"));
         }
-        let address = given.address.to_canonical();
+        let address = request.address.to_canonical();
         let new = NewSource {
-            pool_id: given.pool,
+            pool_id: request.pool,
             address,
             helo: helo.ok_or_else(|| AccountRefusal::missing("helo"))?,
             weight: weight.unwrap_or(1),
-            warmup_started_at: given.warm_up.then(|| self.inner.clock.now()),
+            warmup_started_at: request.warm_up.then(|| self.inner.clock.now()),
         };
-        let key = given.key.as_ref().map(|key| (keys_of(&pool.pool), key));
+        let key = request.key.as_ref().map(|key| (keys_of(&pool.pool), key));
         let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
         // The first call with the same key may have been at it at the same moment.
         let is_replay = matches!(added, Err(StoreError::Conflict))
-            && self.is_address_added(&pool.pool, given.key.as_ref()).await?;
+            && self.is_address_added(&pool.pool, request.key.as_ref()).await?;
         if !is_replay {
             added.map_err(AccountRefusal::store(ObjectKind::IpAddress))?;
         }
-        Ok(Created { value: self.find_ip_pool(by, operation, given.pool).await?, is_replay })
+        Ok(Created { value: self.find_ip_pool(by, operation, request.pool).await?, is_replay })
     }
 
     /// Whether an earlier call with the same key added the address. `NotFound` if it was removed since.
@@ -108,13 +108,13 @@ impl App {
         &self,
         by: &Requester,
         address: IpAddr,
-        given: AddressChange,
+        request: AddressChange,
     ) -> Result<PoolView, AccountRefusal> {
         let operation = Operation::IpPoolsUpdateAddress;
         let (source, _) = self.pool_address(by, operation, address).await?;
-        let (helo, weight) = check(given.helo.as_deref(), given.weight)?;
+        let (helo, weight) = check(request.helo.as_deref(), request.weight)?;
         let store = self.recording(by, operation, AuditSubject::Source(source.id));
-        let changed = store.update_source(source.id, given.if_version, SourceChange { helo, weight }).await;
+        let changed = store.update_source(source.id, request.if_version, SourceChange { helo, weight }).await;
         self.forget_setup();
         match changed.map_err(AccountRefusal::store(ObjectKind::IpAddress))? {
             Updated::Done(()) => self.find_ip_pool(by, operation, source.pool_id).await,

@@ -115,33 +115,33 @@ mod tests {
 
     #[test]
     fn an_address_alone_is_a_manual_suppression_for_ever() {
-        let given =
+        let request =
             SuppressionRequest { address: " Ann@Bücher.example ".into(), ..SuppressionRequest::default() };
-        let new = given.check(now()).unwrap();
+        let new = request.check(now()).unwrap();
         assert_eq!((new.address.as_str(), new.reason), ("Ann@Bücher.example", SuppressionReason::Manual));
         assert_eq!((new.details.as_str(), new.origin_message_id, new.expires_at), ("", None, None));
     }
 
     #[test]
     fn details_become_one_line() {
-        let given = SuppressionRequest {
+        let request = SuppressionRequest {
             address: "a@example.com".into(),
             details: Some(" 550-no\r\n550\tsuch\0 user ".into()),
             ..SuppressionRequest::default()
         };
-        assert_eq!(given.check(now()).unwrap().details, "550-no 550 such user");
+        assert_eq!(request.check(now()).unwrap().details, "550-no 550 such user");
     }
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let given = SuppressionRequest {
+        let request = SuppressionRequest {
             address: "nobody".into(),
             reason: Some("because".into()),
             details: Some("x".repeat(501)),
             origin_message_id: Some(0),
             expires_at: Some("2026-11-15T12:00:00Z".into()),
         };
-        let problems = given.check(now()).unwrap_err();
+        let problems = request.check(now()).unwrap_err();
         let pointers: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
         assert_eq!(pointers, ["/address", "/reason", "/details", "/origin_message_id", "/expires_at"]);
         assert_eq!(

@@ -12,7 +12,7 @@ use postroad_store::{TemplateContent, TemplateTexts};
 use serde_json::Map;
 
 use super::engine::{CompiledText, Engine, Escaping};
-use super::filters::Regional;
+use super::filters::LocaleFormat;
 use super::language::{SourcePosition, TemplateProblem};
 use super::render_failure::RenderFailure;
 use super::text_failure::TextFailure;
@@ -174,7 +174,7 @@ impl CompiledTemplate {
 }
 
 fn context_of(model: &Model, locale: Option<&str>) -> Arc<Context> {
-    Context::new(Value::from(Serde(model)), Regional::of(locale))
+    Context::new(Value::from(Serde(model)), LocaleFormat::of(locale))
 }
 
 type Select = fn(&CompiledTexts) -> Option<&CompiledText>;
@@ -199,8 +199,8 @@ impl CompiledTexts {
     }
 }
 
-pub(super) fn problem(part: String, (place, message): (SourcePosition, String)) -> TemplateProblem {
-    TemplateProblem { part, line: place.line, column: place.column, message }
+pub(super) fn problem(part: String, (position, message): (SourcePosition, String)) -> TemplateProblem {
+    TemplateProblem { part, line: position.line, column: position.column, message }
 }
 
 /// Normal form of a language tag: language in lower case, script capitalised, region in upper case.
@@ -238,17 +238,17 @@ fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
 
 fn explain(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
-        TextFailure::Missing { variable, place, nearest } => {
+        TextFailure::Missing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             let message = format!(
                 "The model has no variable `{variable}`, which the template needs in `{part}`, line {}{hint}",
-                place.line
+                position.line
             );
             RenderFailure::VariableMissing {
                 variable,
                 part,
-                line: place.line,
-                column: place.column,
+                line: position.line,
+                column: position.column,
                 nearest,
                 message,
             }

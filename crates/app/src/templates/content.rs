@@ -67,9 +67,9 @@ impl TemplateFields {
             (&mut texts.html_body, self.html_body),
             (&mut texts.plain_body, self.plain_body),
         ];
-        for (field, given) in fields {
-            if let Some(given) = given {
-                *field = given.filter(|text| !text.is_empty());
+        for (field, value) in fields {
+            if let Some(value) = value {
+                *field = value.filter(|text| !text.is_empty());
             }
         }
         if let Some(format) = self.format {
@@ -230,8 +230,8 @@ fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
         return Ok(());
     }
     let message = "each body of a layout needs `{{ content }}`, where the body of a template comes in";
-    let place = (SourcePosition { line: 0, column: 0 }, message.to_owned());
-    Err(TemplateRefusal::Invalid(vec![problem("html_body".to_owned(), place)]))
+    let position = (SourcePosition { line: 0, column: 0 }, message.to_owned());
+    Err(TemplateRefusal::Invalid(vec![problem("html_body".to_owned(), position)]))
 }
 
 fn build_texts(

@@ -31,11 +31,11 @@ pub(super) fn explain(
         .or_else(|| in_tag().next().map(|lookup| (lookup, Absent { nearest: None })))
     {
         Some((lookup, Absent { nearest })) => {
-            TextFailure::Missing { variable: shortened(&lookup.text), place: lookup.place, nearest }
+            TextFailure::Missing { variable: shortened(&lookup.text), position: lookup.position, nearest }
         }
         None => TextFailure::Missing {
             variable: "a variable".to_owned(),
-            place: SourcePosition { line, column: 0 },
+            position: SourcePosition { line, column: 0 },
             nearest: None,
         },
     }
@@ -50,7 +50,7 @@ pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<
         let variable = shortened(&lookup.text);
         let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let message = format!("the sample model has no variable `{variable}`{hint}");
-        seen.insert(variable).then_some((lookup.place, message))
+        seen.insert(variable).then_some((lookup.position, message))
     });
     absent.take(ABSENT_MAX).collect()
 }

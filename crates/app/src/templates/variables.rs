@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::compiled::{CompiledTemplate, Model};
 use super::engine::CompiledText;
-use super::language::{Hint, Lookup, Segment};
+use super::language::{InputKind, Lookup, Segment};
 use super::work::CONTENT;
 
 /// Most names listed; a template can have any number of them.
@@ -63,7 +63,7 @@ fn write(path: &[Segment]) -> String {
     text
 }
 
-fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: Hint) {
+fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: InputKind) {
     let Some((first, rest)) = rest.split_first() else {
         if node.is_null() {
             *node = sample(whole, hint);
@@ -90,13 +90,13 @@ fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: Hint) {
     }
 }
 
-fn sample(path: &[Segment], hint: Hint) -> Value {
+fn sample(path: &[Segment], hint: InputKind) -> Value {
     match hint {
-        Hint::Number => json!(1),
-        Hint::Date => json!("2026-01-31T12:00:00Z"),
-        Hint::List => json!([]),
-        Hint::Map => json!({}),
-        Hint::Any => {
+        InputKind::Number => json!(1),
+        InputKind::Date => json!("2026-01-31T12:00:00Z"),
+        InputKind::List => json!([]),
+        InputKind::Map => json!({}),
+        InputKind::Any => {
             let name = path.iter().rev().find_map(|segment| match segment {
                 Segment::Name(name) => Some(name.as_str()),
                 Segment::Entry => None,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use minijinja::value::{Enumerator, Object, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::filters::Regional;
+use super::filters::LocaleFormat;
 use super::invalid::invalid;
 
 /// Instructions of minijinja for one text.
@@ -41,16 +41,16 @@ pub(super) struct Context {
     model: Value,
     /// In a layout: its content.
     content: Option<Value>,
-    pub(super) regional: Regional,
+    pub(super) locale_format: LocaleFormat,
     work_left: Arc<AtomicU64>,
     /// Instructions that were run.
     instructions: Arc<AtomicU64>,
 }
 
 impl Context {
-    pub(super) fn new(model: Value, regional: Regional) -> Arc<Self> {
+    pub(super) fn new(model: Value, locale_format: LocaleFormat) -> Arc<Self> {
         let work_left = Arc::new(AtomicU64::new(WORK_MAX));
-        Arc::new(Self { model, content: None, regional, work_left, instructions: Arc::default() })
+        Arc::new(Self { model, content: None, locale_format, work_left, instructions: Arc::default() })
     }
 
     /// The context for the layout around a text, with the remaining work.
@@ -58,7 +58,7 @@ impl Context {
         Arc::new(Self {
             model: self.model.clone(),
             content: Some(content),
-            regional: self.regional.clone(),
+            locale_format: self.locale_format.clone(),
             work_left: Arc::clone(&self.work_left),
             instructions: Arc::clone(&self.instructions),
         })

@@ -55,8 +55,8 @@ impl App {
         items.extend(fact::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
         let mut transcripts = store.list_transcripts(server_id, id).await?;
         for delivery in store.list_deliveries(server_id, id).await? {
-            let place = transcripts.iter().position(|(of, _)| *of == delivery.id);
-            let transcript = place.map(|place| transcripts.swap_remove(place).1);
+            let index = transcripts.iter().position(|(of, _)| *of == delivery.id);
+            let transcript = index.map(|index| transcripts.swap_remove(index).1);
             items.extend(attempt::of_delivery(delivery, transcript.as_deref()));
         }
         let event_ids: Vec<EventId> = events.iter().rev().take(EVENTS_MAX).map(|event| event.id).collect();

@@ -1,7 +1,7 @@
 //! Opens, clicks and unsubscriptions of delivered messages.
 
 mod agents;
-mod bursts;
+mod recent_clicks;
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use postroad_store::{Event, NewTrackingEvent, StoreError, TrackingEventKind};
 use serde::Deserialize;
 
 pub use agents::{Agents, Fetch};
-pub use bursts::{Bursts, CLICK_WINDOW};
+pub use recent_clicks::{CLICK_WINDOW, RecentClicks};
 
 use crate::{App, Caller};
 
@@ -82,13 +82,13 @@ fn activity(event: &Event) -> Option<Activity> {
     if !matches!(event.kind, EventKind::Opened | EventKind::Clicked) {
         return None;
     }
-    let told: StoredActivity = serde_json::from_str(&event.data).ok()?;
+    let stored: StoredActivity = serde_json::from_str(&event.data).ok()?;
     Some(Activity {
-        url: told.url,
-        ip_address: told.ip_address,
-        user_agent: told.user_agent,
+        url: stored.url,
+        ip_address: stored.ip_address,
+        user_agent: stored.user_agent,
         at: event.at,
-        bot: told.bot,
+        bot: stored.bot,
     })
 }
 

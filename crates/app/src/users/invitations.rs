@@ -61,7 +61,7 @@ impl App {
         let operation = Operation::UsersInvite;
         let account_id = self.account_of(by, operation, request.account).await?;
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
-        let people = self.inner.store.count_things(account_id, LimitedObject::Users).await?;
+        let people = self.inner.store.count_objects(account_id, LimitedObject::Users).await?;
         if let Some(made) = self.invitation_made_before(account_id, &request).await? {
             return Ok(made);
         }

@@ -20,7 +20,7 @@ mod visitor;
 use postroad_model::EmailAddress;
 
 pub use invitations::{InvitationRequest, Invited};
-pub use people::{NewPersonRequest, PersonChangeRequest};
+pub use people::{NewPersonRequest, UserChangeRequest};
 pub use refusal::UserRefusal;
 pub use second_factor::ProposedTotp;
 pub use session::{NewSession, SignedIn};

@@ -30,7 +30,7 @@ impl std::fmt::Debug for NewPersonRequest {
 
 /// Requested changes of a person; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
-pub struct PersonChangeRequest {
+pub struct UserChangeRequest {
     /// The version that the caller has seen.
     pub if_version: Option<i64>,
     pub name: Option<String>,
@@ -59,7 +59,7 @@ impl App {
         &self,
         by: &Requester,
         id: UserId,
-        request: PersonChangeRequest,
+        request: UserChangeRequest,
     ) -> Result<User, AccountRefusal> {
         let operation = Operation::UsersUpdate;
         let user = self.user_below(by, operation, id).await?;
@@ -121,7 +121,7 @@ impl App {
         let subject = self.account_subject(by, operation, request.account).await?;
         permit(&by.actor, operation, subject).map_err(AccountRefusal::of(ObjectKind::Account))?;
         let email = read_email(&request.email)?.as_str().to_owned();
-        if self.inner.store.count_things(request.account, LimitedObject::Users).await? >= PEOPLE_MAX {
+        if self.inner.store.count_objects(request.account, LimitedObject::Users).await? >= PEOPLE_MAX {
             return Err(AccountRefusal::problem("account", "has the maximum number of people").into());
         }
         let password_hash = match &request.password {

@@ -63,11 +63,11 @@ async fn wrong_aliases_are_told_apart() {
         world.server.cname("rp.shop.example", "rp.post.example.shop.example");
     };
     check(appended, Purpose::ReturnPath, status, &["rp.post.example.shop.example"], Some(hint)).await;
-    let hint = "rp.shop.example leads in a circle of aliases (CNAME). Change it to rp.post.example.";
-    let circle = |world: &World| {
+    let hint = "rp.shop.example leads into a CNAME loop. Change it to rp.post.example.";
+    let cname_loop = |world: &World| {
         world.server.cname("rp.shop.example", "b.shop.example").cname("b.shop.example", "rp.shop.example");
     };
-    check(circle, Purpose::ReturnPath, status, &["b.shop.example", "rp.shop.example"], Some(hint)).await;
+    check(cname_loop, Purpose::ReturnPath, status, &["b.shop.example", "rp.shop.example"], Some(hint)).await;
     let hint = "A wildcard record (*.shop.example) answers for rp.shop.example. Add a CNAME record at rp.shop.example \
                 itself; it goes before the wildcard.";
     let wildcard = |world: &World| {

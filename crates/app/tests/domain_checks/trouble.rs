@@ -97,7 +97,7 @@ async fn a_circle_of_aliases_at_a_text_is_the_customers_mistake() {
         .cname("_dmarc.shop.example", "d.shop.example")
         .cname("d.shop.example", "_dmarc.shop.example");
     let check = world.check(Purpose::Dmarc).await;
-    let hint = "_dmarc.shop.example leads in a circle of aliases (CNAME). Remove that CNAME.";
+    let hint = "_dmarc.shop.example leads into a CNAME loop. Remove that CNAME.";
     assert_eq!(verdict(&check), (RecordStatus::Mismatch, Some(hint)));
     assert_eq!(check.found, ["d.shop.example", "_dmarc.shop.example"]);
 }

@@ -124,10 +124,12 @@ impl Caller {
         let (mut waits, mut failed) = (Vec::new(), 0_u64);
         let headers = [("X-Server-API-Key", self.key.as_str()), ("Content-Type", "application/json")];
         while !stop.load(Ordering::Relaxed) {
-            let asked = Instant::now();
+            let started = Instant::now();
             let body = self.load.body.clone();
             match self.client.request(Method::POST, self.load.path, &headers, body).await {
-                Ok(reply) if reply.body.starts_with(br#"{"status":"success""#) => waits.push(asked.elapsed()),
+                Ok(reply) if reply.body.starts_with(br#"{"status":"success""#) => {
+                    waits.push(started.elapsed())
+                }
                 _ => failed += 1,
             }
             tokio::time::sleep(pause).await;

@@ -108,23 +108,23 @@ impl Connector {
                     continue;
                 }
             };
-            for place in (0..addresses.len()).map(|place| (first + place) % addresses.len()) {
+            for index in (0..addresses.len()).map(|index| (first + index) % addresses.len()) {
                 let has_had_its_time = || {
                     begun.elapsed() >= self.patience.busy_greeting && *self.shortage.borrow() > Shortage::None
                 };
                 if tried == ADDRESSES_TRIED_MAX || (tried > 0 && has_had_its_time()) {
-                    self.host_order.stopped_before(&order, host, place);
+                    self.host_order.stopped_before(&order, host, index);
                     is_cut_short = true;
                     break 'hosts;
                 }
                 tried += 1;
                 let mut hanging =
-                    Hanging { connector: self, order: &order, at: Some((host, place, addresses.len())) };
-                let connected = self.connect_to(route, host, addresses[place], source, reached).await;
+                    Hanging { connector: self, order: &order, at: Some((host, index, addresses.len())) };
+                let connected = self.connect_to(route, host, addresses[index], source, reached).await;
                 hanging.at = None;
                 match connected {
                     Ok(connection) => {
-                        self.host_order.reached(&order, host, place);
+                        self.host_order.reached(&order, host, index);
                         return Ok(connection);
                     }
                     Err(failure) if failure.was_stopped => return Err(failure),
@@ -446,8 +446,8 @@ struct Hanging<'a, 'r> {
 
 impl Drop for Hanging<'_, '_> {
     fn drop(&mut self) {
-        if let Some((host, place, addresses)) = self.at {
-            self.connector.host_order.broken_off(self.order, host, place, addresses);
+        if let Some((host, index, addresses)) = self.at {
+            self.connector.host_order.broken_off(self.order, host, index, addresses);
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::reached::Reached;
-use super::stream::{Stream, shake_hands};
+use super::stream::{Stream, tls_handshake};
 use crate::schedule::Shortage;
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
@@ -478,7 +478,7 @@ impl Connection {
         let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
         let gives_way_to = Shortage::Unproved;
         let shaken = tokio::select! {
-            shaken = timeout(deadline, shake_hands(stream, config, &self.host)) => shaken,
+            shaken = timeout(deadline, tls_handshake(stream, config, &self.host)) => shaken,
             Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
             () = overdue(busy_deadline, gives_way_to, &mut self.signals.shortage) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));

@@ -73,11 +73,11 @@ impl HostOrder {
             equals.rotate_left(turn % len);
         }
         let resumed = own.resume.as_ref().and_then(|resume| {
-            let place = ordered.iter().position(|(host, _)| host.name == resume.host)?;
-            Some((place, resume.address))
+            let index = ordered.iter().position(|(host, _)| host.name == resume.host)?;
+            Some((index, resume.address))
         });
-        if let Some((place, address)) = resumed {
-            ordered.rotate_left(place);
+        if let Some((index, address)) = resumed {
+            ordered.rotate_left(index);
             ordered[0].1 = address;
         }
         Attempt { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
@@ -98,14 +98,14 @@ impl HostOrder {
         addresses: usize,
     ) {
         let hosts = &attempt.hosts;
-        let Some(place) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
+        let Some(index) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
         let until = Instant::now() + RESUME_FOR;
         if address + 1 < addresses {
             self.resume_at(attempt, host, address + 1, until);
         } else if !hosts
             .iter()
             .any(|(other, _)| other.name != host.name && other.preference == host.preference)
-            && let Some((next, _)) = hosts.get(place + 1)
+            && let Some((next, _)) = hosts.get(index + 1)
         {
             self.resume_at(attempt, next, 0, until);
         }

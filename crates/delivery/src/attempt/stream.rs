@@ -18,7 +18,7 @@ pub(crate) struct TlsFacts {
     pub(crate) text: String,
 }
 
-pub(crate) async fn shake_hands(
+pub(crate) async fn tls_handshake(
     stream: Box<dyn Stream>,
     config: Arc<rustls::ClientConfig>,
     host: &str,

@@ -72,8 +72,8 @@ impl Inbox {
     pub fn find(&self, id: u64) -> Option<Arc<CaughtMessage>> {
         let messages = self.messages();
         // Ids increase with the position, and some may be missing.
-        let place = messages.kept.binary_search_by_key(&id, |message| message.id).ok()?;
-        messages.kept.get(place).cloned()
+        let index = messages.kept.binary_search_by_key(&id, |message| message.id).ok()?;
+        messages.kept.get(index).cloned()
     }
 
     /// Announces every new message.

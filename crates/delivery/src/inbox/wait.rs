@@ -35,16 +35,16 @@ impl MessageMatcher {
 #[boxed_futures]
 impl Inbox {
     /// The newest message that matches, at once if it already exists; `None` at the time limit.
-    pub async fn wait(&self, wanted: &MessageMatcher, time_max: Duration) -> Option<Arc<CaughtMessage>> {
-        let to_key = wanted.to.as_ref().map(EmailAddress::mailbox_key);
+    pub async fn wait(&self, matcher: &MessageMatcher, time_max: Duration) -> Option<Arc<CaughtMessage>> {
+        let to_key = matcher.to.as_ref().map(EmailAddress::mailbox_key);
         let waiting = async {
             // Subscribes before the first look, so that no message is missed in between.
             let mut newest = self.shared.newest.subscribe();
             let mut seen = 0;
             loop {
                 let newest_id = *newest.borrow_and_update();
-                let candidates = self.find_newest(wanted, to_key.as_deref(), seen);
-                if let Some(found) = self.with_text(candidates, wanted.text.as_deref()).await {
+                let candidates = self.find_newest(matcher, to_key.as_deref(), seen);
+                if let Some(found) = self.with_text(candidates, matcher.text.as_deref()).await {
                     return Some(found);
                 }
                 seen = newest_id;
@@ -57,14 +57,14 @@ impl Inbox {
     /// Messages with an id above `seen`, newest first; only the first if no text is wanted.
     fn find_newest(
         &self,
-        wanted: &MessageMatcher,
+        matcher: &MessageMatcher,
         to_key: Option<&str>,
         seen: u64,
     ) -> Vec<Arc<CaughtMessage>> {
         let messages = self.messages();
         let unseen = messages.kept.iter().rev().take_while(|message| message.id > seen);
-        let matching = unseen.filter(|message| wanted.matches_head(message, to_key));
-        matching.take(if wanted.text.is_some() { usize::MAX } else { 1 }).cloned().collect()
+        let matching = unseen.filter(|message| matcher.matches_head(message, to_key));
+        matching.take(if matcher.text.is_some() { usize::MAX } else { 1 }).cloned().collect()
     }
 
     /// The first candidate with the text. Reads them on a blocking thread: they may be megabytes.

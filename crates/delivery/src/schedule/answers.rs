@@ -42,19 +42,19 @@ impl Schedule {
     pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, server: ServerId, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.ramp = path.ramp.saturating_add(1).min(1_000);
-        let (queue, link_id, source) = (path.queue, path.link, path.source);
+        let (queue, source_site_id, source) = (path.queue, path.source_site, path.source);
         self.note_reply(path_id, now);
         let route = Arc::clone(&self.queues[queue].route);
         if route.is_exempt {
             return self.pump(queue, now);
         }
-        let link = &mut self.links[link_id];
-        let was_held = link.rate.is_held();
-        link.rate.accepted(now);
-        link.refusing_domains.clear();
-        let stood = link.standstill.accepted();
+        let source_site = &mut self.source_sites[source_site_id];
+        let was_held = source_site.rate.is_held();
+        source_site.rate.accepted(now);
+        source_site.refusing_domains.clear();
+        let stood = source_site.standstill.accepted();
         if stood {
-            link.rate.begin_slowly(now);
+            source_site.rate.begin_slowly(now);
         }
         let pace = self.pace(source, &route);
         let mut provider_stood = false;
@@ -69,7 +69,7 @@ impl Schedule {
         if provider_stood {
             self.pump_provider(&route.provider, now);
         } else if stood || was_held {
-            self.pump_link(link_id, now);
+            self.pump_source_site(source_site_id, now);
         } else {
             self.pump(queue, now);
         }
@@ -78,43 +78,43 @@ impl Schedule {
     /// A message was refused. Call it even without an effect on others, so that a test message gets its answer. Returns
     /// this receiver's known greylisting time, if it was greylisting.
     pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Option<Duration> {
-        let link_id = self.paths[path_id].link;
+        let source_site_id = self.paths[path_id].source_site;
         self.note_reply(path_id, now);
         if self.queues[self.paths[path_id].queue].route.is_exempt {
             return None;
         }
-        let link = &mut self.links[link_id];
+        let source_site = &mut self.source_sites[source_site_id];
         let mut come_again_after = None;
         match answer.signal {
             Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
             Some(Signal::TooManyConnections) => {
-                let others = link.open.saturating_sub(1);
-                link.connection_limit.refused(others, now);
-                link.evidence_at = Some(now);
-                link.rate.passed(now);
+                let others = source_site.open.saturating_sub(1);
+                source_site.connection_limit.refused(others, now);
+                source_site.evidence_at = Some(now);
+                source_site.rate.passed(now);
             }
             Some(Signal::Reputation | Signal::Content | Signal::RecipientPolicy) => {
-                link.rate.passed(now);
+                source_site.rate.passed(now);
                 self.unwelcome(path_id, answer, now);
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
                 if answer.signal == Some(Signal::Greylisted) {
                     come_again_after = match answer.greylisted_at {
-                        None => link.greylist.pause(),
+                        None => source_site.greylist.pause(),
                         Some(first) => {
                             let waited = now.since(first);
-                            link.evidence_at = Some(now);
-                            link.greylist.refused_after(waited);
-                            link.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
+                            source_site.evidence_at = Some(now);
+                            source_site.greylist.refused_after(waited);
+                            source_site.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
                         }
                     };
                 }
-                link.rate.passed(now);
-                link.standstill.accepted();
+                source_site.rate.passed(now);
+                source_site.standstill.accepted();
                 self.clear_trouble(answer.lane, answer.server, now);
             }
         }
-        self.pump_link(link_id, now);
+        self.pump_source_site(source_site_id, now);
         come_again_after
     }
 
@@ -122,9 +122,9 @@ impl Schedule {
     pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
-        let link = &mut self.links[path.link];
-        link.evidence_at = Some(now);
-        let greylist = &mut link.greylist;
+        let source_site = &mut self.source_sites[path.source_site];
+        source_site.evidence_at = Some(now);
+        let greylist = &mut source_site.greylist;
         let before = greylist.estimate();
         greylist.taken_after(now.since(first));
         let Some(lasts) = greylist.estimate().filter(|lasts| before.is_none_or(|before| *lasts < before))
@@ -146,16 +146,16 @@ impl Schedule {
         if route.is_exempt {
             return false;
         }
-        let link = &mut self.links[self.paths[path_id].link];
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         match answer.signal {
             Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
-                link.connection_limit.refused(link.open, now);
-                link.evidence_at = Some(now);
+                source_site.connection_limit.refused(source_site.open, now);
+                source_site.evidence_at = Some(now);
             }
             Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
             // A refusal before any recipient was named is about the whole site.
             Some(Signal::Reputation) => {
-                if link.standstill.refused(1, answer.reason, now) {
+                if source_site.standstill.refused(1, answer.reason, now) {
                     self.site_stands_still(path_id, answer, now);
                 }
             }
@@ -165,11 +165,11 @@ impl Schedule {
     }
 
     fn too_fast(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
-        let (link, source) = (self.paths[path_id].link, self.paths[path_id].source);
+        let (source_site, source) = (self.paths[path_id].source_site, self.paths[path_id].source);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        self.links[link].rate.signal(answer.reason, now);
-        self.links[link].evidence_at = Some(now);
-        self.links[link].standstill.accepted();
+        self.source_sites[source_site].rate.signal(answer.reason, now);
+        self.source_sites[source_site].evidence_at = Some(now);
+        self.source_sites[source_site].standstill.accepted();
         let pace = self.pace(source, &route);
         if pace.is_wider {
             pace.hurried_sites.add(hash_of(&route.base_site), answer.server, now);
@@ -187,18 +187,18 @@ impl Schedule {
             self.troubled_lanes += usize::from(trouble.is_clear());
             trouble.refused(answer.server, DOMAIN_REFUSALS, answer.reason, now);
         }
-        let link = &mut self.links[self.paths[path_id].link];
-        let domains = &mut link.refusing_domains;
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        let domains = &mut source_site.refusing_domains;
         domains.add(hash_of(&answer.lane.domain), answer.server, now);
         let by_several = domains.servers() >= SITE_SERVERS && domains.parts() >= SITE_DOMAINS;
         let by_one = answer.signal == Some(Signal::Reputation)
             && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER
-            && !link.paths.iter().any(|path| {
+            && !source_site.paths.iter().any(|path| {
                 let queue = &self.queues[self.paths[*path].queue];
                 queue.waiting.waiting() > queue.waiting.waiting_of(answer.server)
             });
-        if (by_several || by_one || link.standstill.is_standing())
-            && link.standstill.refused(1, answer.reason, now)
+        if (by_several || by_one || source_site.standstill.is_standing())
+            && source_site.standstill.refused(1, answer.reason, now)
         {
             self.site_stands_still(path_id, answer, now);
         }
@@ -250,8 +250,8 @@ impl Schedule {
         }
     }
 
-    fn pump_link(&mut self, link: usize, now: Timestamp) {
-        for path in self.links[link].paths.clone() {
+    fn pump_source_site(&mut self, source_site: usize, now: Timestamp) {
+        for path in self.source_sites[source_site].paths.clone() {
             let queue = self.paths[path].queue;
             self.pump(queue, now);
         }

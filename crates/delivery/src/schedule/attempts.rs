@@ -57,7 +57,7 @@ impl Schedule {
 
     /// A host is being dialled: from now on the time to its greeting counts.
     pub(crate) fn dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
-        let known = self.links[self.paths[path_id].link].greeted_after;
+        let known = self.source_sites[self.paths[path_id].source_site].greeted_after;
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.dialled_at = Some(now);
         // An attempt that is already in the share of silent sites stays there.
@@ -71,8 +71,8 @@ impl Schedule {
     pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
-        let link = &mut self.links[self.paths[path_id].link];
-        link.greeted_after = dialled_at.map_or(Duration::ZERO, |at| now.since(at));
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        source_site.greeted_after = dialled_at.map_or(Duration::ZERO, |at| now.since(at));
         if !is_silent {
             self.wait_until(path_id, id, now.plus(SESSION_WAIT));
         }
@@ -129,13 +129,13 @@ impl Schedule {
 
     /// The site has replied to a message.
     pub(super) fn note_reply(&mut self, path_id: usize, now: Timestamp) {
-        let link = &mut self.links[self.paths[path_id].link];
-        link.replied_at = Some(now);
-        if link.health == Health::Answering {
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        source_site.replied_at = Some(now);
+        if source_site.health == Health::Answering {
             return;
         }
-        link.health = Health::Answering;
-        let paths = link.paths.clone();
+        source_site.health = Health::Answering;
+        let paths = source_site.paths.clone();
         for path in &paths {
             self.end_attempts(*path, |attempt| attempt.is_connected);
         }
@@ -148,24 +148,24 @@ impl Schedule {
 
     /// A host of the site did not answer in time, before or during a message.
     pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
-        let link = &mut self.links[self.paths[path_id].link];
-        if link.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
-            link.health = Health::Silent;
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        if source_site.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
+            source_site.health = Health::Silent;
         }
     }
 
     /// A host did not answer in time during a message begun at `since`, and no other host of the site has replied to
     /// one since then.
     pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
-        let link = &mut self.links[self.paths[path_id].link];
-        if link.replied_at.is_none_or(|at| at < since) {
-            link.health = Health::Silent;
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        if source_site.replied_at.is_none_or(|at| at < since) {
+            source_site.health = Health::Silent;
             self.serve_line(Line::New, now);
         }
     }
 
     pub(super) fn is_silent(&self, path_id: usize) -> bool {
-        self.links[self.paths[path_id].link].health == Health::Silent
+        self.source_sites[self.paths[path_id].source_site].health == Health::Silent
     }
 
     fn wait_until(&mut self, path_id: usize, id: u64, at: Timestamp) {
@@ -215,8 +215,9 @@ impl Schedule {
 
     fn call_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
         let is_silent = |attempt: &Attempt| attempt.counted == Some(Counted::Silent);
-        let link = &self.links[self.paths[path_id].link];
-        let has_another = link.paths.iter().any(|path| self.paths[*path].attempts.iter().any(is_silent));
+        let source_site = &self.source_sites[self.paths[path_id].source_site];
+        let has_another =
+            source_site.paths.iter().any(|path| self.paths[*path].attempts.iter().any(is_silent));
         let Some(attempt) = self.attempt(path_id, id) else { return };
         let (at, is_connected) = (attempt.overdue_at.take(), attempt.is_connected);
         let before = attempt.counted.replace(Counted::Silent);
@@ -235,8 +236,8 @@ impl Schedule {
 
     /// The clock went back.
     pub(super) fn shift_attempts_back(&mut self, by: Duration) {
-        for (_, link) in &mut self.links {
-            link.replied_at = link.replied_at.map(|at| at.minus(by));
+        for (_, source_site) in &mut self.source_sites {
+            source_site.replied_at = source_site.replied_at.map(|at| at.minus(by));
         }
         for (_, path) in &mut self.paths {
             for attempt in &mut path.attempts {

@@ -38,10 +38,10 @@ impl Schedule {
             path.asked_at = path.asked_at.map(|at| at.minus(by));
             path.lacks_room_since = path.lacks_room_since.map(|at| at.minus(by));
         }
-        for (_, link) in &mut self.links {
-            link.connection_limit.shift_back(by);
-            link.rate.shift_back(by);
-            link.standstill.shift_back(by);
+        for (_, source_site) in &mut self.source_sites {
+            source_site.connection_limit.shift_back(by);
+            source_site.rate.shift_back(by);
+            source_site.standstill.shift_back(by);
         }
         for (_, lane) in &mut self.lanes {
             lane.trouble.shift_back(by);

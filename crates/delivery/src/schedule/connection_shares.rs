@@ -197,7 +197,7 @@ impl Schedule {
         self.health_beside(path_id, 0, now)
     }
 
-    /// Health before `ordered` connections of its link.
+    /// Health before `ordered` connections of its source at its site.
     fn health_beside(&self, path_id: usize, ordered: u32, now: Timestamp) -> Health {
         let path = &self.paths[path_id];
         // Hosts in this process always answer.
@@ -205,10 +205,13 @@ impl Schedule {
         if matches!(kind, RouteKind::Simulator | RouteKind::Inbox) {
             return Health::Answering;
         }
-        let link = &self.links[path.link];
-        let is_used = link.connections > ordered
-            || link.paths.iter().any(|id| self.paths[*id].taken_at.is_some_and(|at| now.since(at) < LATELY));
-        if link.health == Health::Answering && !is_used { Health::New } else { link.health }
+        let source_site = &self.source_sites[path.source_site];
+        let is_used = source_site.connections > ordered
+            || source_site
+                .paths
+                .iter()
+                .any(|id| self.paths[*id].taken_at.is_some_and(|at| now.since(at) < LATELY));
+        if source_site.health == Health::Answering && !is_used { Health::New } else { source_site.health }
     }
 
     /// Whether shares allow a path one more connection.
@@ -232,10 +235,16 @@ impl Schedule {
     /// Whether the path's site has no unanswered connection, from any source address.
     fn is_unused(&self, path_id: usize) -> bool {
         let queue = &self.queues[self.paths[path_id].queue];
-        let own = self.paths[path_id].link;
-        let is_free = |link: usize| self.links[link].connections == 0;
-        let is_answering = |link: usize| link != own && self.links[link].health == Health::Answering;
-        queue.paths.iter().map(|id| self.paths[*id].link).all(|link| is_free(link) || is_answering(link))
+        let own = self.paths[path_id].source_site;
+        let is_free = |source_site: usize| self.source_sites[source_site].connections == 0;
+        let is_answering = |source_site: usize| {
+            source_site != own && self.source_sites[source_site].health == Health::Answering
+        };
+        queue
+            .paths
+            .iter()
+            .map(|id| self.paths[*id].source_site)
+            .all(|source_site| is_free(source_site) || is_answering(source_site))
     }
 
     fn has_room_for(&self, health: Health) -> bool {
@@ -259,7 +268,7 @@ impl Schedule {
         };
         let path = &mut self.paths[path_id];
         if counted.is_some() {
-            self.links[path.link].health = health;
+            self.source_sites[path.source_site].health = health;
         }
         let next = self.queues[path.queue].waiting.next_server().or(path.held_by);
         if let Some(server) = next {

@@ -35,12 +35,13 @@ impl Schedule {
 
     /// According to the rules, the receiver's own limit and the slow start.
     fn has_room_at_site(&self, path_id: usize, now: Timestamp) -> bool {
-        self.links[self.paths[path_id].link].connections < self.connections_max_at_site(path_id, now)
+        self.source_sites[self.paths[path_id].source_site].connections
+            < self.connections_max_at_site(path_id, now)
     }
 
     fn connections_max_at_site(&self, path_id: usize, now: Timestamp) -> u32 {
         let path = &self.paths[path_id];
-        let limit = self.links[path.link].connection_limit.limit(now).unwrap_or(u32::MAX);
+        let limit = self.source_sites[path.source_site].connection_limit.limit(now).unwrap_or(u32::MAX);
         self.connections_max(path_id).min(limit).min(path.ramp)
     }
 
@@ -57,7 +58,7 @@ impl Schedule {
     pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
         let path = &self.paths[path_id];
         let route = &self.queues[path.queue].route;
-        let at_site = self.links[path.link].connections;
+        let at_site = self.source_sites[path.source_site].connections;
         let limits = [
             (Some(&route.base_site), at_site, self.connections_max_at_site(path_id, now)),
             (Some(&route.provider), self.connections_to_provider(path_id), self.connections_max(path_id)),
@@ -115,12 +116,12 @@ impl Schedule {
 
     pub(super) fn is_paced(&self, path_id: usize) -> bool {
         let path = &self.paths[path_id];
-        let link = &self.links[path.link];
+        let source_site = &self.source_sites[path.source_site];
         let provider = &self.queues[path.queue].route.provider;
         let is_limited =
             |pace: &Pace| pace.limit.is_some() || pace.rate.is_limiting() || pace.standstill.is_standing();
-        link.rate.is_limiting()
-            || link.standstill.is_standing()
+        source_site.rate.is_limiting()
+            || source_site.standstill.is_standing()
             || self.paces.get(&(path.source, Arc::clone(provider))).is_some_and(is_limited)
             || self.gates.is_paced(&path.scopes)
     }
@@ -170,19 +171,19 @@ impl Schedule {
             let why = Why::WarmUp { source, provider: route.rules.group.to_string(), paused_reason };
             return Some(Block { until: None, why });
         }
-        let link = path.link;
-        self.site_block(link, &route, now).or_else(|| self.provider_block(source_id, &route, now))
+        let source_site = path.source_site;
+        self.site_block(source_site, &route, now).or_else(|| self.provider_block(source_id, &route, now))
     }
 
     /// An obstacle caused by the receiver's replies, at this site.
-    fn site_block(&mut self, link: usize, route: &Route, now: Timestamp) -> Option<Block> {
-        let link = &mut self.links[link];
+    fn site_block(&mut self, source_site: usize, route: &Route, now: Timestamp) -> Option<Block> {
+        let source_site = &mut self.source_sites[source_site];
         let receiver = || route.base_site.to_string();
-        if let Some(until) = link.connection_limit.blocked_until(now) {
+        if let Some(until) = source_site.connection_limit.blocked_until(now) {
             return Some(Block { until: Some(until), why: Why::NoConnection { receiver: receiver() } });
         }
-        standstill_block(&link.standstill, receiver, now)
-            .or_else(|| rate_block(&mut link.rate, receiver, now))
+        standstill_block(&source_site.standstill, receiver, now)
+            .or_else(|| rate_block(&mut source_site.rate, receiver, now))
     }
 
     /// The same for all sites of the provider, and by its rules.
@@ -206,7 +207,7 @@ impl Schedule {
         let limit = self.connections_max(path_id).max(1);
         let path = &self.paths[path_id];
         path.retired
-            || self.links[path.link].connections > limit
+            || self.source_sites[path.source_site].connections > limit
             || self.connections_to_provider(path_id) > limit
     }
 }

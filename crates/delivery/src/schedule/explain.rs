@@ -60,7 +60,7 @@ impl Schedule {
                 connections: path.connections,
                 waiting,
                 blocked,
-                learned: self.links[path.link].learned(Reader::Operator),
+                learned: self.source_sites[path.source_site].learned(Reader::Operator),
             });
         }
         let in_memory = self.entries();
@@ -146,7 +146,8 @@ impl Schedule {
                 queue.route.base_site
             );
         }
-        let learned = paths.iter().find_map(|path| self.links[self.paths[*path].link].learned(reader));
+        let learned =
+            paths.iter().find_map(|path| self.source_sites[self.paths[*path].source_site].learned(reader));
         let learned =
             learned.map_or_else(String::new, |learned| format!(" Estimates about this receiver: {learned}."));
         let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));

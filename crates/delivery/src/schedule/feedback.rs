@@ -21,9 +21,9 @@ impl Schedule {
     pub(crate) fn connected(&mut self, path_id: usize, attempt: u64, is_first: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.back_off.clear();
-        let link = &mut self.links[path.link];
-        link.open += u32::from(is_first);
-        link.connection_limit.taken(link.open, now);
+        let source_site = &mut self.source_sites[path.source_site];
+        source_site.open += u32::from(is_first);
+        source_site.connection_limit.taken(source_site.open, now);
         self.attempt_connected(path_id, attempt, now);
     }
 
@@ -31,13 +31,13 @@ impl Schedule {
     /// no more than those; returns whether that is so. `was_connected`: this task had one of them.
     pub(crate) fn is_one_too_many(&mut self, path_id: usize, was_connected: bool, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        let link = &mut self.links[path.link];
-        let others = link.open.saturating_sub(u32::from(was_connected));
+        let source_site = &mut self.source_sites[path.source_site];
+        let others = source_site.open.saturating_sub(u32::from(was_connected));
         if others == 0 || self.queues[path.queue].route.is_exempt {
             return false;
         }
-        link.connection_limit.refused(others, now);
-        link.evidence_at = Some(now);
+        source_site.connection_limit.refused(others, now);
+        source_site.evidence_at = Some(now);
         true
     }
 
@@ -68,21 +68,21 @@ impl Schedule {
     pub(crate) fn closed(&mut self, path_id: usize, left: Left, was_connected: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         let coming = path.coming();
-        self.links[path.link].open -= u32::from(was_connected);
+        self.source_sites[path.source_site].open -= u32::from(was_connected);
         path.connections -= 1;
         path.idle -= u32::from(left != Left::Working);
         path.notified -= u32::from(left == Left::Woken).min(path.notified);
         path.notified = path.notified.min(path.idle);
         let change = i64::from(path.coming()) - i64::from(coming);
         self.shares.change_coming(path.source, change);
-        self.links[path.link].connections -= 1;
+        self.source_sites[path.source_site].connections -= 1;
         self.connections -= 1;
         let (queue, source) = (path.queue, path.source);
         let route = Arc::clone(&self.queues[queue].route);
         self.pace(source, &route).connections -= 1;
         self.count_closing(path_id);
         // First the others at the same site, then those who wait longest: this queue has just had its connection.
-        for other in self.links[self.paths[path_id].link].paths.clone() {
+        for other in self.source_sites[self.paths[path_id].source_site].paths.clone() {
             let other = self.paths[other].queue;
             if other != queue {
                 self.pump(other, now);

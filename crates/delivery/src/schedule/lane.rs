@@ -58,7 +58,7 @@ pub(super) enum LaneRoute {
 pub(super) enum LookupRank {
     First,
     /// The last look-up failed.
-    Later,
+    AfterFailure,
 }
 
 impl Lane {
@@ -162,7 +162,7 @@ impl Schedule {
             return;
         }
         let rank = if matches!(lane.route, LaneRoute::Failed { .. }) {
-            LookupRank::Later
+            LookupRank::AfterFailure
         } else {
             LookupRank::First
         };
@@ -298,18 +298,19 @@ impl Schedule {
             if self.path_ids.contains_key(&key) {
                 continue;
             }
-            let link_key = (source, Arc::clone(&route.base_site));
-            let known = self.link_ids.get(&link_key).copied();
-            let link = known.unwrap_or_else(|| {
-                let link = self.links.insert(self.remembered_link(address, &route.base_site));
-                self.link_ids.insert(link_key, link);
-                link
+            let source_site_key = (source, Arc::clone(&route.base_site));
+            let known = self.source_site_ids.get(&source_site_key).copied();
+            let source_site = known.unwrap_or_else(|| {
+                let source_site =
+                    self.source_sites.insert(self.remembered_source_site(address, &route.base_site));
+                self.source_site_ids.insert(source_site_key, source_site);
+                source_site
             });
             let slow_start = route.rules.slow_start_connections;
             let id = self.paths.insert(Path {
                 source,
                 queue: queue_id,
-                link,
+                source_site,
                 site: Arc::clone(&route.site),
                 scopes: path_scopes(self.sources.pool_name(pool), address, &route),
                 connections: 0,
@@ -329,7 +330,7 @@ impl Schedule {
                 took_kept: false,
                 retired: false,
             });
-            self.links[link].paths.push(id);
+            self.source_sites[source_site].paths.push(id);
             self.path_ids.insert(key, id);
             self.queues[queue_id].paths.push(id);
         }

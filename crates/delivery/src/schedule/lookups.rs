@@ -34,7 +34,7 @@ impl Lookups {
     fn class(&mut self, rank: LookupRank) -> (&mut Class, u32) {
         match rank {
             LookupRank::First => (&mut self.first, FIRST_MAX),
-            LookupRank::Later => (&mut self.later, LATER_MAX),
+            LookupRank::AfterFailure => (&mut self.later, LATER_MAX),
         }
     }
 
@@ -133,9 +133,9 @@ mod tests {
         let mut lookups = Lookups::default();
         let failed_before = |lane: usize| 1_000 + lane;
         for lane in 0..LATER_MAX as usize {
-            assert!(lookups.begin(failed_before(lane), ServerId(1), LookupRank::Later));
+            assert!(lookups.begin(failed_before(lane), ServerId(1), LookupRank::AfterFailure));
         }
-        assert!(!lookups.begin(failed_before(9_000), ServerId(1), LookupRank::Later));
+        assert!(!lookups.begin(failed_before(9_000), ServerId(1), LookupRank::AfterFailure));
         assert!(lookups.begin(1, ServerId(1), LookupRank::First));
         assert_eq!(lookups.end(failed_before(3)), Some((failed_before(9_000), ServerId(1))));
         assert_eq!(lookups.end(1), None);

@@ -22,8 +22,8 @@ mod gates;
 mod lane;
 mod late;
 mod lookups;
-mod memory;
 mod memory_share;
+mod pacing_notes;
 mod parking;
 mod path;
 mod pull;
@@ -95,12 +95,12 @@ pub(crate) struct Schedule {
     paths: Slab<Path>,
     path_ids: HashMap<(SourceId, Arc<str>), usize>,
     /// State of each (source, site), whatever its TLS requirements.
-    links: Slab<Link>,
-    link_ids: HashMap<(SourceId, Arc<str>), usize>,
+    source_sites: Slab<SourceSite>,
+    source_site_ids: HashMap<(SourceId, Arc<str>), usize>,
     paces: HashMap<(SourceId, Arc<str>), Pace>,
     /// Lanes with a refusal since their last acceptance.
     troubled_lanes: usize,
-    memory: memory::Memory,
+    pacing_notes: pacing_notes::PacingNotes,
     servers: HashMap<ServerId, ServerGate>,
     accounts: AccountPaces,
     sources: Sources,
@@ -141,7 +141,7 @@ struct Queue {
 
 /// One source at one site.
 #[derive(Debug, Default)]
-struct Link {
+struct SourceSite {
     /// Connection tasks.
     connections: u32,
     /// Of these, connections that the receiver has greeted.
@@ -162,7 +162,7 @@ struct Link {
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
     /// The conclusions stored last, and when they were learned.
-    noted: Option<(memory::Conclusions, Timestamp)>,
+    noted: Option<(pacing_notes::PacingEstimates, Timestamp)>,
 }
 
 /// One source at one provider, over all of its sites.
@@ -225,11 +225,11 @@ impl Schedule {
             queue_ids: HashMap::new(),
             paths: Slab::new(),
             path_ids: HashMap::new(),
-            links: Slab::new(),
-            link_ids: HashMap::new(),
+            source_sites: Slab::new(),
+            source_site_ids: HashMap::new(),
             paces: HashMap::new(),
             troubled_lanes: 0,
-            memory: memory::Memory::default(),
+            pacing_notes: pacing_notes::PacingNotes::default(),
             servers: HashMap::new(),
             accounts: AccountPaces::default(),
             sources: Sources::new(helo, plan),
@@ -441,10 +441,10 @@ impl Schedule {
     fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {
         let path = self.paths.remove(id);
         self.path_ids.remove(&(path.source, Arc::clone(&path.site)));
-        self.links[path.link].paths.retain(|other| *other != id);
-        if self.links[path.link].paths.is_empty() {
-            self.links.remove(path.link);
-            self.link_ids.remove(&(path.source, Arc::clone(base_site)));
+        self.source_sites[path.source_site].paths.retain(|other| *other != id);
+        if self.source_sites[path.source_site].paths.is_empty() {
+            self.source_sites.remove(path.source_site);
+            self.source_site_ids.remove(&(path.source, Arc::clone(base_site)));
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) struct Path {
     pub(super) source: SourceId,
     pub(super) queue: usize,
     /// Index of the connection count that it shares with the same site under other TLS requirements.
-    pub(super) link: usize,
+    pub(super) source_site: usize,
     pub(super) site: Arc<str>,
     pub(super) scopes: Vec<GateScope>,
     /// Running connection tasks; of these, waiting for work; of these, woken for work.

@@ -139,7 +139,7 @@ impl Schedule {
         path.starting += 1;
         path.connections += 1;
         self.connections += 1;
-        self.links[path.link].connections += 1;
+        self.source_sites[path.source_site].connections += 1;
         self.pace(source, &route).connections += 1;
         let attempt = self.count_opening(path_id, now);
         self.actions.push(Action::Open { path: path_id, attempt });
@@ -303,10 +303,10 @@ impl Schedule {
             return;
         }
         self.gates.pass(&self.paths[path_id].scopes, now);
-        let link = &mut self.links[self.paths[path_id].link];
-        link.connection_limit.take(now);
-        link.standstill.take(now);
-        link.rate.take(now);
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        source_site.connection_limit.take(now);
+        source_site.standstill.take(now);
+        source_site.rate.take(now);
         let pace = self.pace(source, &route);
         pace.taken_at = Some(now);
         if pace.is_wider {

@@ -679,7 +679,13 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
 }
 
 fn pool(id: i64, shared: bool) -> Pool {
-    Pool { id: PoolId(id), name: format!("pool{id}"), shared, account_id: None, created_at: START }
+    Pool {
+        id: PoolId(id),
+        name: format!("pool{id}"),
+        shared,
+        account_id: None,
+        created_at: START,
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) struct EndpointWorker {
     pacing: SharedPacing,
     stopping: watch::Receiver<bool>,
     /// Notified when the server has new events.
-    told: watch::Receiver<u64>,
+    notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
     /// Aborted with the worker.
@@ -65,13 +65,13 @@ impl EndpointWorker {
         pacing: SharedPacing,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let told = shared.store.server_event_notices(key.0);
+        let notices = shared.store.server_event_notices(key.0);
         Self {
             shared,
             key,
             pacing,
             stopping,
-            told,
+            notices,
             queue: VecDeque::new(),
             held: HashSet::new(),
             posts: JoinSet::new(),
@@ -114,7 +114,7 @@ impl EndpointWorker {
             if *self.stopping.borrow() || self.pacing.lock().is_resting(self.shared.clock.now()) {
                 return Ok(End::NothingDue);
             }
-            self.told.mark_unchanged();
+            self.notices.mark_unchanged();
             let free = self.free_permits();
             if free > 0 && self.queue.is_empty() {
                 let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
@@ -137,7 +137,7 @@ impl EndpointWorker {
             }
             let may_have_more = self.queue.is_empty() && self.free_permits() > 0;
             tokio::select! {
-                () = until_told(&mut self.told), if may_have_more => {}
+                () = until_notice(&mut self.notices), if may_have_more => {}
                 // After a panic the event is still held: it is posted again when the worker has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
@@ -239,8 +239,8 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
 }
 
 /// Waits until posts may be due: an event was added, here or on another node, or a pause is over.
-async fn until_told(told: &mut watch::Receiver<u64>) {
-    if tokio::time::timeout(POLL, told.changed()).await.is_ok() {
+async fn until_notice(notices: &mut watch::Receiver<u64>) {
+    if tokio::time::timeout(POLL, notices.changed()).await.is_ok() {
         tokio::time::sleep(LOOK_PAUSE).await;
     }
 }

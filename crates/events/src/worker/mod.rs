@@ -111,7 +111,7 @@ struct Pace {
 
 impl Dispatcher {
     async fn run(mut self, mut stopping: watch::Receiver<bool>) {
-        let mut told = self.shared.store.event_notices();
+        let mut notices = self.shared.store.event_notices();
         let mut watch = ClockWatch::new(self.shared.clock.now());
         let mut put_right_at: Vec<Instant> = Vec::new();
         if self.shared.store.is_clock_behind() {
@@ -138,7 +138,7 @@ impl Dispatcher {
                     }
                 }
             }
-            told.mark_unchanged();
+            notices.mark_unchanged();
             let begun = Instant::now();
             let patience = match self.shared.store.list_due_webhooks().await {
                 Ok(due) => self.start_workers(&due, &stopping),
@@ -154,7 +154,7 @@ impl Dispatcher {
                 _ = stopping.wait_for(|stop| *stop) => break,
             }
             tokio::select! {
-                _ = told.changed() => {}
+                _ = notices.changed() => {}
                 () = tokio::time::sleep(patience) => {}
                 Some(ended) = self.workers.join_next() => self.ended(ended.ok()),
                 _ = stopping.wait_for(|stop| *stop) => break,

@@ -1,4 +1,4 @@
-//! Limit on the total size to which the reports of one message may unpack.
+//! Limit on the total size to which the reports of one message may decompress.
 
 use super::ReportProblem;
 

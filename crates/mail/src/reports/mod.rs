@@ -5,10 +5,10 @@
 //! because the first is an attack.
 
 mod budget;
+mod decompress;
 mod dmarc;
 mod text;
 mod tls;
-mod unpack;
 mod zip;
 
 use std::io;
@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use postroad_model::Timestamp;
 
 use crate::mime_tree::leaves;
+use decompress::AttachmentReader;
 use text::{ReportText, problem_in};
-use unpack::Unpacking;
 
 pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
@@ -145,8 +145,8 @@ pub fn read_attachment(
     bytes: &[u8],
     budget: &mut UnpackBudget,
 ) -> Result<Option<DomainReport>, ReportProblem> {
-    let Some(unpacking) = Unpacking::open(bytes)? else { return Ok(None) };
-    let file_bytes_max = unpack::unpacked_bytes_max(bytes.len());
+    let Some(unpacking) = AttachmentReader::open(bytes)? else { return Ok(None) };
+    let file_bytes_max = decompress::unpacked_bytes_max(bytes.len());
     let mut text = ReportText::new(unpacking, budget, file_bytes_max, ReportProblem::Bomb);
     match text.peek().map_err(|error| unpacking_failed(&error))? {
         Some(b'<') => Ok(dmarc::parse(text)?.map(DomainReport::Dmarc)),
@@ -155,9 +155,9 @@ pub fn read_attachment(
     }
 }
 
-/// The largest size to which the reports in a message of this size may unpack: to be reserved before reading.
+/// The largest size to which the reports in a message of this size may decompress: to be reserved before reading.
 pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
-    unpack::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
+    decompress::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
 }
 
 /// Our own limits are passed through the readers as I/O errors; everything else is damaged data.

@@ -12,14 +12,14 @@ const COMMENT_BYTES_MAX: usize = 0xffff;
 const ENTRIES_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum Compression {
     Stored,
     Deflated,
 }
 
 #[derive(Debug)]
 pub(super) struct PackedFile<'a> {
-    pub(super) packing: Packing,
+    pub(super) packing: Compression,
     pub(super) content: &'a [u8],
 }
 
@@ -50,8 +50,8 @@ fn read_file(
 ) -> Result<PackedFile<'_>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the file in the zip archive is cut off");
     let packing = match method {
-        0 => Packing::Stored,
-        8 => Packing::Deflated,
+        0 => Compression::Stored,
+        8 => Compression::Deflated,
         _ => return Err(ReportProblem::Damaged("the zip archive is packed in an unknown way")),
     };
     let local = bytes.get(at..).filter(|local| local.starts_with(b"PK\x03\x04")).ok_or(damaged)?;

@@ -122,13 +122,13 @@ struct Sections {
 impl Sections {
     /// Continues the section of an address; returns whether it is new.
     fn open(&mut self, address: &str) -> bool {
-        let place = *self.places.entry(address.to_lowercase()).or_insert(self.list.len());
-        let is_new = place == self.list.len();
-        self.is_full |= is_new && place >= RECIPIENTS_MAX;
+        let index = *self.places.entry(address.to_lowercase()).or_insert(self.list.len());
+        let is_new = index == self.list.len();
+        self.is_full |= is_new && index >= RECIPIENTS_MAX;
         if is_new && !self.is_full {
             self.list.push(Section { recipient: address.to_owned(), text: String::new() });
         }
-        self.current = Some(place);
+        self.current = Some(index);
         is_new
     }
 

@@ -58,8 +58,8 @@ pub(super) fn find(
     let mut found = links.into_inner();
     if with_pixel {
         let at = body_end.get().unwrap_or_else(|| html.trim_ascii_end().len());
-        let place = found.partition_point(|(range, _): &(Range<usize>, Spot)| range.start < at);
-        found.insert(place, (at..at, Spot::Pixel));
+        let index = found.partition_point(|(range, _): &(Range<usize>, Spot)| range.start < at);
+        found.insert(index, (at..at, Spot::Pixel));
     }
     found
 }

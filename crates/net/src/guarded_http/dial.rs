@@ -51,7 +51,7 @@ impl Dialler {
         }
         addresses.truncate(ADDRESSES_TRIED_MAX);
         let deadline = Instant::now() + self.connect_timeout;
-        let mut failure = PostFailure::ConnectLate(self.connect_timeout);
+        let mut failure = PostFailure::ConnectTimeout(self.connect_timeout);
         let count = addresses.len() as u32;
         for (at, address) in (0..count).zip(addresses) {
             // A dead address leaves the other addresses their share of the time.
@@ -59,7 +59,7 @@ impl Dialler {
             match tokio::time::timeout(share, self.connect_to(address, url)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => failure = error,
-                Err(_) => failure = PostFailure::ConnectLate(self.connect_timeout),
+                Err(_) => failure = PostFailure::ConnectTimeout(self.connect_timeout),
             }
         }
         Err(failure)

@@ -14,13 +14,13 @@ pub enum PostFailure {
     #[error("cannot connect: {0}")]
     Connect(io::Error),
     #[error("cannot connect: no answer within {} s", .0.as_secs_f32())]
-    ConnectLate(Duration),
+    ConnectTimeout(Duration),
     #[error("the TLS handshake failed: {0}")]
     Tls(io::Error),
     #[error("the exchange took longer than {} s", .0.as_secs_f32())]
     Late(Duration),
     #[error("given up after {} s without an answer, because other receivers wait", .0.as_secs_f32())]
-    CutShort(Duration),
+    Preempted(Duration),
     #[error("the HTTP conversation failed: {0}")]
     Protocol(hyper::Error),
 }
@@ -56,7 +56,7 @@ impl PostFailure {
             Self::RefusedAddress => FailureClass::RefusedAddress,
             Self::Connect(_) => FailureClass::Connect,
             Self::Tls(_) => FailureClass::Tls,
-            Self::ConnectLate(_) | Self::Late(_) | Self::CutShort(_) => FailureClass::Timeout,
+            Self::ConnectTimeout(_) | Self::Late(_) | Self::Preempted(_) => FailureClass::Timeout,
             Self::Protocol(_) => FailureClass::Protocol,
         }
     }

@@ -64,7 +64,7 @@ impl PolicyCache {
         let is_known = self.policies.get(domain).is_some_and(|kept| kept.id == id && now < kept.refresh_at);
         let failed = self.failures.iter().find_map(|failures| failures.get(domain));
         let is_paused = failed.is_some_and(|failed| failed.id == id && now < failed.retry_at);
-        let rank = if failed.is_some() { FetchRank::Later } else { FetchRank::First };
+        let rank = if failed.is_some() { FetchRank::AfterFailure } else { FetchRank::First };
         (!is_known && !is_paused).then_some(rank)
     }
 
@@ -147,9 +147,9 @@ mod tests {
         let (mut cache, domain) = (PolicyCache::new(10), domain("example.com"));
         cache.note_failure(&domain, "1".to_owned(), START);
         assert_eq!(cache.wants_fetch(&domain, "1", START.plus(Duration::from_secs(299))), None);
-        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::Later));
+        assert_eq!(cache.wants_fetch(&domain, "2", START), Some(FetchRank::AfterFailure));
         let later = START.plus(Duration::from_mins(5));
-        assert_eq!(cache.wants_fetch(&domain, "1", later), Some(FetchRank::Later));
+        assert_eq!(cache.wants_fetch(&domain, "1", later), Some(FetchRank::AfterFailure));
         cache.keep(&domain, "1".to_owned(), policy(Duration::from_hours(1)), later);
         assert_eq!(
             cache.wants_fetch(&domain, "2", later),

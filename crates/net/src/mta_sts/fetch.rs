@@ -81,7 +81,7 @@ pub(super) struct Fetcher {
 pub(super) enum FetchRank {
     First,
     /// The last fetch of this domain's policy failed.
-    Later,
+    AfterFailure,
 }
 
 impl Fetcher {
@@ -104,7 +104,7 @@ impl Fetcher {
         let left = self.settings.fetch_timeout.saturating_sub(begun.elapsed());
         let permits = match rank {
             FetchRank::First => &self.first,
-            FetchRank::Later => &self.later,
+            FetchRank::AfterFailure => &self.later,
         };
         // The lowest, because their order changes.
         let destination = *addresses.iter().min().ok_or(FetchError::NotPublic)?;

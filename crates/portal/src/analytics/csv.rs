@@ -4,7 +4,7 @@ use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{Dimension, METRICS, Metric, Timeseries, TopBy};
 
-use super::question::Question;
+use super::analytics_query::AnalyticsQuery;
 use super::show::shown;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
@@ -13,20 +13,20 @@ use crate::visit::Visit;
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
-    let (question, problem) = Question::read(&visit.query, visit.app().now());
+    let (query, problem) = AnalyticsQuery::read(&visit.query, visit.app().now());
     if let Some(problem) = problem {
         return Err(Problem::Invalid(problem));
     }
     // Recipient domains are too many for a series of each.
-    let first = match question.by {
+    let first = match query.by {
         TopBy::Dimension(dimension) => dimension,
         TopBy::RecipientDomain => Dimension::Domain,
     };
-    let also = question.also.filter(|also| *also != first);
+    let also = query.also.filter(|also| *also != first);
     let dimensions: Vec<Dimension> = [first].into_iter().chain(also).collect();
-    let series = visit.app().analytics_timeseries(&caller, &question.timeseries(dimensions.clone())).await?;
+    let series = visit.app().analytics_timeseries(&caller, &query.timeseries(dimensions.clone())).await?;
     let names = dimensions.iter().map(|dimension| dimension.as_str()).collect::<Vec<_>>().join("-");
-    let name = format!("analytics-{}-{names}.csv", question.range.name);
+    let name = format!("analytics-{}-{names}.csv", query.range.name);
     Ok(download("text/csv; charset=utf-8", &name, csv(&series, &dimensions)))
 }
 

@@ -1,8 +1,8 @@
 //! Analytics of a server: a chart over time, rates, and the largest values of a dimension; the same as CSV.
 
+mod analytics_query;
 mod chart;
 mod csv;
-mod question;
 mod range;
 mod show;
 

@@ -12,8 +12,8 @@ use postroad_app::analytics::{
 use postroad_model::ServerId;
 use postroad_store::CredentialFilter;
 
+use super::analytics_query::{AnalyticsQuery, NONE, RECIPIENT_DOMAIN};
 use super::chart::{PARTS, chart};
-use super::question::{NONE, Question, RECIPIENT_DOMAIN};
 use super::range::RANGES;
 use crate::answer::{Answer, page};
 use crate::chart::Part;
@@ -72,12 +72,12 @@ struct TopRow {
     click: String,
 }
 
-/// The answer to the question.
+/// The answer to the query.
 struct Shown {
     figures: Vec<Figure>,
     chart: String,
     rows: Vec<TopRow>,
-    /// Local times in the zone of the question.
+    /// Local times in the zone of the query.
     from: String,
     to: String,
     is_current: bool,
@@ -87,7 +87,7 @@ struct Shown {
 #[template(path = "analytics/show.html")]
 struct AnalyticsPage {
     layout: Layout,
-    question: Question,
+    query: AnalyticsQuery,
     ranges: Vec<Choice>,
     dimensions: Vec<Choice>,
     also: Vec<Choice>,
@@ -109,7 +109,7 @@ struct KeyNames(HashMap<i64, String>);
 impl KeyNames {
     async fn read(visit: &Visit, server: i64) -> Result<Self, Problem> {
         let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
-        let (keys, _) = visit.app().list_credentials_of(&visit.by, filter, None, KEYS_MAX).await?;
+        let (keys, _) = visit.app().list_credentials_by(&visit.by, filter, None, KEYS_MAX).await?;
         Ok(Self(keys.into_iter().map(|key| (key.id.0, key.name)).collect()))
     }
 
@@ -121,50 +121,50 @@ impl KeyNames {
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
     let (_, layout) = visit.server_layout(server, "Analytics", Section::Analytics).await?;
-    let (question, mut problem) = Question::read(&visit.query, visit.app().now());
+    let (query, mut problem) = AnalyticsQuery::read(&visit.query, visit.app().now());
     let names = KeyNames::read(&visit, server).await?;
     let mut shown = None;
     if problem.is_none() {
-        match answer(&visit, &caller, &question, &names).await {
+        match answer(&visit, &caller, &query, &names).await {
             Ok(answer) => shown = Some(answer),
             Err(refused) => problem = Some(refused.into_form_text()?),
         }
     }
     let mut dimensions: Vec<Choice> =
-        Dimension::ALL.map(|one| dimension_choice(one, question.by == TopBy::Dimension(one))).into();
+        Dimension::ALL.map(|one| dimension_choice(one, query.by == TopBy::Dimension(one))).into();
     dimensions.push(Choice {
         value: RECIPIENT_DOMAIN,
         words: "Recipient domain",
-        is_chosen: question.by == TopBy::RecipientDomain,
+        is_chosen: query.by == TopBy::RecipientDomain,
     });
     page(&AnalyticsPage {
         layout,
         ranges: RANGES
-            .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == question.range })
+            .map(|one| Choice { value: one.name, words: one.words, is_chosen: one == query.range })
             .into(),
         dimensions,
-        also: Dimension::ALL.map(|one| dimension_choice(one, question.also == Some(one))).into(),
+        also: Dimension::ALL.map(|one| dimension_choice(one, query.also == Some(one))).into(),
         metrics: METRICS
             .map(|one| Choice {
                 value: one.as_str(),
                 words: metric_words(one),
-                is_chosen: question.metric == Some(one),
+                is_chosen: query.metric == Some(one),
             })
             .into(),
         granularities: ["minute", "hour", "day", "month"]
-            .map(|one| Choice { value: one, words: one, is_chosen: question.granularity_name == one })
+            .map(|one| Choice { value: one, words: one, is_chosen: query.granularity_name == one })
             .into(),
-        fields: fields(&question),
-        keys: keys(&question, &names),
-        chips: question.filters.iter().map(|filter| chip(&question, &names, filter)).collect(),
+        fields: fields(&query),
+        keys: keys(&query, &names),
+        chips: query.filters.iter().map(|filter| chip(&query, &names, filter)).collect(),
         shown,
         parts: &PARTS,
-        by: match question.by {
+        by: match query.by {
             TopBy::Dimension(dimension) => words(dimension),
             TopBy::RecipientDomain => "Recipient domain",
         },
-        csv: format!("/servers/{server}/analytics/csv{}", question.query()),
-        question,
+        csv: format!("/servers/{server}/analytics/csv{}", query.query()),
+        query,
         problem,
     })
 }
@@ -172,25 +172,25 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 async fn answer(
     visit: &Visit,
     caller: &Caller,
-    question: &Question,
+    query: &AnalyticsQuery,
     names: &KeyNames,
 ) -> Result<Shown, Problem> {
     let app = visit.app();
-    let this = app.analytics_summary(caller, &question.summary()).await?;
-    let before = app.analytics_summary(caller, &question.before().summary()).await?;
-    let series = app.analytics_timeseries(caller, &question.timeseries(Vec::new())).await?;
+    let this = app.analytics_summary(caller, &query.summary()).await?;
+    let before = app.analytics_summary(caller, &query.before().summary()).await?;
+    let series = app.analytics_timeseries(caller, &query.timeseries(Vec::new())).await?;
     if series.series.first().is_some_and(|series| series.points.len() > BARS_MAX) {
         let text = "The chart would have more than 400 bars: choose a shorter range, or longer spans.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    let top = app.analytics_top(caller, &question.top()).await?;
+    let top = app.analytics_top(caller, &query.top()).await?;
     let description = "Messages over time; the table below has the figures";
     Ok(Shown {
         figures: figures(&this, &before),
-        chart: chart(&series, question.granularity, &question.zone, description),
-        rows: top.entries.iter().map(|entry| top_row(question, names, entry)).collect(),
-        from: question.zone.local(series.from).replace('T', " "),
-        to: question.zone.local(series.to).replace('T', " "),
+        chart: chart(&series, query.granularity, &query.zone, description),
+        rows: top.entries.iter().map(|entry| top_row(query, names, entry)).collect(),
+        from: query.zone.local(series.from).replace('T', " "),
+        to: query.zone.local(series.to).replace('T', " "),
         is_current: this.is_current,
     })
 }
@@ -200,9 +200,9 @@ fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
 }
 
 /// Text fields; keys are chosen from a list.
-fn fields(question: &Question) -> Vec<FilterField> {
+fn fields(query: &AnalyticsQuery) -> Vec<FilterField> {
     let text = |dimension: Dimension| {
-        let set = question.filters.iter().find(|(known, _)| *known == dimension);
+        let set = query.filters.iter().find(|(known, _)| *known == dimension);
         set.map(|(_, text)| text.clone()).unwrap_or_default()
     };
     let field = |dimension: Dimension| FilterField {
@@ -213,8 +213,8 @@ fn fields(question: &Question) -> Vec<FilterField> {
     Dimension::ALL.into_iter().filter(|one| *one != Dimension::Credential).map(field).collect()
 }
 
-fn keys(question: &Question, names: &KeyNames) -> Vec<KeyChoice> {
-    let chosen = question.filters.iter().find(|(dimension, _)| *dimension == Dimension::Credential);
+fn keys(query: &AnalyticsQuery, names: &KeyNames) -> Vec<KeyChoice> {
+    let chosen = query.filters.iter().find(|(dimension, _)| *dimension == Dimension::Credential);
     let chosen = chosen.map_or("", |(_, text)| text);
     let mut keys: Vec<KeyChoice> = names
         .0
@@ -232,13 +232,13 @@ fn keys(question: &Question, names: &KeyNames) -> Vec<KeyChoice> {
     keys
 }
 
-fn chip(question: &Question, names: &KeyNames, (dimension, text): &(Dimension, String)) -> Chip {
+fn chip(query: &AnalyticsQuery, names: &KeyNames, (dimension, text): &(Dimension, String)) -> Chip {
     let value = match (dimension, text.parse()) {
         (Dimension::Credential, Ok(id)) => names.of(id),
         _ => text.clone(),
     };
     let words = format!("{}: {value}", words(*dimension));
-    Chip { words, without: question.query_with(*dimension, "") }
+    Chip { words, without: query.query_with(*dimension, "") }
 }
 
 fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
@@ -268,7 +268,7 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
     ]
 }
 
-fn top_row(question: &Question, names: &KeyNames, entry: &TopEntry) -> TopRow {
+fn top_row(query: &AnalyticsQuery, names: &KeyNames, entry: &TopEntry) -> TopRow {
     let (figures, rates) = (&entry.figures, entry.figures.rates());
     let text = shown(&entry.value);
     let name = match &entry.value {
@@ -276,8 +276,8 @@ fn top_row(question: &Question, names: &KeyNames, entry: &TopEntry) -> TopRow {
         _ => text.clone(),
     };
     TopRow {
-        link: match question.by {
-            TopBy::Dimension(dimension) => Some(question.query_with(dimension, &text)),
+        link: match query.by {
+            TopBy::Dimension(dimension) => Some(query.query_with(dimension, &text)),
             TopBy::RecipientDomain => None,
         },
         value: name,

@@ -1,6 +1,6 @@
 //! Figures of one message: attempts, opens and clicks, and the links that were clicked.
 
-use postroad_app::analytics::MessageFigures;
+use postroad_app::analytics::MessageMetrics;
 
 use crate::shown::{When, count, duration};
 
@@ -20,7 +20,7 @@ pub(super) struct FiguresView {
     pub(super) links: Vec<LinkRow>,
 }
 
-pub(super) fn figures_view(found: MessageFigures) -> FiguresView {
+pub(super) fn figures_view(found: MessageMetrics) -> FiguresView {
     let seconds = |seconds: f64| duration((seconds * 1e6) as i64);
     let mut facts = vec![("Attempts", count(found.attempts))];
     facts.extend(found.sent_after.map(|after| ("Delivered after", seconds(after))));

@@ -29,7 +29,7 @@ struct Row {
     held_reason: Option<String>,
 }
 
-struct KeptSearch {
+struct SavedSearchRow {
     id: i64,
     name: String,
     /// Query string of the link.
@@ -58,7 +58,7 @@ struct ListPage {
     next: Option<String>,
     /// Whether this is not the first page.
     is_later: bool,
-    searches: Vec<KeptSearch>,
+    searches: Vec<SavedSearchRow>,
 }
 
 impl ListPage {
@@ -100,7 +100,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let (domains, _) = app.list_domains(&caller, None, DOMAINS_MAX).await?;
     let current = search.query();
     let kept = app.list_saved_searches(&visit.person, &caller).await?;
-    let kept = kept.into_iter().map(|kept| KeptSearch {
+    let kept = kept.into_iter().map(|kept| SavedSearchRow {
         id: kept.id.0,
         name: kept.name,
         is_current: kept.query == current,

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_app::accounts::{AccountCeilingsRequest, CustomerUpdateRequest, NewServerRequest};
+use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewServerRequest};
 use postroad_model::{AccountId, Change, PoolId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
@@ -55,12 +55,12 @@ pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
 
 async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let viewed = ViewedAccount::of_customer(visit, id).await?;
-    let account = visit.app().find_customer(&visit.by, AccountId(id)).await?;
+    let account = visit.app().find_account_by(&visit.by, AccountId(id)).await?;
     let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
     let pools = pools_for(visit, account.id, None).await?;
     let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
     let (servers, has_more_servers) =
-        visit.app().list_servers_of(&visit.by, filter, None, SERVERS_MAX).await?;
+        visit.app().list_servers_by(&visit.by, filter, None, SERVERS_MAX).await?;
     let layout = visit.layout("Settings", Section::Operator).await?;
     page_with(
         status,
@@ -107,7 +107,7 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let changed = match read(&fields) {
         Ok(request) => {
-            let changed = visit.app().update_customer(&visit.by, AccountId(account), request).await;
+            let changed = visit.app().update_account_by(&visit.by, AccountId(account), request).await;
             changed.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
@@ -120,7 +120,7 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
     }
 }
 
-fn read(fields: &Fields) -> Result<CustomerUpdateRequest, String> {
+fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
     let number = |name: &str| match fields.filled(name) {
         None => Ok(Change::Clear),
         Some(text) => {
@@ -128,7 +128,7 @@ fn read(fields: &Fields) -> Result<CustomerUpdateRequest, String> {
         }
     };
     let send_rate = fields.filled("send_rate").map_or(Change::Clear, |rate| Change::Set(rate.to_owned()));
-    Ok(CustomerUpdateRequest {
+    Ok(AccountUpdateRequest {
         if_version: fields.number("version"),
         name: Some(fields.text("name").to_owned()),
         ceilings: AccountCeilingsRequest {
@@ -156,7 +156,7 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
         pool: fields.number("pool").map(PoolId),
         key: once::creation_key(&fields),
     };
-    match visit.app().create_server_of(&visit.by, request).await {
+    match visit.app().create_server_by(&visit.by, request).await {
         Ok(_) => Ok(see_other(&format!(
             "/operator/accounts/{account}?done=created&ceiling=servers&account={account}"
         ))),
@@ -168,16 +168,16 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
 }
 
 pub(super) async fn delete(Path(account): Path<i64>, sent: Form) -> Answer {
-    let found = sent.visit.app().find_customer(&sent.visit.by, AccountId(account)).await?;
+    let found = sent.visit.app().find_account_by(&sent.visit.by, AccountId(account)).await?;
     if sent.fields.text("name") != found.name {
         let text = "Type the name of the account to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    sent.visit.app().delete_customer(&sent.visit.by, found.id).await?;
+    sent.visit.app().delete_account_by(&sent.visit.by, found.id).await?;
     Ok(see_other("/operator/accounts?done=removed"))
 }
 
 pub(super) async fn restore(Path(account): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().restore_customer(&sent.visit.by, AccountId(account)).await?;
+    sent.visit.app().restore_account_by(&sent.visit.by, AccountId(account)).await?;
     Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_app::users::{InvitationRequest, PersonChangeRequest};
+use postroad_app::users::{InvitationRequest, UserChangeRequest};
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
 
 use super::list::{Outcome, list};
@@ -65,8 +65,7 @@ async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
 }
 
 pub(super) async fn role(Path(person): Path<i64>, form: Form) -> Answer {
-    let change =
-        PersonChangeRequest { role: Some(read_role(&form.fields)?), ..PersonChangeRequest::default() };
+    let change = UserChangeRequest { role: Some(read_role(&form.fields)?), ..UserChangeRequest::default() };
     form.visit.app().update_user(&form.visit.by, UserId(person), change).await?;
     Ok(see_other(&people(&form.fields, "saved")))
 }

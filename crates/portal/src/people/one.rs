@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use postroad_app::users::PersonChangeRequest;
+use postroad_app::users::UserChangeRequest;
 use postroad_model::{UserId, UserSessionId};
 use postroad_store::{User, UserFilter, UserSession};
 
@@ -116,7 +116,7 @@ fn session_row(session: UserSession) -> SessionRow {
 /// The name and, for the operator, whether the person is one too.
 pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
-    let change = PersonChangeRequest {
+    let change = UserChangeRequest {
         if_version: fields.number("version"),
         name: Some(fields.text("name").to_owned()),
         role: None,

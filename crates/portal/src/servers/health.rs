@@ -142,7 +142,7 @@ impl Health {
         let caller = visit.caller(id, Operation::QueueList).await?;
         let (app, now) = (visit.app(), visit.app().now());
         let path = format!("/servers/{id}/queue");
-        let totals: ServerQueue = app.count_queue_of(&caller).await?;
+        let totals: ServerQueue = app.count_queue_by(&caller).await?;
         let wait = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
         let more = if totals.is_more { "> " } else { "" };
         self.figures.push(Figure {
@@ -159,7 +159,7 @@ impl Health {
                 path.clone(),
             );
         }
-        for gate in app.list_gates_of(&caller).await? {
+        for gate in app.list_gates_by(&caller).await? {
             let what = match &gate.scope {
                 GateScope::Server(_) => "Sending is stopped or slowed by a gate".to_owned(),
                 GateScope::Everything => "The operator has stopped or slowed all sending".to_owned(),

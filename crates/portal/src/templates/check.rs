@@ -24,8 +24,8 @@ async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::TemplatesValidate).await?;
     let draft = read(&fields);
-    let given = match template_fields(&draft) {
-        Ok(given) => given,
+    let request = match template_fields(&draft) {
+        Ok(request) => request,
         Err(text) => {
             return page_of(&visit, server, draft, id, Outcome::problem(text)).await;
         }
@@ -33,7 +33,7 @@ async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
     // The kind of a template that exists does not change.
     let kind = id.is_none().then(|| if draft.is_layout { "layout" } else { "standard" }.to_owned());
     let template = id.map(|id| TemplateRef::Id(TemplateId(id)));
-    let found = visit.app().validate_template(&caller, template, TemplateFields { kind, ..given }).await;
+    let found = visit.app().validate_template(&caller, template, TemplateFields { kind, ..request }).await;
     let found = match found {
         Ok(found) => found,
         Err(refusal) => return refused(&visit, server, draft, id, refusal).await,

@@ -22,10 +22,10 @@ pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesCreate).await?;
     let draft = read(&fields);
     let saved = match template_fields(&draft) {
-        Ok(given) => {
+        Ok(request) => {
             let kind = Some(if draft.is_layout { "layout" } else { "standard" }.to_owned());
-            let given = TemplateFields { kind, ..given };
-            visit.app().create_template(&caller, given, fields.is_ticked("publish"), None).await
+            let request = TemplateFields { kind, ..request };
+            visit.app().create_template(&caller, request, fields.is_ticked("publish"), None).await
         }
         Err(text) => return page_of(&visit, server, draft, None, Outcome::problem(text)).await,
     };
@@ -44,10 +44,10 @@ pub(super) async fn update(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     let draft = read(&fields);
     let template = TemplateRef::Id(TemplateId(id));
     let saved = match template_fields(&draft) {
-        Ok(given) => {
+        Ok(request) => {
             visit
                 .app()
-                .change_template(&caller, template, draft.latest, given, fields.is_ticked("publish"))
+                .change_template(&caller, template, draft.latest, request, fields.is_ticked("publish"))
                 .await
         }
         Err(text) => return page_of(&visit, server, draft, Some(id), Outcome::problem(text)).await,
@@ -151,10 +151,10 @@ pub(super) fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
         None => (None, problem.part.as_str()),
     };
     // Language tags are normalised when they are saved.
-    let place = language.and_then(|tag| {
+    let index = language.and_then(|tag| {
         draft.locales.iter().position(|one| one.tag.replace('_', "-").eq_ignore_ascii_case(tag))
     });
-    let (subject, html, plain) = match place.and_then(|at| draft.locales.get(at)) {
+    let (subject, html, plain) = match index.and_then(|at| draft.locales.get(at)) {
         Some(locale) => (&locale.subject, &locale.html_body, &locale.plain_body),
         None => (&draft.subject, &draft.html_body, &draft.plain_body),
     };
@@ -163,7 +163,7 @@ pub(super) fn mistake(problem: TemplateProblem, draft: &Draft) -> Mistake {
         "plain_body" => ("Text", plain, "plain_body", "plain"),
         _ => ("HTML", html, "html_body", "html"),
     };
-    let field = place.map_or_else(|| field.to_owned(), |at| format!("locale_{short}_{at}"));
+    let field = index.map_or_else(|| field.to_owned(), |at| format!("locale_{short}_{at}"));
     let line = problem.line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
     let mut shown = words.to_owned();
     if let Some(tag) = language {

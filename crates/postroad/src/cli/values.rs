@@ -47,8 +47,8 @@ pub(crate) enum OnOffDefault {
 }
 
 impl From<OnOffDefault> for Switch {
-    fn from(given: OnOffDefault) -> Self {
-        match given {
+    fn from(option: OnOffDefault) -> Self {
+        match option {
             OnOffDefault::On => Self::On,
             OnOffDefault::Off => Self::Off,
             OnOffDefault::Default => Self::Default,

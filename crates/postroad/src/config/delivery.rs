@@ -122,14 +122,14 @@ fn dev_pauses() -> Vec<Duration> {
 impl Config {
     /// Settings of the engine; `dev` selects the defaults of `postroad dev`.
     pub(crate) fn delivery_settings(&self, dev: bool) -> anyhow::Result<Settings> {
-        let given = &self.delivery;
-        let pauses = match (given.retry_schedule.is_empty(), dev) {
-            (false, _) => given.retry_schedule.clone(),
+        let settings = &self.delivery;
+        let pauses = match (settings.retry_schedule.is_empty(), dev) {
+            (false, _) => settings.retry_schedule.clone(),
             (true, true) => dev_pauses(),
             (true, false) => RetryPolicy::default().pauses().to_vec(),
         };
-        let leaves_machine = given.smarthost.is_some() || given.allow_private_destinations;
-        let overrides = match &given.providers_file {
+        let leaves_machine = settings.smarthost.is_some() || settings.allow_private_destinations;
+        let overrides = match &settings.providers_file {
             Some(file) => Some(
                 std::fs::read_to_string(file)
                     .with_context(|| format!("`delivery.providers_file`: cannot read {}", file.display()))?,
@@ -140,41 +140,41 @@ impl Config {
         Ok(Settings {
             hostname: self.hostname.clone(),
             journal_dir: self.data_dir.join("flights"),
-            smtp_port: given.smtp_port,
-            smart_host: given.smarthost.clone().map(|(host, port)| SmartHost {
+            smtp_port: settings.smtp_port,
+            smart_host: settings.smarthost.clone().map(|(host, port)| SmartHost {
                 host,
                 port,
-                tls: given.smarthost_tls,
-                credentials: (!given.smarthost_username.is_empty())
-                    .then(|| (given.smarthost_username.clone(), given.smarthost_password.0.clone())),
-                connections_max: u32::try_from(given.smarthost_connections).unwrap_or(u32::MAX),
-                rate: given.smarthost_rate,
+                tls: settings.smarthost_tls,
+                credentials: (!settings.smarthost_username.is_empty())
+                    .then(|| (settings.smarthost_username.clone(), settings.smarthost_password.0.clone())),
+                connections_max: u32::try_from(settings.smarthost_connections).unwrap_or(u32::MAX),
+                rate: settings.smarthost_rate,
             }),
-            allow_private_destinations: given.allow_private_destinations,
-            retry: RetryPolicy::new(pauses, given.give_up_after),
-            reply_timeout: given.reply_timeout,
-            final_reply_timeout: given.final_reply_timeout,
-            connect_timeout: given.connect_timeout,
-            busy_greeting_timeout: given.busy_greeting_timeout,
-            idle_timeout: given.idle_timeout,
-            connection_lifetime: given.connection_lifetime,
-            connections_max: u32::try_from(given.connections_max).unwrap_or(u32::MAX),
-            dkim: given.dkim,
-            signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
-            fresh_bytes_max: given.fresh_bytes_max,
-            messages_max: given.messages_max,
-            warm_up: given.warm_up(),
+            allow_private_destinations: settings.allow_private_destinations,
+            retry: RetryPolicy::new(pauses, settings.give_up_after),
+            reply_timeout: settings.reply_timeout,
+            final_reply_timeout: settings.final_reply_timeout,
+            connect_timeout: settings.connect_timeout,
+            busy_greeting_timeout: settings.busy_greeting_timeout,
+            idle_timeout: settings.idle_timeout,
+            connection_lifetime: settings.connection_lifetime,
+            connections_max: u32::try_from(settings.connections_max).unwrap_or(u32::MAX),
+            dkim: settings.dkim,
+            signing_threads: if settings.signing_threads == 0 { cores } else { settings.signing_threads },
+            fresh_bytes_max: settings.fresh_bytes_max,
+            messages_max: settings.messages_max,
+            warm_up: settings.warm_up(),
             provider_overrides: overrides,
-            simulator_domain: given.simulator_domain.clone(),
-            simulator: given.simulator.unwrap_or(dev),
-            catch_all: given.catch_all.unwrap_or(dev && !leaves_machine),
-            drain_timeout: given.drain_timeout,
-            ca_file: given.ca_file.clone(),
-            mta_sts_port: given.mta_sts_port,
+            simulator_domain: settings.simulator_domain.clone(),
+            simulator: settings.simulator.unwrap_or(dev),
+            catch_all: settings.catch_all.unwrap_or(dev && !leaves_machine),
+            drain_timeout: settings.drain_timeout,
+            ca_file: settings.ca_file.clone(),
+            mta_sts_port: settings.mta_sts_port,
             mta_sts_file: self.data_dir.join("mta-sts-policies"),
             nameservers: self.dns.nameservers.clone(),
             dnssec: self.dns.dnssec,
-            ipv6: given.ipv6,
+            ipv6: settings.ipv6,
         })
     }
 }

@@ -25,11 +25,11 @@ impl Layers {
     }
 
     pub(super) fn add_file(&mut self, path: &Path) {
-        let place = |line| ValueOrigin::File { path: path.to_owned(), line };
+        let origin = |line| ValueOrigin::File { path: path.to_owned(), line };
         match std::fs::read_to_string(path) {
-            Ok(text) => self.add_document(&text, place),
+            Ok(text) => self.add_document(&text, origin),
             Err(error) => self.problems.push(Problem {
-                place: place(0),
+                origin: origin(0),
                 text: format!(
                     "the file cannot be read: {error}; `postroad config default > {}` writes one",
                     path.display()
@@ -38,14 +38,14 @@ impl Layers {
         }
     }
 
-    /// `place` turns a line number into a place.
-    fn add_document(&mut self, text: &str, place: impl Fn(usize) -> ValueOrigin) {
-        let place_of = |at: usize| place(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
+    /// `origin` turns a line number into a value's origin.
+    fn add_document(&mut self, text: &str, origin: impl Fn(usize) -> ValueOrigin) {
+        let place_of = |at: usize| origin(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
         let (document, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             let at = error.span().map_or(0, |span| span.start);
             let text = format!("the file is not valid TOML: {}", error.message());
-            self.problems.push(Problem { place: place_of(at), text });
+            self.problems.push(Problem { origin: place_of(at), text });
         }
         // A recovered document would only repeat the same error in other words.
         if errors.is_empty() {
@@ -56,18 +56,18 @@ impl Layers {
     fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, place_of: &impl Fn(usize) -> ValueOrigin) {
         for (name, value) in table {
             let path = format!("{prefix}{}", name.get_ref());
-            let place = place_of(name.span().start);
+            let origin = place_of(name.span().start);
             let section = format!("{path}.");
             let is_section = KEYS.iter().any(|key| key.path.starts_with(&section));
             match (KEYS.iter().find(|key| key.path == path), value.get_ref()) {
                 (Some(key), value) => {
-                    self.values.insert(key.path, (place, RawValue::of_toml(value)));
+                    self.values.insert(key.path, (origin, RawValue::of_toml(value)));
                 }
                 (None, DeValue::Table(inner)) if is_section => self.add_table(&section, inner, place_of),
                 (None, _) if is_section => {
                     let text =
                         format!("`{path}` is a section, not a key; write [{path}] and its keys below it");
-                    self.problems.push(Problem { place, text });
+                    self.problems.push(Problem { origin, text });
                 }
                 // Report the keys inside, which the user will search for.
                 (None, DeValue::Table(inner)) if !inner.is_empty() => {
@@ -78,7 +78,7 @@ impl Layers {
                         .map_or("`postroad config default` shows all keys".to_owned(), |key| {
                             format!("did you mean `{}`?", key.path)
                         });
-                    self.problems.push(Problem { place, text: format!("unknown key `{path}`: {hint}") });
+                    self.problems.push(Problem { origin, text: format!("unknown key `{path}`: {hint}") });
                 }
             }
         }
@@ -105,13 +105,13 @@ impl Layers {
 
     /// Records a problem at the place that set `path`.
     pub(super) fn blame(&mut self, path: &str, text: &str) {
-        let place = self.value(path).0.clone();
-        self.problems.push(Problem { place, text: format!("`{path}`: {text}") });
+        let origin = self.value(path).0.clone();
+        self.problems.push(Problem { origin, text: format!("`{path}`: {text}") });
     }
 
     /// Records a warning at the place that set `path`.
     pub(super) fn advise(&mut self, path: &str, text: &str) {
-        let place = self.value(path).0.clone();
-        self.warnings.push(Warning::Advice(Problem { place, text: format!("`{path}`: {text}") }));
+        let origin = self.value(path).0.clone();
+        self.warnings.push(Warning::Advice(Problem { origin, text: format!("`{path}`: {text}") }));
     }
 }

@@ -27,14 +27,14 @@ impl fmt::Display for ValueOrigin {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) place: ValueOrigin,
+    pub(crate) origin: ValueOrigin,
     /// Names the key, the cause and the fix.
     pub(crate) text: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.text)
+        write!(f, "{}: {}", self.origin, self.text)
     }
 }
 

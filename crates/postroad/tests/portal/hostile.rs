@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use postroad_testkit::http::Method;
-use postroad_testkit::smtp_peer::{Answer, Asked, Script, Stage};
+use postroad_testkit::smtp_peer::{Answer, RuleContext, Script, Stage};
 use postroad_testkit::{Browser, CatcherAnswer, SmtpPeer, WebhookCatcher};
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
     // The other mail server answers with a payload of its own for each recipient.
-    let reply = |asked: &Asked<'_>| {
+    let reply = |asked: &RuleContext<'_>| {
         let number: usize = asked.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", ascii(PAYLOADS[number]))))
     };

@@ -114,7 +114,7 @@ async fn what_was_said_before_tls_is_never_run() {
         .send(format!("STARTTLS\r\nEHLO injected.example\r\nMAIL FROM:<{FROM}>\r\nNOOP\r\n").as_bytes())
         .await;
     assert!(client.reply().await.starts_with("220 "));
-    let mut client = client.shake_hands().await.unwrap();
+    let mut client = client.tls_handshake().await.unwrap();
     // The injected command gets no reply, and its greeting does not count.
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "503 5.5.1 Say EHLO first");
     assert!(client.say("EHLO client.example").await.starts_with("250-"));

@@ -36,7 +36,7 @@ pub(crate) async fn prepare(
     let mut sums: HashMap<CounterKey, Sums> = HashMap::with_capacity(tally.counters.len());
     for (key, adds) in tally.counters {
         let (breakdown, number) =
-            key.set.map_or((Breakdown::Total, 0), |place| (tally.sets[place].0, sets.numbers[place]));
+            key.set.map_or((Breakdown::Total, 0), |index| (tally.sets[index].0, sets.numbers[index]));
         sums.insert((key.grain.code(), breakdown.code(), key.at, number), adds);
     }
     add_known_counters(sql, server_id, &mut sums).await?;

@@ -65,14 +65,14 @@ pub struct ServerQueue {
 #[boxed_futures]
 impl Store {
     /// Waiting messages of one server, counted up to 10,000 so that the time is limited.
-    pub async fn count_queue_of(&self, server_id: ServerId) -> Result<ServerQueue> {
+    pub async fn count_queue_by(&self, server_id: ServerId) -> Result<ServerQueue> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(count_of(sql, server_id, now))).await
     }
 
     /// Waiting messages of one server by due time, beginning after the entry `after`. Of more than 10,000 entries only
     /// the oldest are listed: that limits the time without an index that every accept would pay for.
-    pub async fn list_queue_of(
+    pub async fn list_queue_by(
         &self,
         server_id: ServerId,
         after: Option<(Timestamp, MessageId)>,

@@ -342,7 +342,8 @@ async fn keep_listed(
 }
 
 async fn read_newest_first(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> Result<Vec<SearchRow>> {
-    let mut rows = if ids.is_empty() { Vec::new() } else { messages::read_some(sql, server_id, ids).await? };
+    let mut rows =
+        if ids.is_empty() { Vec::new() } else { messages::read_by_ids(sql, server_id, ids).await? };
     rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
     Ok(rows)
 }

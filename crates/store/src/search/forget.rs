@@ -28,7 +28,7 @@ impl Store {
     ) -> Result<Vec<PersonalTokens>> {
         let wanted = copies.to_vec();
         let rows = self
-            .read(move |sql| Box::pin(async move { messages::read_some(sql, server_id, &wanted).await }))
+            .read(move |sql| Box::pin(async move { messages::read_by_ids(sql, server_id, &wanted).await }))
             .await?;
         let personal = |row: &messages::SearchRow| {
             let tokens = tokens::of_person(row, row.id == id.0)?;

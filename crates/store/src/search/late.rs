@@ -70,7 +70,7 @@ async fn add(sql: &Sql<'_>, server_id: ServerId, first_id: i64, late: &[i64]) ->
     let Some(mut row) = row else { return Ok(()) };
     let mut ids = decode_ids(&row.take_blob(0)?)?;
     let mut added: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
-    for row in messages::read_some(sql, server_id, late).await? {
+    for row in messages::read_by_ids(sql, server_id, late).await? {
         if !ids.contains(&row.id) {
             let position = ids.len() as u32;
             ids.push(row.id);

@@ -136,7 +136,7 @@ pub(super) async fn scan_up(
 }
 
 /// The messages with these ids that still exist, in no order.
-pub(super) async fn read_some(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> Result<Vec<SearchRow>> {
+pub(super) async fn read_by_ids(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> Result<Vec<SearchRow>> {
     let text = if sql.is_sqlite() { statements::MESSAGES_SQLITE } else { statements::MESSAGES_POSTGRES };
     let params: [Value; 2] = [server_id.0.into(), to_json(&ids).into()];
     sql.query(text, &params).await?.iter().map(SearchRow::read).collect()

@@ -26,7 +26,7 @@ pub type PeriodCounts = [Option<i64>; 3];
 #[boxed_futures]
 impl Store {
     /// How many of the things an account has.
-    pub async fn count_things(&self, account_id: AccountId, what: LimitedObject) -> Result<usize> {
+    pub async fn count_objects(&self, account_id: AccountId, what: LimitedObject) -> Result<usize> {
         let now = self.clock.now();
         let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, now))).await?;
         Ok(usize::try_from(counted).unwrap_or(0))

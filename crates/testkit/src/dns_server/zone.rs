@@ -20,11 +20,11 @@ pub(super) struct Zone {
     pub(super) unsigned: Vec<Name>,
     records: BTreeMap<Name, Vec<Record>>,
     failures: HashMap<(Name, Option<RecordType>), Failure>,
-    asked: HashMap<(Name, RecordType), Asked>,
+    asked: HashMap<(Name, RecordType), QueryCounts>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct QueryCounts {
     pub(super) udp: usize,
     pub(super) tcp: usize,
 }
@@ -69,12 +69,12 @@ impl Zone {
         self.failures.retain(|(failing, _), _| failing != name);
     }
 
-    pub(super) fn asked(&self, name: &Name, record_type: RecordType) -> Asked {
+    pub(super) fn asked(&self, name: &Name, record_type: RecordType) -> QueryCounts {
         self.asked.get(&(name.clone(), record_type)).copied().unwrap_or_default()
     }
 
     /// Counter of one query.
-    pub(super) fn count(&mut self, question: &Query) -> &mut Asked {
+    pub(super) fn count(&mut self, question: &Query) -> &mut QueryCounts {
         self.asked.entry((question.name().clone(), question.query_type())).or_default()
     }
 

@@ -28,7 +28,7 @@ pub enum Stage {
 
 /// Context for rules.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct RuleContext<'a> {
     pub stage: Stage,
     /// Address of the client.
     pub client: IpAddr,
@@ -52,7 +52,7 @@ pub struct Answer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    GoOn,
+    Continue,
     Close,
     /// Reads and sends nothing more, until the client disconnects.
     Stall,
@@ -66,7 +66,7 @@ impl Answer {
 
     /// Exactly these bytes, valid or not.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { delay: Duration::ZERO, bytes: bytes.into(), then: Then::GoOn }
+        Self { delay: Duration::ZERO, bytes: bytes.into(), then: Then::Continue }
     }
 
     /// Closes the connection without a reply.

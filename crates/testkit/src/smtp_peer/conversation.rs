@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::Shared;
-use super::answer::{Answer, Asked, Stage, Then};
+use super::answer::{Answer, RuleContext, Stage, Then};
 use super::envelope::Envelope;
 use super::script::Script;
 use super::wire::{Stream, Wire, hold_open};
@@ -31,7 +31,7 @@ impl Conversation {
     pub(super) async fn run(mut self) -> io::Result<()> {
         let script = self.shared.script();
         if script.is_tls_implicit {
-            self = self.shake_hands(&script).await?;
+            self = self.tls_handshake(&script).await?;
         }
         self.answer(Stage::Banner, "", "220 peer.test ESMTP").await?;
         loop {
@@ -90,10 +90,10 @@ impl Conversation {
     async fn starttls(mut self, script: &Script, line: &str) -> io::Result<Self> {
         let default = if script.tls.is_some() { "220 go ahead" } else { "502 5.5.1 no TLS here" };
         let reply = self.answer(Stage::StartTls, line, default).await?;
-        if is_positive(&reply) { self.shake_hands(script).await } else { Ok(self) }
+        if is_positive(&reply) { self.tls_handshake(script).await } else { Ok(self) }
     }
 
-    async fn shake_hands(mut self, script: &Script) -> io::Result<Self> {
+    async fn tls_handshake(mut self, script: &Script) -> io::Result<Self> {
         let Some(tls) = &script.tls else { return Ok(self) };
         // The TLS stream takes over the old stream.
         let placeholder: Box<dyn Stream> = Box::new(tokio::io::empty());
@@ -128,7 +128,7 @@ impl Conversation {
     /// Answers as the script says, or with `default`; returns the reply.
     pub(super) async fn answer(&mut self, stage: Stage, line: &str, default: &str) -> io::Result<String> {
         let envelope = self.envelope.as_ref();
-        let asked = Asked {
+        let asked = RuleContext {
             stage,
             client: self.client,
             connection: self.number,
@@ -151,7 +151,7 @@ impl Conversation {
             self.wire.write(&answer.bytes, limit).await?;
         }
         match answer.then {
-            Then::GoOn => return Ok(()),
+            Then::Continue => return Ok(()),
             Then::Close if answer.bytes.is_empty() => {}
             Then::Close => self.wire.close().await,
             Then::Stall => hold_open(&mut self.wire.stream).await,

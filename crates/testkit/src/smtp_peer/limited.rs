@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use postroad_model::Timestamp;
 
-use super::answer::{Answer, Asked, Stage};
+use super::answer::{Answer, RuleContext, Stage};
 use crate::hidden_receiver::{HiddenLimits, HiddenReceiver, Offered, Refusal, RefusedAt};
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl LimitedReceiver {
     }
 
     /// Answer instead of the usual reply: a refusal, or the usual reply late.
-    pub(super) fn answer(&self, asked: &Asked<'_>, default: &str) -> Option<Answer> {
+    pub(super) fn answer(&self, asked: &RuleContext<'_>, default: &str) -> Option<Answer> {
         let mut state = self.state.lock();
         let now = Timestamp::from_micros(self.started.elapsed().as_micros() as i64);
         let (at, time) = match asked.stage {
@@ -66,7 +66,7 @@ impl LimitedReceiver {
 }
 
 impl State {
-    fn ask(&mut self, at: RefusedAt, asked: &Asked<'_>, now: Timestamp) -> Result<(), Refusal> {
+    fn ask(&mut self, at: RefusedAt, asked: &RuleContext<'_>, now: Timestamp) -> Result<(), Refusal> {
         if at == RefusedAt::Banner {
             let source = self.source(asked.client);
             let number = self.receiver.connect(source, now)?;

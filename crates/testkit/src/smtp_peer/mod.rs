@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-pub use answer::{Answer, Asked, Stage};
+pub use answer::{Answer, RuleContext, Stage};
 pub use record::{ConnectionRecord, ReceivedMessage, Record, Transfer};
 pub use script::Script;
 pub use tls::PeerTls;

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::answer::{Answer, Asked, Stage};
+use super::answer::{Answer, RuleContext, Stage};
 use super::limited::LimitedReceiver;
 use super::tls::PeerTls;
 use crate::hidden_receiver::HiddenLimits;
 
-type Rule = Arc<dyn Fn(&Asked) -> Option<Answer> + Send + Sync>;
+type Rule = Arc<dyn Fn(&RuleContext) -> Option<Answer> + Send + Sync>;
 
 /// Clones share the counters of `first`.
 #[derive(Clone, Default)]
@@ -53,7 +53,7 @@ impl Script {
 
     /// The first rule that answers wins; without one the peer replies as usual.
     #[must_use]
-    pub fn when(mut self, rule: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
+    pub fn when(mut self, rule: impl Fn(&RuleContext) -> Option<Answer> + Send + Sync + 'static) -> Self {
         self.rules.push(Arc::new(rule));
         self
     }
@@ -94,7 +94,7 @@ impl Script {
         self
     }
 
-    pub(super) fn answer(&self, asked: &Asked, default: &str) -> Option<Answer> {
+    pub(super) fn answer(&self, asked: &RuleContext, default: &str) -> Option<Answer> {
         let by_rule = self.rules.iter().find_map(|rule| rule(asked));
         by_rule.or_else(|| self.limited.as_ref()?.answer(asked, default))
     }

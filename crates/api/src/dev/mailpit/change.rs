@@ -45,8 +45,8 @@ impl ChangeIn {
 
 /// `{"IDs": […]}`; all messages without it.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
-    let given = ChangeIn::read(body).await?;
-    remove(&mailpit, &given.chosen(mailpit.groups()));
+    let request = ChangeIn::read(body).await?;
+    remove(&mailpit, &request.chosen(mailpit.groups()));
     Ok(done())
 }
 
@@ -61,14 +61,14 @@ pub(super) async fn delete_found(
 
 /// `{"Read": true, "IDs": […]}` or `{"Read": true, "Search": "…"}`; all messages without either.
 pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
-    let given = ChangeIn::read(body).await?;
-    let chosen = if given.search.is_empty() {
-        given.chosen(mailpit.groups())
+    let request = ChangeIn::read(body).await?;
+    let chosen = if request.search.is_empty() {
+        request.chosen(mailpit.groups())
     } else {
-        find(&mailpit, &given.search).await?
+        find(&mailpit, &request.search).await?
     };
     for group in &chosen {
-        mailpit.read.set(group, given.read);
+        mailpit.read.set(group, request.read);
     }
     Ok(done())
 }

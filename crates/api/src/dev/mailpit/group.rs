@@ -47,9 +47,9 @@ pub(super) fn collect(newest_first: &[Arc<CaughtMessage>]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for copy in newest_first.iter().rev() {
-        let place = newest.get(copy.message_id.as_str()).copied();
-        match place.filter(|place| !groups[*place].has_recipient(copy.rcpt_to.as_str())) {
-            Some(place) if !copy.message_id.is_empty() => groups[place].copies.push(Arc::clone(copy)),
+        let index = newest.get(copy.message_id.as_str()).copied();
+        match index.filter(|index| !groups[*index].has_recipient(copy.rcpt_to.as_str())) {
+            Some(index) if !copy.message_id.is_empty() => groups[index].copies.push(Arc::clone(copy)),
             _ => {
                 newest.insert(&copy.message_id, groups.len());
                 groups.push(Group { copies: vec![Arc::clone(copy)] });

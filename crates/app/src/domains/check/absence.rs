@@ -45,8 +45,8 @@ pub(super) fn no_answer(
     domain: &DomainName,
     reason: &str,
 ) -> Result<RecordCheck, NotAskedYet> {
-    if let Chain::Circle(names) = follow(view, &record.name)? {
-        let hint = format!("{} leads in a circle of aliases (CNAME). Remove that CNAME.", record.name);
+    if let Chain::Loop(names) = follow(view, &record.name)? {
+        let hint = format!("{} leads into a CNAME loop. Remove that CNAME.", record.name);
         return Ok(record.judged(RecordStatus::Mismatch, names, Some(hint)));
     }
     Ok(dns_error(record, domain.as_str(), reason))

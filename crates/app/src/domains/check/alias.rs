@@ -18,7 +18,7 @@ pub(super) fn judge(
     target: &str,
 ) -> Result<RecordCheck, NotAskedYet> {
     let chain = follow(view, &record.name)?;
-    let (Chain::Ends(targets) | Chain::Circle(targets) | Chain::Failed(targets, _)) = &chain;
+    let (Chain::Ends(targets) | Chain::Loop(targets) | Chain::Failed(targets, _)) = &chain;
     let found = shown_names(targets.iter());
     let name = &record.name;
     // Aliases after our own name are ours to maintain.
@@ -28,9 +28,7 @@ pub(super) fn judge(
     let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
     match &chain {
         Chain::Failed(_, reason) => Ok(dns_error(record, domain.as_str(), reason)),
-        Chain::Circle(_) => {
-            mismatch(format!("{name} leads in a circle of aliases (CNAME). Change it to {target}."))
-        }
+        Chain::Loop(_) => mismatch(format!("{name} leads into a CNAME loop. Change it to {target}.")),
         Chain::Ends(targets) => match targets.first() {
             None => judge_without_alias(view, record, domain, target),
             Some(first) if *first == format!("{target}.{domain}") => mismatch(format!(

@@ -11,7 +11,7 @@ pub(super) enum Chain {
     /// The names that the aliases lead to, empty if the name is not an alias. The last one is not an alias.
     Ends(Vec<String>),
     /// The aliases form a loop, or there are too many.
-    Circle(Vec<String>),
+    Loop(Vec<String>),
     /// A question along the chain had no answer.
     Failed(Vec<String>, String),
 }
@@ -30,7 +30,7 @@ pub(super) fn follow(view: &View<'_>, name: &str) -> Result<Chain, NotAskedYet> 
         let is_seen = target == name || targets.iter().any(|seen| seen == target);
         targets.push(target.to_owned());
         if is_seen || targets.len() > ALIASES_MAX {
-            return Ok(Chain::Circle(targets));
+            return Ok(Chain::Loop(targets));
         }
         current = target;
     }

@@ -4,7 +4,7 @@ use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
 
 use crate::templates::invalid::invalid;
-use crate::templates::language::Hint;
+use crate::templates::language::InputKind;
 use crate::templates::work::{Context, is_absent, require};
 
 /// Longest row that `batch` and `slice` may create: they pad rows.
@@ -65,13 +65,13 @@ const FILTERS: [Row; 38] = [
     ("attr", Takes::Map, || Value::from_function(filters::attr)),
 ];
 
-pub(super) fn takes(name: &str) -> Option<Hint> {
+pub(super) fn takes(name: &str) -> Option<InputKind> {
     let (_, takes, _) = FILTERS.iter().find(|(known, _, _)| *known == name)?;
     Some(match takes {
-        Takes::Number => Hint::Number,
-        Takes::List => Hint::List,
-        Takes::Map => Hint::Map,
-        Takes::Text | Takes::Any => Hint::Any,
+        Takes::Number => InputKind::Number,
+        Takes::List => InputKind::List,
+        Takes::Map => InputKind::Map,
+        Takes::Text | Takes::Any => InputKind::Any,
     })
 }
 

@@ -10,7 +10,7 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, State, Value};
 
 use super::kind_of;
-use super::regional::{shortened, time_zone};
+use super::locale_format::{shortened, time_zone};
 use crate::templates::invalid::invalid;
 use crate::templates::work::{Context, require};
 
@@ -55,7 +55,7 @@ fn write(
 ) -> Result<String, Error> {
     require(value)?;
     let context = Context::of(state)?;
-    let locale = context.regional.locale(kwargs)?;
+    let locale = context.locale_format.locale(kwargs)?;
     let zoned = read(value, kwargs)?;
     kwargs.assert_all_used()?;
     context.charge(WORK)?;

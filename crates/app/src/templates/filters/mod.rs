@@ -3,38 +3,38 @@
 
 mod builtin;
 mod dates;
+mod locale_format;
 mod numbers;
 mod operators;
 mod plurals;
-mod regional;
 mod sequences;
 pub(super) mod texts;
 
 use minijinja::{Environment, Value};
 
-use super::language::Hint;
-pub(super) use regional::Regional;
+use super::language::InputKind;
+pub(super) use locale_format::LocaleFormat;
 
 /// Ours: name, what it takes.
-const OWN: [(&str, Hint); 14] = [
-    ("escape", Hint::Any),
-    ("e", Hint::Any),
-    ("join", Hint::List),
-    ("sum", Hint::List),
-    ("replace", Hint::Any),
-    ("tojson", Hint::Any),
-    ("nl2br", Hint::Any),
-    ("number", Hint::Number),
-    ("currency", Hint::Number),
-    ("percent", Hint::Number),
-    ("plural", Hint::Number),
-    ("date", Hint::Date),
-    ("time", Hint::Date),
-    ("datetime", Hint::Date),
+const OWN: [(&str, InputKind); 14] = [
+    ("escape", InputKind::Any),
+    ("e", InputKind::Any),
+    ("join", InputKind::List),
+    ("sum", InputKind::List),
+    ("replace", InputKind::Any),
+    ("tojson", InputKind::Any),
+    ("nl2br", InputKind::Any),
+    ("number", InputKind::Number),
+    ("currency", InputKind::Number),
+    ("percent", InputKind::Number),
+    ("plural", InputKind::Number),
+    ("date", InputKind::Date),
+    ("time", InputKind::Date),
+    ("datetime", InputKind::Date),
 ];
 
 /// Input kind of a filter; `None` if there is no such filter.
-pub(super) fn takes(name: &str) -> Option<Hint> {
+pub(super) fn takes(name: &str) -> Option<InputKind> {
     let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
     own.or_else(|| builtin::takes(name))
 }

@@ -88,7 +88,7 @@ fn number(
     kwargs: Kwargs,
 ) -> Result<String, Error> {
     let context = Context::of(state)?;
-    let locale = context.regional.locale(&kwargs)?;
+    let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
     context.charge(WORK)?;
     write(&locale, &decimal(value, digits)?)
@@ -102,7 +102,7 @@ fn percent(
     kwargs: Kwargs,
 ) -> Result<String, Error> {
     let context = Context::of(state)?;
-    let locale = context.regional.locale(&kwargs)?;
+    let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
     context.charge(WORK)?;
     let mut decimal = decimal(value, digits.map(|digits| digits.saturating_add(2)))?;
@@ -134,7 +134,7 @@ fn percent(
 /// `9.5|currency("EUR")` is `€9.50`, in German `9,50 €`.
 fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) -> Result<String, Error> {
     let context = Context::of(state)?;
-    let locale = context.regional.locale(&kwargs)?;
+    let locale = context.locale_format.locale(&kwargs)?;
     kwargs.assert_all_used()?;
     context.charge(WORK)?;
     let code = code.to_ascii_uppercase();

@@ -24,7 +24,7 @@ fn plural(
 ) -> Result<String, Error> {
     require(value)?;
     let context = Context::of(state)?;
-    let locale = context.regional.locale(&kwargs)?;
+    let locale = context.locale_format.locale(&kwargs)?;
     context.charge(WORK)?;
     let number = value.as_i64().ok_or_else(|| invalid("`plural` takes a whole number"))?;
     let zero = kwargs.get::<Option<&str>>("zero")?;

@@ -38,7 +38,7 @@ fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, 
         // The parser will report this error.
         let Ok((token, span)) = token else { return Ok(()) };
         let too_many = |what: &str, most: usize| {
-            Err((lines.place(span.start_offset), format!("there are more than {most} {what}")))
+            Err((lines.position(span.start_offset), format!("there are more than {most} {what}")))
         };
         match token {
             Token::VariableStart | Token::BlockStart => {
@@ -66,9 +66,9 @@ fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (SourcePosition, 
 
 fn syntax_problem(error: &minijinja::Error, source: &str, lines: &Lines<'_>) -> (SourcePosition, String) {
     let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    let place = match error.range() {
-        Some(range) => lines.place(range.start.min(source.len()) as u32),
+    let position = match error.range() {
+        Some(range) => lines.position(range.start.min(source.len()) as u32),
         None => SourcePosition { line: error.line().unwrap_or(1), column: 1 },
     };
-    (place, message)
+    (position, message)
 }

@@ -7,7 +7,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
 use minijinja::value::ValueKind;
 
-use super::lookups::{Hint, Lookup, Segment};
+use super::lookups::{InputKind, Lookup, Segment};
 use super::lower::{Checked, Lowering};
 use crate::templates::filters;
 
@@ -58,17 +58,17 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
 ];
 
 impl Lowering<'_> {
-    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
+    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind) -> Checked<()> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false),
             Expr::Const(constant) => self.constant(&constant.value, constant.span()),
             Expr::Slice(slice) => {
-                self.operand(&slice.expr, Hint::List)?;
+                self.operand(&slice.expr, InputKind::List)?;
                 write!(self.out, "|{SLICE}(").expect("strings take everything");
                 for (at, part) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
                     match part {
-                        Some(part) => self.expression(part, Hint::Number)?,
+                        Some(part) => self.expression(part, InputKind::Number)?,
                         None => self.out.push_str("none"),
                     }
                 }
@@ -77,8 +77,8 @@ impl Lowering<'_> {
             }
             Expr::UnaryOp(unary) => {
                 let (sign, hint) = match unary.op {
-                    UnaryOpKind::Not => ("(not ", Hint::Any),
-                    UnaryOpKind::Neg => ("(-", Hint::Number),
+                    UnaryOpKind::Not => ("(not ", InputKind::Any),
+                    UnaryOpKind::Neg => ("(-", InputKind::Number),
                 };
                 self.out.push_str(sign);
                 self.operand(&unary.expr, hint)?;
@@ -98,7 +98,7 @@ impl Lowering<'_> {
                 self.out.push('(');
                 self.expression(&condition.true_expr, hint)?;
                 self.out.push_str(" if ");
-                self.expression(&condition.test_expr, Hint::Any)?;
+                self.expression(&condition.test_expr, InputKind::Any)?;
                 if let Some(other) = &condition.false_expr {
                     self.out.push_str(" else ");
                     self.expression(other, hint)?;
@@ -114,7 +114,7 @@ impl Lowering<'_> {
                     let message = unknown("filter", filter.name, filters::names());
                     let found = self.mistake(filter.span(), message);
                     self.note(found);
-                    self.operand(inner, Hint::Any)?;
+                    self.operand(inner, InputKind::Any)?;
                     return self.arguments(&filter.args);
                 };
                 if matches!(filter.name, "default" | "d") && is_path(inner) {
@@ -148,9 +148,9 @@ impl Lowering<'_> {
                 self.out.push('{');
                 for (at, (key, value)) in map.keys.iter().zip(&map.values).enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
-                    self.expression(key, Hint::Any)?;
+                    self.expression(key, InputKind::Any)?;
                     self.out.push_str(": ");
-                    self.expression(value, Hint::Any)?;
+                    self.expression(value, InputKind::Any)?;
                 }
                 self.out.push('}');
                 Ok(())
@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 
     /// An expression before a filter, in parentheses where precedence requires it.
-    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
+    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: InputKind) -> Checked<()> {
         let is_plain = match expr {
             Expr::Var(_)
             | Expr::GetAttr(_)
@@ -185,9 +185,9 @@ impl Lowering<'_> {
 
     fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> Checked<()> {
         self.out.push('(');
-        self.expression(left, Hint::Any)?;
+        self.expression(left, InputKind::Any)?;
         write!(self.out, " {word} ").expect("strings take everything");
-        self.expression(right, Hint::Any)?;
+        self.expression(right, InputKind::Any)?;
         self.out.push(')');
         Ok(())
     }
@@ -196,13 +196,13 @@ impl Lowering<'_> {
         let is_number =
             |expr: &Expr<'_>| matches!(expr, Expr::Const(c) if c.value.kind() == ValueKind::Number);
         let hint = match sign {
-            "-" | "*" | "/" | "//" | "%" | "**" => Hint::Number,
-            "+" | "<" | "<=" | ">" | ">=" | "==" if is_number(left) || is_number(right) => Hint::Number,
-            _ => Hint::Any,
+            "-" | "*" | "/" | "//" | "%" | "**" => InputKind::Number,
+            "+" | "<" | "<=" | ">" | ">=" | "==" if is_number(left) || is_number(right) => InputKind::Number,
+            _ => InputKind::Any,
         };
         self.operand(left, hint)?;
         write!(self.out, "|{OPERATOR}('{sign}', ").expect("strings take everything");
-        self.expression(right, if sign == "in" || sign == "not in" { Hint::List } else { hint })?;
+        self.expression(right, if sign == "in" || sign == "not in" { InputKind::List } else { hint })?;
         self.out.push(')');
         Ok(())
     }
@@ -217,13 +217,13 @@ impl Lowering<'_> {
         if !TESTS.contains(&name) {
             let found = self.mistake(span, unknown("test", name, TESTS.into_iter()));
             self.note(found);
-            return self.operand(expr, Hint::Any);
+            return self.operand(expr, InputKind::Any);
         }
         self.out.push('(');
         if matches!(name, "defined" | "undefined") && is_path(expr) {
-            self.lookup(expr, Hint::Any, true)?;
+            self.lookup(expr, InputKind::Any, true)?;
         } else {
-            self.operand(expr, Hint::Any)?;
+            self.operand(expr, InputKind::Any)?;
         }
         self.out.push_str(" is ");
         self.out.push_str(name);
@@ -239,11 +239,11 @@ impl Lowering<'_> {
         for (at, argument) in args.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
             match argument {
-                CallArg::Pos(value) => self.expression(value, Hint::Any)?,
+                CallArg::Pos(value) => self.expression(value, InputKind::Any)?,
                 CallArg::Kwarg(name, value) => {
                     self.out.push_str(name);
                     self.out.push('=');
-                    self.expression(value, Hint::Any)?;
+                    self.expression(value, InputKind::Any)?;
                 }
                 CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
                     return self.refuse(value.span(), "arguments are written one by one, without `*`");
@@ -258,7 +258,7 @@ impl Lowering<'_> {
         self.out.push_str(open);
         for (at, item) in items.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
-            self.expression(item, Hint::Any)?;
+            self.expression(item, InputKind::Any)?;
         }
         self.out.push_str(close);
         Ok(())
@@ -289,7 +289,7 @@ impl Lowering<'_> {
     }
 
     /// A variable, or a part of one.
-    fn lookup(&mut self, expr: &Expr<'_>, hint: Hint, is_optional: bool) -> Checked<()> {
+    fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> Checked<()> {
         let start = self.out.len();
         self.path_text(expr)?;
         let is_local = root_of(expr).is_some_and(|root| self.scopes.find(root).is_some());
@@ -300,7 +300,7 @@ impl Lowering<'_> {
         self.lookups.push(Lookup {
             path,
             text: self.out[start..].to_owned(),
-            place: self.lines.place(expr.span().start_offset),
+            position: self.lines.position(expr.span().start_offset),
             tag_line: self.tag_line,
             is_optional,
             hint,
@@ -319,13 +319,13 @@ impl Lowering<'_> {
             Expr::GetItem(item) => {
                 self.path_text(&item.expr)?;
                 self.out.push('[');
-                self.expression(&item.subscript_expr, Hint::Any)?;
+                self.expression(&item.subscript_expr, InputKind::Any)?;
                 self.out.push(']');
             }
-            Expr::Call(_) | Expr::List(_) | Expr::Map(_) => self.expression(expr, Hint::Any)?,
+            Expr::Call(_) | Expr::List(_) | Expr::Map(_) => self.expression(expr, InputKind::Any)?,
             other => {
                 self.out.push('(');
-                self.expression(other, Hint::Any)?;
+                self.expression(other, InputKind::Any)?;
                 self.out.push(')');
             }
         }

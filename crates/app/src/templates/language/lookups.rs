@@ -12,7 +12,7 @@ pub(crate) enum Segment {
 
 /// Use of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub(crate) enum InputKind {
     Any,
     Number,
     Date,
@@ -27,10 +27,10 @@ pub(crate) struct Lookup {
     pub(crate) path: Option<Vec<Segment>>,
     /// As it is written.
     pub(crate) text: String,
-    pub(crate) place: SourcePosition,
+    pub(crate) position: SourcePosition,
     /// The line where its tag begins, which minijinja reports for a failure.
     pub(crate) tag_line: usize,
     /// Whether the template handles its absence: `is defined`, `default`.
     pub(crate) is_optional: bool,
-    pub(crate) hint: Hint,
+    pub(crate) hint: InputKind,
 }

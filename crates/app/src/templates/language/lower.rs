@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
-use super::lookups::{Hint, Lookup, Segment};
+use super::lookups::{InputKind, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
 
@@ -58,7 +58,7 @@ impl<'a> Lowering<'a> {
         if self.problems.is_empty() {
             return Ok(Lowered { text: self.out, lookups: self.lookups });
         }
-        self.problems.sort_by_key(|(place, _)| (place.line, place.column));
+        self.problems.sort_by_key(|(position, _)| (position.line, position.column));
         Err(self.problems)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn mistake(&self, span: Span, message: impl Into<String>) -> (SourcePosition, String) {
         let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
-        (self.lines.place(offset), message.into())
+        (self.lines.position(offset), message.into())
     }
 
     pub(super) fn statement(&mut self, statement: &Stmt<'_>) -> Checked<()> {
@@ -90,7 +90,7 @@ impl<'a> Lowering<'a> {
             }
             Stmt::EmitExpr(emit) => {
                 self.open("{{ ", emit.expr.span());
-                self.expression(&emit.expr, Hint::Any)?;
+                self.expression(&emit.expr, InputKind::Any)?;
                 self.out.push_str(" }}");
                 Ok(())
             }
@@ -154,7 +154,7 @@ impl<'a> Lowering<'a> {
 
     fn condition(&mut self, condition: &IfCond<'_>) -> Checked<()> {
         self.open("{% if ", condition.expr.span());
-        self.expression(&condition.expr, Hint::Any)?;
+        self.expression(&condition.expr, InputKind::Any)?;
         self.out.push_str(" %}");
         self.statements(&condition.true_body);
         if !condition.false_body.is_empty() {
@@ -177,7 +177,7 @@ impl<'a> Lowering<'a> {
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.operand(&each.iter, Hint::List)?;
+        self.operand(&each.iter, InputKind::List)?;
         write!(self.out, "|{ENTRIES}").expect("strings take everything");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
@@ -190,7 +190,7 @@ impl<'a> Lowering<'a> {
         }
         if let Some(filter) = &each.filter_expr {
             self.out.push_str(" if ");
-            self.expression(filter, Hint::Any)?;
+            self.expression(filter, InputKind::Any)?;
         }
         self.out.push_str(" %}");
         self.statements(&each.body);
@@ -249,7 +249,7 @@ impl<'a> Lowering<'a> {
         if binding.depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.expression(value, Hint::Any)?;
+        self.expression(value, InputKind::Any)?;
         Ok(binding)
     }
 }

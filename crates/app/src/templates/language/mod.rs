@@ -14,7 +14,7 @@ mod scope;
 
 pub(crate) use check::{check, syntax};
 pub(crate) use expressions::{OPERATOR, SLICE};
-pub(crate) use lookups::{Hint, Lookup, Segment};
+pub(crate) use lookups::{InputKind, Lookup, Segment};
 pub(crate) use lower::ENTRIES;
 pub(crate) use problem::SourcePosition;
 pub use problem::TemplateProblem;

@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    pub(super) fn place(&self, offset: u32) -> SourcePosition {
+    pub(super) fn position(&self, offset: u32) -> SourcePosition {
         let line = self.line(offset);
         let start = self.starts[line - 1] as usize;
         let end = self.source.floor_char_boundary(offset as usize);

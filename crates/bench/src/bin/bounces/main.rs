@@ -31,7 +31,7 @@ const CLASS_AIM_PERCENT: f64 = 95.0;
 struct Row {
     file: String,
     /// Counts from zero.
-    place: usize,
+    index: usize,
     reason: String,
     hard: bool,
 }
@@ -108,7 +108,7 @@ fn measure(folder: &Path) -> anyhow::Result<Scores> {
             read_already.insert(row.file.clone(), read(&message).recipients);
         }
         let score = if is_held_out(&row.file) { &mut scores.held_out } else { &mut scores.tuned };
-        score.add(&row, read_already[&row.file].get(row.place))?;
+        score.add(&row, read_already[&row.file].get(row.index))?;
     }
     Ok(scores)
 }
@@ -118,8 +118,8 @@ fn parse_row(line: &str) -> anyhow::Result<Row> {
     let [file, number, _status, _code, reason, hard] = cells[..] else {
         anyhow::bail!("not six cells: {line}")
     };
-    let place = number.parse::<usize>()?.checked_sub(1).context("recipients are counted from one")?;
-    Ok(Row { file: file.to_owned(), place, reason: reason.to_owned(), hard: hard == "1" })
+    let index = number.parse::<usize>()?.checked_sub(1).context("recipients are counted from one")?;
+    Ok(Row { file: file.to_owned(), index, reason: reason.to_owned(), hard: hard == "1" })
 }
 
 impl Score {
@@ -152,7 +152,7 @@ impl Score {
             self.misses.push(format!(
                 "{} #{}: {what} wrong; expected {}, hard {}; {}",
                 row.file,
-                row.place + 1,
+                row.index + 1,
                 row.reason,
                 row.hard,
                 found.map_or("found nothing".to_owned(), describe)

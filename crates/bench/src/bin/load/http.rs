@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use postroad_testkit::like_mail;
+use postroad_testkit::mail_like_text;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -73,7 +73,7 @@ impl Http {
             "to": to,
             "from": format!("Shop <{}>", self.to.from),
             "subject": "Your order",
-            "html_body": like_mail(self.bytes, "\n"),
+            "html_body": mail_like_text(self.bytes, "\n"),
         });
         if let Some(send_at) = &self.send_at {
             body["send_at"] = json!(send_at);

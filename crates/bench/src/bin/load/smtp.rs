@@ -9,7 +9,7 @@ use anyhow::ensure;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::{Args, ValueEnum};
-use postroad_testkit::{SmtpClient, like_mail};
+use postroad_testkit::{SmtpClient, mail_like_text};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -53,7 +53,7 @@ impl Smtp {
              Date: Mon, 02 Nov 2026 10:00:00 +0000\r\n\r\n",
             self.from
         );
-        let text: Arc<[u8]> = (head + &like_mail(self.bytes, "\r\n") + "\r\n.\r\n").into_bytes().into();
+        let text: Arc<[u8]> = (head + &mail_like_text(self.bytes, "\r\n") + "\r\n.\r\n").into_bytes().into();
         let mut clients = Vec::with_capacity(self.sessions);
         for _ in 0..self.sessions {
             clients.push(self.connect().await?);

@@ -78,7 +78,7 @@ struct Open {
 
 /// Next step after a job.
 enum After {
-    GoOn,
+    Continue,
     Leave,
 }
 
@@ -129,10 +129,10 @@ impl Worker {
     }
 
     async fn deliver(&mut self, job: Job) -> After {
-        let Some((job, work)) = self.load(job).await else { return After::GoOn };
+        let Some((job, work)) = self.load(job).await else { return After::Continue };
         if let Some(send_at) = self.postponed_to(&job, &work) {
             self.postpone(job, send_at).await;
-            return After::GoOn;
+            return After::Continue;
         }
         if needs_another_route(&job, &work) {
             self.unused(&job);
@@ -140,7 +140,7 @@ impl Worker {
                 let entry = Entry { work: Some(work), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
-            return After::GoOn;
+            return After::Continue;
         }
         let started_at = self.shared.clock.now();
         if self.open.is_none() {
@@ -167,7 +167,7 @@ impl Worker {
         }
         if job.entry.is_expired(self.shared.clock.now()) {
             self.expire(&job, &work, started_at).await;
-            return After::GoOn;
+            return After::Continue;
         }
         self.transact(job, work, started_at).await
     }
@@ -260,9 +260,9 @@ impl Worker {
     /// cannot be reached: then the claim is released as soon as possible.
     async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
-        let told = self.shared.store.unbegin(server_id, message_id).await;
+        let result = self.shared.store.unbegin(server_id, message_id).await;
         self.shared.no_longer_in_flight(entry.key());
-        if let Err(error) = told {
+        if let Err(error) = result {
             tracing::warn!(%error, message.id = %message_id, "returning a message to the schedule failed; it will be claimed again");
             self.shared.give_back_later(entry.key());
             return None;
@@ -320,8 +320,9 @@ impl Worker {
             return After::Leave;
         }
         let reply = failure.reply.as_ref();
-        let told = reply.map(|reply| (signal_of_greeting(reply), Reason::of_connection(&reply.to_string())));
-        let waits = told.is_some_and(|(signal, reason)| {
+        let result =
+            reply.map(|reply| (signal_of_greeting(reply), Reason::of_connection(&reply.to_string())));
+        let waits = result.is_some_and(|(signal, reason)| {
             let answer = answer(&job, signal, &reason);
             self.shared.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
         });

@@ -34,7 +34,7 @@ impl Worker {
             Ok(prepared) => prepared,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 self.read_again_later(&job, &error);
-                return After::GoOn;
+                return After::Continue;
             }
             Err(error) => {
                 tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
@@ -43,7 +43,7 @@ impl Worker {
                 let settlement =
                     self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
                 shared.settle(settlement).await;
-                return After::GoOn;
+                return After::Continue;
             }
         };
         let Some(open) = &self.open else { return After::Leave };
@@ -93,7 +93,7 @@ impl Worker {
                 if let Some(open) = open {
                     open.connection.quit().await;
                 }
-                return After::GoOn;
+                return After::Continue;
             }
         };
         if connection.has_expired() {
@@ -104,7 +104,7 @@ impl Worker {
             let settlement =
                 self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, None, ending);
             shared.settle(settlement).await;
-            return After::GoOn;
+            return After::Continue;
         }
         let now = shared.clock.now();
         match &ending {
@@ -160,7 +160,7 @@ impl Worker {
         {
             self.open = None;
         }
-        After::GoOn
+        After::Continue
     }
 
     /// The message cannot be read now. It leaves the head of its lane meanwhile, so that the others need not wait.
@@ -322,11 +322,11 @@ fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<After
             let signal = signal_of(reply, *phase);
             let is_closing = reply.code == 421 && *phase == Phase::MailFrom;
             let is_too_many = signal == Some(Signal::TooManyConnections);
-            let after = if is_too_many { After::Leave } else { After::GoOn };
+            let after = if is_too_many { After::Leave } else { After::Continue };
             is_put_back(signal, was_used, is_closing).then_some(after)
         }
         Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
-            (was_used && !is_marked).then_some(After::GoOn)
+            (was_used && !is_marked).then_some(After::Continue)
         }
         _ => None,
     }

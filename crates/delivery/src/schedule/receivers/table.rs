@@ -15,42 +15,42 @@ const MINUTES_OF_BENCH: u64 = 12;
 struct Row {
     name: String,
     play: Box<dyn Fn(u64) -> Measured + Sync>,
-    wanted: Measured,
+    target: Measured,
 }
 
-fn row(name: impl Into<String>, wanted: Measured, play: impl Fn(u64) -> Measured + Sync + 'static) -> Row {
-    Row { name: name.into(), play: Box::new(play), wanted }
+fn row(name: impl Into<String>, target: Measured, play: impl Fn(u64) -> Measured + Sync + 'static) -> Row {
+    Row { name: name.into(), play: Box::new(play), target }
 }
 
 fn all(length: u64) -> Vec<Row> {
     let mut all = Vec::new();
     for rate in [100.0, 300.0, 1_000.0, 3_000.0] {
-        let wanted = Measured { share: Some(90.0), refused: Some(1.0), ..Measured::default() };
-        all.push(row(format!("{rate} a minute"), wanted, move |seed| rows::rate_limit(rate, length, seed)));
+        let target = Measured { share: Some(90.0), refused: Some(1.0), ..Measured::default() };
+        all.push(row(format!("{rate} a minute"), target, move |seed| rows::rate_limit(rate, length, seed)));
     }
-    let wanted = Measured { share: Some(90.0), refused: Some(3.0), ..Measured::default() };
-    all.push(row("30 a minute", wanted, move |seed| rows::rate_limit(30.0, length, seed)));
+    let target = Measured { share: Some(90.0), refused: Some(3.0), ..Measured::default() };
+    all.push(row("30 a minute", target, move |seed| rows::rate_limit(30.0, length, seed)));
     for most in [1, 2, 3] {
-        let wanted = Measured { share: Some(95.0), unoffered: Some(0.0), ..Measured::default() };
-        all.push(row(format!("{most} connections"), wanted, move |seed| {
+        let target = Measured { share: Some(95.0), unoffered: Some(0.0), ..Measured::default() };
+        all.push(row(format!("{most} connections"), target, move |seed| {
             rows::connection_limit(most, RefusedAt::Banner, seed)
         }));
     }
-    let wanted = Measured { share: Some(90.0), unoffered: Some(0.0), ..Measured::default() };
-    all.push(row("2 connections, refused at MAIL", wanted, |seed| {
+    let target = Measured { share: Some(90.0), unoffered: Some(0.0), ..Measured::default() };
+    all.push(row("2 connections, refused at MAIL", target, |seed| {
         rows::connection_limit(2, RefusedAt::MailFrom, seed)
     }));
-    let wanted = Measured { share: Some(85.0), ..Measured::default() };
-    all.push(row("limit rises x 4", wanted, |seed| rows::step(300.0, 1_200.0, seed)));
-    let wanted = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };
-    all.push(row("limit falls to a twelfth", wanted, |seed| rows::step(1_200.0, 100.0, seed)));
-    let wanted = Measured { p90: Some(90.0), ..Measured::default() };
-    all.push(row("greylisting 60 s", wanted, |seed| rows::greylisting(Duration::from_mins(1), seed)));
+    let target = Measured { share: Some(85.0), ..Measured::default() };
+    all.push(row("limit rises x 4", target, |seed| rows::step(300.0, 1_200.0, seed)));
+    let target = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };
+    all.push(row("limit falls to a twelfth", target, |seed| rows::step(1_200.0, 100.0, seed)));
+    let target = Measured { p90: Some(90.0), ..Measured::default() };
+    all.push(row("greylisting 60 s", target, |seed| rows::greylisting(Duration::from_mins(1), seed)));
     all.push(row("greylisting 300 s", Measured { p90: Some(340.0), ..Measured::default() }, |seed| {
         rows::greylisting(Duration::from_mins(5), seed)
     }));
-    let wanted = Measured { share: Some(95.0), p90: Some(90.0), ..Measured::default() };
-    all.push(row("greylisting by address, pool of 4", wanted, rows::greylisting_by_address));
+    let target = Measured { share: Some(95.0), p90: Some(90.0), ..Measured::default() };
+    all.push(row("greylisting by address, pool of 4", target, rows::greylisting_by_address));
     all.push(row(
         "4 addresses, 200 domains",
         Measured { uneven: Some(20.0), ..Measured::default() },
@@ -67,12 +67,12 @@ fn all(length: u64) -> Vec<Row> {
         rows::refusing_domain,
     ));
     all.push(row("block of 10 min", Measured { p90: Some(60.0), ..Measured::default() }, rows::block));
-    let wanted = Measured { p90: Some(60.0), refusals: Some(80.0), ..Measured::default() };
-    all.push(row("block at all domains of a provider", wanted, rows::provider_block));
-    let wanted = Measured { p95: Some(5.0), ..Measured::default() };
-    all.push(row("one domain of a provider refuses", wanted, rows::refusing_domain_of_provider));
-    let wanted = Measured { share: Some(80.0), p95: Some(1.0), unoffered: Some(0.0), ..Measured::default() };
-    all.push(row("tarpit of 20 s, and others", wanted, rows::tarpit));
+    let target = Measured { p90: Some(60.0), refusals: Some(80.0), ..Measured::default() };
+    all.push(row("block at all domains of a provider", target, rows::provider_block));
+    let target = Measured { p95: Some(5.0), ..Measured::default() };
+    all.push(row("one domain of a provider refuses", target, rows::refusing_domain_of_provider));
+    let target = Measured { share: Some(80.0), p95: Some(1.0), unoffered: Some(0.0), ..Measured::default() };
+    all.push(row("tarpit of 20 s, and others", target, rows::tarpit));
     all
 }
 
@@ -89,16 +89,16 @@ fn worst(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().min_by(f64::total_cmp)
 }
 
-fn shown(value: Option<f64>, wanted: Option<f64>) -> String {
+fn shown(value: Option<f64>, target: Option<f64>) -> String {
     let value = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    wanted.map_or(value.clone(), |wanted| format!("{value} ({wanted})"))
+    target.map_or(value.clone(), |target| format!("{value} ({target})"))
 }
 
 #[test]
 fn receivers_get_their_mail_at_the_speed_they_want() {
-    let wanted = seeds::wanted();
-    let length = if wanted.is_some() { MINUTES_OF_BENCH } else { MINUTES };
-    let seeds: Vec<u64> = (0..wanted.unwrap_or(SEEDS)).collect();
+    let target = seeds::wanted();
+    let length = if target.is_some() { MINUTES_OF_BENCH } else { MINUTES };
+    let seeds: Vec<u64> = (0..target.unwrap_or(SEEDS)).collect();
     let head = [
         "receiver",
         "share %",
@@ -123,22 +123,22 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
         let of = |get: fn(&Measured) -> Option<f64>| median(measured.iter().map(get));
         let figures: [fn(&Measured) -> Option<f64>; 7] =
             [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered, |m| m.uneven];
-        let cells = figures.map(|get| shown(of(get), get(&row.wanted)));
+        let cells = figures.map(|get| shown(of(get), get(&row.target)));
         let faults: f64 = measured.iter().map(|m| m.faults).sum();
         let worst_share = worst(measured.iter().map(|m| m.share));
-        let wanted_of_worst = row.wanted.share.map(|wanted| wanted * WORST);
-        let worst_cell = shown(worst_share, wanted_of_worst);
+        let target_of_worst = row.target.share.map(|target| target * WORST);
+        let worst_cell = shown(worst_share, target_of_worst);
         println!("| {} | {} | {faults} | {worst_cell} |", row.name, cells.join(" | "));
-        if let (Some(share), Some(wanted)) = (worst_share, wanted_of_worst)
-            && share < wanted
+        if let (Some(share), Some(target)) = (worst_share, target_of_worst)
+            && share < target
         {
-            short.push(format!("{}, worst share: {share:.1} instead of {wanted:.1}", row.name));
+            short.push(format!("{}, worst share: {share:.1} instead of {target:.1}", row.name));
         }
         for (at, get) in figures.iter().enumerate() {
-            let (Some(wanted), Some(got)) = (get(&row.wanted), of(*get)) else { continue };
-            let is_kept = if at == 0 { got >= wanted } else { got <= wanted };
+            let (Some(target), Some(got)) = (get(&row.target), of(*get)) else { continue };
+            let is_kept = if at == 0 { got >= target } else { got <= target };
             if !is_kept {
-                short.push(format!("{}, {}: {got:.1} instead of {wanted}", row.name, head[at + 1]));
+                short.push(format!("{}, {}: {got:.1} instead of {target}", row.name, head[at + 1]));
             }
         }
         if faults > 0.0 {

@@ -89,8 +89,8 @@ impl OperatorKeyCommand {
 }
 
 impl From<NewKeyArgs> for AccountKeyRequest {
-    fn from(given: NewKeyArgs) -> Self {
-        let NewKeyArgs { name, scopes, allow, expires_at } = given;
+    fn from(args: NewKeyArgs) -> Self {
+        let NewKeyArgs { name, scopes, allow, expires_at } = args;
         Self { name, scopes, allow, expires_at }
     }
 }

@@ -105,27 +105,27 @@ pub(crate) struct CeilingOptions {
 }
 
 impl From<CeilingOptions> for AccountCeilingsRequest {
-    fn from(given: CeilingOptions) -> Self {
+    fn from(args: CeilingOptions) -> Self {
         let number = |limit: Option<LimitOrNone<u32>>| match limit {
             None => Change::Keep,
             Some(LimitOrNone::None) => Change::Clear,
             Some(LimitOrNone::Limit(limit)) => Change::Set(i64::from(limit)),
         };
         Self {
-            hourly_limit: number(given.hourly_limit),
-            daily_limit: number(given.daily_limit),
-            monthly_limit: number(given.monthly_limit),
-            send_rate: match given.send_rate {
+            hourly_limit: number(args.hourly_limit),
+            daily_limit: number(args.daily_limit),
+            monthly_limit: number(args.monthly_limit),
+            send_rate: match args.send_rate {
                 None => Change::Keep,
                 Some(LimitOrNone::None) => Change::Clear,
                 Some(LimitOrNone::Limit(rate)) => Change::Set(rate.to_string()),
             },
-            servers: number(given.servers),
-            domains: number(given.domains),
-            webhooks: number(given.webhooks),
-            users: number(given.users),
-            bodies_days: number(given.bodies_days),
-            messages_days: number(given.messages_days),
+            servers: number(args.servers),
+            domains: number(args.domains),
+            webhooks: number(args.webhooks),
+            users: number(args.users),
+            bodies_days: number(args.bodies_days),
+            messages_days: number(args.messages_days),
         }
     }
 }

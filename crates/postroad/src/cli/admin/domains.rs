@@ -179,15 +179,15 @@ impl DomainCommand {
 }
 
 impl From<DomainArgs> for NamedDomain {
-    fn from(given: DomainArgs) -> Self {
-        let DomainArgs { name, owner: OwnerArgs { server, account } } = given;
+    fn from(args: DomainArgs) -> Self {
+        let DomainArgs { name, owner: OwnerArgs { server, account } } = args;
         Self { name, server, account }
     }
 }
 
 impl From<KeyArgs> for ImportedDkimKey {
-    fn from(given: KeyArgs) -> Self {
-        let KeyArgs { private_key, selector, algorithm } = given;
+    fn from(args: KeyArgs) -> Self {
+        let KeyArgs { private_key, selector, algorithm } = args;
         Self { private_key: private_key.map(|pem| pem.0), selector, algorithm }
     }
 }

@@ -109,15 +109,15 @@ pub(crate) struct KeyChanges {
 }
 
 impl From<KeyChanges> for CredentialChangeRequest {
-    fn from(given: KeyChanges) -> Self {
+    fn from(args: KeyChanges) -> Self {
         Self {
             if_version: None,
-            name: given.name,
-            allow: (given.allow_all || !given.allow.is_empty()).then_some(given.allow),
-            hold: given.hold,
-            expires_at: match given.expires_at {
+            name: args.name,
+            allow: (args.allow_all || !args.allow.is_empty()).then_some(args.allow),
+            hold: args.hold,
+            expires_at: match args.expires_at {
                 Some(at) => Change::Set(at),
-                None if given.no_expiry => Change::Clear,
+                None if args.no_expiry => Change::Clear,
                 None => Change::Keep,
             },
         }

@@ -159,8 +159,8 @@ impl ServerCommand {
     }
 }
 
-fn days_ceiling(given: LimitOrNone<u32>) -> DaysCeiling {
-    given.limit().map_or(DaysCeiling::None, DaysCeiling::Days)
+fn days_ceiling(ceiling: LimitOrNone<u32>) -> DaysCeiling {
+    ceiling.limit().map_or(DaysCeiling::None, DaysCeiling::Days)
 }
 
 fn parse_mode(text: &str) -> Result<ServerMode, String> {

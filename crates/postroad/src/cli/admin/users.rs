@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use postroad_app::App;
 use postroad_app::admin::AdminError;
-use postroad_app::users::PersonChangeRequest;
+use postroad_app::users::UserChangeRequest;
 use postroad_model::{UserRole, UserSessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,8 +123,8 @@ impl UserCommand {
             Self::Uninvite { email, account } => app.end_invitation(&email, &account).await,
             Self::List { account } => app.show_users(account.as_deref()).await,
             Self::Update { email, role, name, operator } => {
-                let given = PersonChangeRequest { role, name, operator, ..PersonChangeRequest::default() };
-                app.change_user(&email, given).await
+                let changes = UserChangeRequest { role, name, operator, ..UserChangeRequest::default() };
+                app.change_user(&email, changes).await
             }
             Self::ResetPassword { email } => app.give_reset_link(&email).await,
             Self::DisableTotp { email } => app.end_totp_of(&email).await,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_testkit::smtp_peer::{Answer, Asked, Script, Stage};
+use postroad_testkit::smtp_peer::{Answer, RuleContext, Script, Stage};
 use postroad_testkit::{Received, WebhookCatcher, eventually};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn a_timeline_tells_of_the_connections_in_use(engine: Engine) {
 const REFUSAL: &str = "Client host rejected: cannot find your reverse hostname, [192.0.2.1]";
 
 /// Refuses Ben, and also Jane in replies that quote her address.
-fn refuse_ben_and_jane(asked: &Asked<'_>) -> Option<Answer> {
+fn refuse_ben_and_jane(asked: &RuleContext<'_>) -> Option<Answer> {
     let address = asked.line.split(['<', '>']).nth(1).unwrap_or_default();
     match asked.stage {
         Stage::RcptTo if address.starts_with("jane") => {

@@ -56,7 +56,7 @@ pub(in super::super) enum PermReason {
     TooManyMailHosts {
         domain: String,
     },
-    Circle {
+    Loop {
         target: String,
     },
 }
@@ -187,7 +187,7 @@ impl Evaluation<'_> {
     pub(super) fn of_name(&mut self, name: &str) -> Result<SpfResult, NotAskedYet> {
         let failed = |reason| SpfResult::PermError(PermError { reason, term: String::new() });
         if self.names.iter().any(|outer| outer.eq_ignore_ascii_case(name)) {
-            return Ok(failed(PermReason::Circle { target: name.to_owned() }));
+            return Ok(failed(PermReason::Loop { target: name.to_owned() }));
         }
         if self.sender.trusted.is_some_and(|trusted| trusted.eq_ignore_ascii_case(name)) {
             return Ok(SpfResult::Pass { term: String::new(), allows_everybody: false });

@@ -107,7 +107,7 @@ pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, suggestion: &
             &format!("{} has more than ten mail servers", shown(domain.as_bytes())),
             offered,
         ),
-        PermReason::Circle { .. } => broken_elsewhere(&term, "it leads back to itself", offered),
+        PermReason::Loop { .. } => broken_elsewhere(&term, "it leads back to itself", offered),
     }
 }
 

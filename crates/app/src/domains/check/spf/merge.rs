@@ -25,7 +25,7 @@ pub(super) struct LeftOut {
 pub(super) fn merged(
     records: &[SpfRecord],
     added: &[String],
-    place: InsertPosition,
+    insert_at: InsertPosition,
     left_out: &LeftOut,
 ) -> String {
     let mut allowing = Terms::default();
@@ -49,7 +49,7 @@ pub(super) fn merged(
         end = Some(Qualifier::Neutral);
     }
     let mut words = vec!["v=spf1".to_owned()];
-    let (first, last) = if place == InsertPosition::First { (added, &[][..]) } else { (&[][..], added) };
+    let (first, last) = if insert_at == InsertPosition::First { (added, &[][..]) } else { (&[][..], added) };
     words.extend_from_slice(first);
     words.append(&mut allowing.texts);
     // A record can have only one end: next to `all` or another redirect, a redirect becomes an include.

@@ -180,7 +180,7 @@ fn an_include_matches_only_when_it_passes() {
     );
     assert_eq!(
         reason(&zone, "v=spf1 include:example.com"),
-        PermReason::Circle { target: target("example.com") }
+        PermReason::Loop { target: target("example.com") }
     );
     assert_eq!(
         reason(&zone, "v=spf1 include:bad.example"),

@@ -79,8 +79,8 @@ impl Theirs {
         Self { records, left_out, void: Vec::new(), dropped }
     }
 
-    fn with(&self, added: &[String], place: InsertPosition) -> String {
-        merged(&self.records, added, place, &self.left_out)
+    fn with(&self, added: &[String], insert_at: InsertPosition) -> String {
+        merged(&self.records, added, insert_at, &self.left_out)
     }
 
     fn suggestion(self, text: String) -> Suggestion {
@@ -108,11 +108,11 @@ impl Theirs {
                         }
                     }
                 }
-                PermReason::Circle { .. } if names(&error.term, domain) => {
+                PermReason::Loop { .. } if names(&error.term, domain) => {
                     self.left_out.terms.push(error.term.clone());
                     self.void.push(error.term);
                 }
-                PermReason::NoRecord { target } | PermReason::Circle { target }
+                PermReason::NoRecord { target } | PermReason::Loop { target }
                     if names(&error.term, &target) || target.eq_ignore_ascii_case(domain) =>
                 {
                     self.left_out.terms.push(error.term.clone());

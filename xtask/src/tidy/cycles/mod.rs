@@ -1,4 +1,4 @@
-//! No circle of imports between the files of a crate. A parent module and its children are not a circle.
+//! No cycle of imports between the files of a crate. A parent module and its children are not a cycle.
 
 mod imports;
 mod module_tree;
@@ -10,7 +10,7 @@ use self::module_tree::ModuleTree;
 use super::Finding;
 use super::tree::Tree;
 
-/// Circles from before this check, by the file that a finding names. Cut one, and take its line out: a line without a circle
+/// Cycles from before this check, by the file that a finding names. Cut one, and take its line out: a line without a cycle
 /// is a finding, too.
 const KNOWN: &[&str] = &["crates/store/src/domains/keys.rs", "crates/store/src/outcomes/deliveries.rs"];
 
@@ -26,11 +26,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .iter()
         .filter(is_cut)
         .map(|known| {
-            Finding::new(
-                known,
-                1,
-                "this circle is cut; take it out of KNOWN in xtask/src/tidy/circles/mod.rs",
-            )
+            Finding::new(known, 1, "this cycle is cut; take it out of KNOWN in xtask/src/tidy/cycles/mod.rs")
         })
         .collect();
     findings.retain(|found| !KNOWN.contains(&found.path.as_str()));
@@ -42,14 +38,14 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
     let folder = if name == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{name}/src/") };
     let modules = ModuleTree::read(tree, &folder);
     let graph = modules.imports();
-    circles(&graph)
+    cycles(&graph)
         .iter()
-        .map(|circle| {
-            let shortest = shortest_way_round(&graph, circle);
+        .map(|cycle| {
+            let shortest = shortest_way_round(&graph, cycle);
             let files: Vec<&str> = shortest.iter().map(|file| modules.path(*file)).collect();
             let text = format!(
-                "a circle of {} files imports each other ({} and back); move what they share into a file of its own",
-                circle.len(),
+                "a cycle of {} files imports each other ({} and back); move what they share into a file of its own",
+                cycle.len(),
                 files.join(" → ").replace(&folder, ""),
             );
             Finding::new(files[0], 1, text)
@@ -58,7 +54,7 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
 }
 
 /// The strongly connected components of more than one file (Kosaraju).
-fn circles(graph: &Graph) -> Vec<BTreeSet<usize>> {
+fn cycles(graph: &Graph) -> Vec<BTreeSet<usize>> {
     let mut order = Vec::new();
     let mut seen = BTreeSet::new();
     for file in graph.keys() {
@@ -90,14 +86,14 @@ fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec
     }
 }
 
-/// The shortest circle through the files of a component, from its first file in the alphabet.
-fn shortest_way_round(graph: &Graph, circle: &BTreeSet<usize>) -> Vec<usize> {
-    let ways = circle.iter().filter_map(|start| way_back(graph, circle, *start));
-    ways.min_by_key(Vec::len).unwrap_or_else(|| circle.iter().copied().collect())
+/// The shortest cycle through the files of a component, from its first file in the alphabet.
+fn shortest_way_round(graph: &Graph, cycle: &BTreeSet<usize>) -> Vec<usize> {
+    let ways = cycle.iter().filter_map(|start| way_back(graph, cycle, *start));
+    ways.min_by_key(Vec::len).unwrap_or_else(|| cycle.iter().copied().collect())
 }
 
 /// Breadth first from `start` until it is reached again.
-fn way_back(graph: &Graph, circle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
+fn way_back(graph: &Graph, cycle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
     let mut ways = std::collections::VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {
@@ -105,7 +101,7 @@ fn way_back(graph: &Graph, circle: &BTreeSet<usize>, start: usize) -> Option<Vec
             if *next == start {
                 return Some(way);
             }
-            if circle.contains(next) && seen.insert(*next) {
+            if cycle.contains(next) && seen.insert(*next) {
                 ways.push_back([way.as_slice(), &[*next]].concat());
             }
         }
@@ -138,9 +134,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/app/src/a.rs:1: a circle of 2 files imports each other (a.rs → b.rs and back); \
+                "crates/app/src/a.rs:1: a cycle of 2 files imports each other (a.rs → b.rs and back); \
                  move what they share into a file of its own",
-                "crates/app/src/c.rs:1: a circle of 3 files imports each other (c.rs → send/draft.rs → d.rs and \
+                "crates/app/src/c.rs:1: a cycle of 3 files imports each other (c.rs → send/draft.rs → d.rs and \
                  back); move what they share into a file of its own",
             ]
         );

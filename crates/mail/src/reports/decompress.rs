@@ -6,7 +6,7 @@ use std::io::Read;
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 
 use super::ReportProblem;
-use super::zip::{self, Packing};
+use super::zip::{self, Compression};
 
 /// Most unpacked bytes per packed byte. Rows of a report are repetitive, but real ones stay below 60.
 const RATIO_MAX: usize = 100;
@@ -14,13 +14,13 @@ const RATIO_MAX: usize = 100;
 const RATIO_FREE_BYTES: usize = 256 << 10;
 
 /// The content of an attachment, unpacked while it is read.
-pub(super) enum Unpacking<'a> {
+pub(super) enum AttachmentReader<'a> {
     Plain(&'a [u8]),
     Gzip(Box<MultiGzDecoder<&'a [u8]>>),
     Deflate(Box<DeflateDecoder<&'a [u8]>>),
 }
 
-impl<'a> Unpacking<'a> {
+impl<'a> AttachmentReader<'a> {
     /// `None` if it is an archive without a report in it.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Option<Self>, ReportProblem> {
         if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -29,15 +29,15 @@ impl<'a> Unpacking<'a> {
         if bytes.starts_with(b"PK\x03\x04") {
             let Some(file) = zip::find_report(bytes)? else { return Ok(None) };
             return Ok(Some(match file.packing {
-                Packing::Stored => Self::Plain(file.content),
-                Packing::Deflated => Self::Deflate(Box::new(DeflateDecoder::new(file.content))),
+                Compression::Stored => Self::Plain(file.content),
+                Compression::Deflated => Self::Deflate(Box::new(DeflateDecoder::new(file.content))),
             }));
         }
         Ok(Some(Self::Plain(bytes)))
     }
 }
 
-impl Read for Unpacking<'_> {
+impl Read for AttachmentReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Plain(bytes) => bytes.read(buffer),
@@ -47,7 +47,7 @@ impl Read for Unpacking<'_> {
     }
 }
 
-/// The largest size to which this many packed bytes may unpack.
+/// The largest size to which this many packed bytes may decompress.
 pub(super) fn unpacked_bytes_max(packed_bytes: usize) -> usize {
     packed_bytes.saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES)
 }

@@ -1,4 +1,4 @@
-//! The page's question: range, time zone, filters, and what the table is about. Read from the query of the URL.
+//! The page's query: range, time zone, filters, and what the table is about. Read from the query of the URL.
 
 use postroad_app::analytics::{
     Dimension, DimensionValue, Filter, Granularity, METRICS, Metric, SummaryQuery, TimeseriesQuery, TopBy,
@@ -25,7 +25,7 @@ const GRANULARITIES: [(&str, Granularity); 4] = [
 ];
 
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub(super) struct AnalyticsQuery {
     pub(super) range: Range,
     /// First and last day, instead of `range`; both empty otherwise.
     pub(super) since: String,
@@ -48,7 +48,7 @@ pub(super) struct Question {
     pub(super) include_bots: bool,
 }
 
-impl Question {
+impl AnalyticsQuery {
     /// Also returns what is wrong with it; that part then has its usual value.
     pub(super) fn read(fields: &Fields, now: Timestamp) -> (Self, Option<String>) {
         let mut problem = None;
@@ -92,7 +92,7 @@ impl Question {
         };
         let metric = fields.text("metric");
         let filter = |dimension: Dimension| Some((dimension, fields.filled(dimension.as_str())?.to_owned()));
-        let question = Self {
+        let query = Self {
             range,
             since,
             until,
@@ -108,7 +108,7 @@ impl Question {
             filters: Dimension::ALL.into_iter().filter_map(filter).collect(),
             include_bots: fields.is_ticked("bots"),
         };
-        (question, problem)
+        (query, problem)
     }
 
     pub(super) fn has_days(&self) -> bool {
@@ -182,7 +182,7 @@ impl Question {
         }
     }
 
-    /// Query of the page for this question.
+    /// Query of the page for this query.
     pub(super) fn query(&self) -> String {
         let range = if self.range == Range::parse("") { "" } else { self.range.name };
         let by = if self.by == TopBy::Dimension(Dimension::Domain) { "" } else { self.by_name() };
@@ -222,35 +222,35 @@ fn filter_value(dimension: Dimension, text: &str) -> DimensionValue {
 mod tests {
     use super::*;
 
-    fn question(text: &str) -> (Question, Option<String>) {
+    fn query(text: &str) -> (AnalyticsQuery, Option<String>) {
         let now = Timestamp::parse_rfc3339("2027-03-10T12:00:00Z").unwrap();
-        Question::read(&Fields::parse(text.as_bytes()), now)
+        AnalyticsQuery::read(&Fields::parse(text.as_bytes()), now)
     }
 
     #[test]
     fn days_are_those_of_the_time_zone() {
-        let (asked, problem) = question("range=week&since=2027-03-01&until=2027-03-02&zone=Europe/Berlin");
+        let (parsed, problem) = query("range=week&since=2027-03-01&until=2027-03-02&zone=Europe/Berlin");
         assert_eq!(problem, None);
-        assert_eq!(asked.from.to_rfc3339(), "2027-02-28T23:00:00Z");
-        assert_eq!(asked.to.to_rfc3339(), "2027-03-02T23:00:00Z");
-        assert_eq!(asked.granularity, Granularity::Hour);
-        assert_eq!(asked.before().to, asked.from);
-        let (week, _) = question("range=month&was=week&since=2027-03-01");
+        assert_eq!(parsed.from.to_rfc3339(), "2027-02-28T23:00:00Z");
+        assert_eq!(parsed.to.to_rfc3339(), "2027-03-02T23:00:00Z");
+        assert_eq!(parsed.granularity, Granularity::Hour);
+        assert_eq!(parsed.before().to, parsed.from);
+        let (week, _) = query("range=month&was=week&since=2027-03-01");
         assert_eq!((week.has_days(), week.range.name), (false, "month"), "another range was chosen");
         for wrong in ["zone=Atlantis", "since=soon", "since=2027-03-02&until=2027-03-01"] {
-            assert!(question(wrong).1.is_some(), "{wrong}");
+            assert!(query(wrong).1.is_some(), "{wrong}");
         }
     }
 
     #[test]
     fn a_question_survives_its_own_query() {
         let text = "?range=month&by=tag&metric=sent&bots=1&domain=a.example%2Cb.example&tag=%28none%29";
-        let (asked, _) = question(&text[1..]);
-        assert_eq!(asked.query(), text);
-        let filters = asked.filters();
+        let (parsed, _) = query(&text[1..]);
+        assert_eq!(parsed.query(), text);
+        let filters = parsed.filters();
         assert_eq!(filters[0].values.len(), 2);
         assert_eq!(filters[1].values, [DimensionValue::None]);
-        assert!(!asked.query_with(Dimension::Tag, "").contains("tag=%28"));
-        assert_eq!(question("").0.query_with(Dimension::Tag, ""), "?");
+        assert!(!parsed.query_with(Dimension::Tag, "").contains("tag=%28"));
+        assert_eq!(query("").0.query_with(Dimension::Tag, ""), "?");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 use postroad_store::PacingNote;
 
-use super::{Link, Schedule, sources};
+use super::{Schedule, SourceSite, sources};
 use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate, Reader, Reason};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
@@ -18,20 +18,20 @@ const KEPT_MAX: usize = 50_000;
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    notes: HashMap<(IpAddr, Arc<str>), PacingNote>,
+pub(super) struct PacingNotes {
+    by_receiver: HashMap<(IpAddr, Arc<str>), PacingNote>,
 }
 
 /// Content of a note, without its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Conclusions {
+pub(super) struct PacingEstimates {
     per_minute: Option<u32>,
     connections: Option<u32>,
     greylist_secs: Option<u32>,
 }
 
-impl Conclusions {
-    fn is_like(self, other: Self) -> bool {
+impl PacingEstimates {
+    fn is_close_to(self, other: Self) -> bool {
         let is_near = match (self.per_minute, other.per_minute) {
             (Some(one), Some(other)) => one.abs_diff(other) * 20 <= one.max(other),
             (one, other) => one == other,
@@ -40,19 +40,19 @@ impl Conclusions {
     }
 
     /// Whether it contains something that the other does not, apart from forgotten values.
-    fn is_news_after(self, other: Self) -> bool {
+    fn adds_to(self, other: Self) -> bool {
         let without_forgotten = Self {
             per_minute: self.per_minute.and(other.per_minute),
             connections: self.connections.and(other.connections),
             greylist_secs: self.greylist_secs.and(other.greylist_secs),
         };
-        !self.is_like(without_forgotten)
+        !self.is_close_to(without_forgotten)
     }
 }
 
-impl Link {
-    fn conclusions(&self) -> Conclusions {
-        Conclusions {
+impl SourceSite {
+    fn estimates(&self) -> PacingEstimates {
+        PacingEstimates {
             per_minute: self.rate.known().map(|(rate, _)| rate.round() as u32),
             connections: self.connection_limit.known(),
             greylist_secs: self.greylist.known().map(|wait| wait.as_secs() as u32),
@@ -60,9 +60,9 @@ impl Link {
     }
 
     /// When the current estimates were learned: the passing of time alone is no evidence.
-    fn learned_at(&self, conclusions: Conclusions, now: Timestamp) -> Timestamp {
+    fn learned_at(&self, estimates: PacingEstimates, now: Timestamp) -> Timestamp {
         match self.noted {
-            Some((noted, at)) if !conclusions.is_news_after(noted) => {
+            Some((noted, at)) if !estimates.adds_to(noted) => {
                 self.evidence_at.map_or(at, |evidence_at| evidence_at.max(at))
             }
             _ => now,
@@ -101,7 +101,7 @@ impl Link {
 impl Schedule {
     /// Takes over notes from the store, made by an earlier process or another node.
     pub(crate) fn remember(&mut self, notes: Vec<PacingNote>, now: Timestamp) {
-        let known = &mut self.memory.notes;
+        let known = &mut self.pacing_notes.by_receiver;
         known.retain(|_, note| now.since(note.learned_at) < AGE_MAX);
         for note in notes {
             let key = (note.source, Arc::from(note.site.as_str()));
@@ -114,31 +114,31 @@ impl Schedule {
     /// Estimates that are new, or confirmed by replies, since the last call. Forgets old ones.
     pub(crate) fn take_pacing_notes(&mut self, now: Timestamp) -> Vec<PacingNote> {
         let mut notes = Vec::new();
-        for ((source, site), id) in &self.link_ids {
-            let link = &mut self.links[*id];
-            link.forget_old(now);
-            let conclusions = link.conclusions();
-            if conclusions == Conclusions::default() {
+        for ((source, site), id) in &self.source_site_ids {
+            let source_site = &mut self.source_sites[*id];
+            source_site.forget_old(now);
+            let estimates = source_site.estimates();
+            if estimates == PacingEstimates::default() {
                 continue;
             }
-            let learned_at = link.learned_at(conclusions, now);
-            if let Some((noted, at)) = link.noted
-                && noted.is_like(conclusions)
+            let learned_at = source_site.learned_at(estimates, now);
+            if let Some((noted, at)) = source_site.noted
+                && noted.is_close_to(estimates)
                 && learned_at.since(at) < CONFIRM_AFTER
             {
                 continue;
             }
-            link.noted = Some((conclusions, learned_at));
+            source_site.noted = Some((estimates, learned_at));
             let source =
                 self.sources.find(*source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
             notes.push(PacingNote {
                 source,
                 site: site.to_string(),
-                per_minute: conclusions.per_minute,
-                connections: conclusions.connections,
-                greylist_secs: conclusions.greylist_secs,
+                per_minute: estimates.per_minute,
+                connections: estimates.connections,
+                greylist_secs: estimates.greylist_secs,
                 // Words of a reply would outlive the message that they may quote.
-                reason: link.rate.reason().codes().to_owned(),
+                reason: source_site.rate.reason().codes().to_owned(),
                 learned_at,
             });
         }
@@ -147,22 +147,24 @@ impl Schedule {
     }
 
     /// The state of a source at a site, restored from a note if there is one.
-    pub(super) fn remembered_link(&self, source: IpAddr, site: &Arc<str>) -> Link {
-        let mut link = Link::default();
-        let Some(note) = self.memory.notes.get(&(source, Arc::clone(site))) else { return link };
+    pub(super) fn remembered_source_site(&self, source: IpAddr, site: &Arc<str>) -> SourceSite {
+        let mut source_site = SourceSite::default();
+        let Some(note) = self.pacing_notes.by_receiver.get(&(source, Arc::clone(site))) else {
+            return source_site;
+        };
         // Both age from the time they were learned.
         if let Some(rate) = note.per_minute {
-            link.rate =
+            source_site.rate =
                 RateEstimate::restored(f64::from(rate), Reason::restored(&note.reason), note.learned_at);
         }
         if let Some(most) = note.connections {
-            link.connection_limit = ConnectionEstimate::restored(most, note.learned_at);
+            source_site.connection_limit = ConnectionEstimate::restored(most, note.learned_at);
         }
         if let Some(secs) = note.greylist_secs {
-            link.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
+            source_site.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
         }
-        link.noted = Some((link.conclusions(), note.learned_at));
-        link
+        source_site.noted = Some((source_site.estimates(), note.learned_at));
+        source_site
     }
 }
 
@@ -187,16 +189,16 @@ mod tests {
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         schedule.remember(vec![note], now);
         let site: Arc<str> = "mx.one.example".into();
-        let mut link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
-        assert_eq!(link.rate.per_minute(now).map(f64::round), Some(81.0));
-        assert_eq!(link.connection_limit.limit(now), Some(3));
-        let learned = link.learned(Reader::Operator).unwrap();
+        let mut source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
+        assert_eq!(source_site.rate.per_minute(now).map(f64::round), Some(81.0));
+        assert_eq!(source_site.connection_limit.limit(now), Some(3));
+        let learned = source_site.learned(Reader::Operator).unwrap();
         assert!(learned.contains("about 90 messages a minute (it said: 421)"), "{learned}");
         let later = now.plus(Duration::from_hours(7));
-        assert_eq!(link.rate.per_minute(later), None, "a rate of this morning is not true any more");
+        assert_eq!(source_site.rate.per_minute(later), None, "a rate of this morning is not true any more");
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
-        let link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
-        assert_eq!(link.learned(Reader::Operator), None);
+        let source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
+        assert_eq!(source_site.learned(Reader::Operator), None);
     }
 
     #[test]
@@ -215,21 +217,21 @@ mod tests {
             Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10, 1_000);
         schedule.remember(vec![note], learned_at);
         let site: Arc<str> = "mx.one.example".into();
-        let id = schedule.links.insert(schedule.remembered_link(sources::ANY_ADDRESS, &site));
-        schedule.link_ids.insert((postroad_model::SourceId(0), site), id);
+        let id = schedule.source_sites.insert(schedule.remembered_source_site(sources::ANY_ADDRESS, &site));
+        schedule.source_site_ids.insert((postroad_model::SourceId(0), site), id);
         let later = learned_at.plus(Duration::from_hours(24));
         assert_eq!(schedule.take_pacing_notes(later), [], "nothing was learned for a day");
-        schedule.links[id].connection_limit.refused(3, later);
-        schedule.links[id].evidence_at = Some(later);
+        schedule.source_sites[id].connection_limit.refused(3, later);
+        schedule.source_sites[id].evidence_at = Some(later);
         let notes = schedule.take_pacing_notes(later.plus(Duration::from_mins(5)));
         assert_eq!(notes.iter().map(|note| note.learned_at).collect::<Vec<_>>(), [later]);
         let much_later = later.plus(AGE_MAX);
         assert_eq!(schedule.take_pacing_notes(much_later), []);
         assert_eq!(
-            schedule.links[id].connection_limit.limit(much_later),
+            schedule.source_sites[id].connection_limit.limit(much_later),
             None,
             "it may be another receiver by now"
         );
-        assert_eq!(schedule.links[id].learned(Reader::Operator), None);
+        assert_eq!(schedule.source_sites[id].learned(Reader::Operator), None);
     }
 }

@@ -16,12 +16,12 @@ const REMEMBERED_MAX: usize = 32;
 
 /// Recent clicks.
 #[derive(Debug, Default)]
-pub struct Bursts {
+pub struct RecentClicks {
     /// Time and link of each click.
     recent: HashMap<(ServerId, MessageId), Vec<(Timestamp, u64)>>,
 }
 
-impl Bursts {
+impl RecentClicks {
     /// Records a click.
     pub fn note(&mut self, server_id: ServerId, message_id: MessageId, target: &str, at: Timestamp) {
         let mut hasher = DefaultHasher::new();
@@ -61,35 +61,35 @@ mod tests {
         Timestamp::from_micros(1_000_000_000 + millis * 1_000)
     }
 
-    fn bursts(clicks: &[(&str, i64)]) -> Bursts {
-        let mut bursts = Bursts::default();
+    fn recent_clicks(clicks: &[(&str, i64)]) -> RecentClicks {
+        let mut recent_clicks = RecentClicks::default();
         for (target, millis) in clicks {
-            bursts.note(ServerId(1), MessageId(2), target, at(*millis));
+            recent_clicks.note(ServerId(1), MessageId(2), target, at(*millis));
         }
-        bursts
+        recent_clicks
     }
 
-    fn is_burst(bursts: &Bursts, millis: i64) -> bool {
-        bursts.is_burst(ServerId(1), MessageId(2), at(millis))
+    fn is_burst(recent_clicks: &RecentClicks, millis: i64) -> bool {
+        recent_clicks.is_burst(ServerId(1), MessageId(2), at(millis))
     }
 
     #[test]
     fn three_links_within_two_seconds_are_a_burst_and_each_belongs_to_it() {
-        let found = bursts(&[("a", 0), ("b", 300), ("c", 900), ("d", 5_000)]);
+        let found = recent_clicks(&[("a", 0), ("b", 300), ("c", 900), ("d", 5_000)]);
         assert!([0, 300, 900].into_iter().all(|millis| is_burst(&found, millis)));
         assert!(!is_burst(&found, 5_000));
     }
 
     #[test]
     fn two_links_or_the_same_link_often_are_a_person() {
-        assert!(!is_burst(&bursts(&[("a", 0), ("b", 100)]), 0));
-        assert!(!is_burst(&bursts(&[("a", 0), ("a", 100), ("a", 200), ("b", 300)]), 100));
-        assert!(!is_burst(&bursts(&[("a", 0), ("b", 1_500), ("c", 3_100)]), 0));
+        assert!(!is_burst(&recent_clicks(&[("a", 0), ("b", 100)]), 0));
+        assert!(!is_burst(&recent_clicks(&[("a", 0), ("a", 100), ("a", 200), ("b", 300)]), 100));
+        assert!(!is_burst(&recent_clicks(&[("a", 0), ("b", 1_500), ("c", 3_100)]), 0));
     }
 
     #[test]
     fn other_messages_do_not_count_and_old_clicks_are_forgotten() {
-        let mut found = bursts(&[("a", 0), ("b", 0), ("c", 0)]);
+        let mut found = recent_clicks(&[("a", 0), ("b", 0), ("c", 0)]);
         assert!(!found.is_burst(ServerId(1), MessageId(3), at(0)));
         assert!(!found.is_burst(ServerId(2), MessageId(2), at(0)));
         found.forget(at(9_000));

@@ -9,13 +9,13 @@ use crate::json::Json;
 const VALUES_MAX: usize = 100;
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {
-    let Some(mut given) = fields.object("filters", findings) else { return Vec::new() };
+    let Some(mut filters_given) = fields.object("filters", findings) else { return Vec::new() };
     let mut filters = Vec::new();
     for dimension in Dimension::ALL {
-        filters.extend(read_filter(&mut given, dimension, findings));
+        filters.extend(read_filter(&mut filters_given, dimension, findings));
     }
     // A problem, not a warning: ignoring the filter would return numbers for other messages.
-    for (pointer, name, _) in given.into_entries() {
+    for (pointer, name, _) in filters_given.into_entries() {
         findings.problem(
             pointer,
             format!("`{}` is not a dimension; use one of {}", shortened(&name), dimension_names()),
@@ -31,16 +31,16 @@ pub(super) fn read_filter(
     findings: &mut Findings,
 ) -> Option<Filter> {
     let pointer = fields.pointer(dimension.as_str());
-    let given = match fields.take(dimension.as_str(), findings)? {
+    let filters_given = match fields.take(dimension.as_str(), findings)? {
         Json::Array(values) => values,
         one => vec![one],
     };
-    if given.len() > VALUES_MAX {
+    if filters_given.len() > VALUES_MAX {
         findings.problem(&pointer, format!("A filter has at most {VALUES_MAX} values"));
         return None;
     }
-    let mut values = Vec::with_capacity(given.len());
-    for value in given {
+    let mut values = Vec::with_capacity(filters_given.len());
+    for value in filters_given {
         match value {
             Json::Text(text) => values.push(DimensionValue::of_text(dimension, &text)),
             Json::Number(number) if dimension == Dimension::Credential && number.as_i64().is_some() => {

@@ -9,17 +9,17 @@ use crate::templates::invalid::invalid;
 
 /// Determines how numbers and dates are written, unless a filter specifies otherwise.
 #[derive(Debug, Clone)]
-pub(crate) struct Regional {
+pub(crate) struct LocaleFormat {
     pub(super) locale: Locale,
 }
 
-impl Default for Regional {
+impl Default for LocaleFormat {
     fn default() -> Self {
         Self { locale: Locale::try_from_str("en").expect("`en` is a language tag") }
     }
 }
 
-impl Regional {
+impl LocaleFormat {
     /// English for an invalid tag.
     pub(crate) fn of(locale: Option<&str>) -> Self {
         locale.and_then(parse).map_or_else(Self::default, |locale| Self { locale })
