@@ -19,6 +19,8 @@ pub(crate) struct PoolOut {
     /// Id of the account that it is reserved for, if it is the caller's or the operator asks; else null.
     account: Option<i64>,
     created_at: String,
+    /// When it, or the list of its addresses, was last changed.
+    updated_at: String,
     addresses: Vec<AddressOut>,
 }
 
@@ -35,6 +37,7 @@ pub(crate) struct AddressOut {
     /// Counted up by every change; give it as `if_version` to change only what you have seen.
     version: i64,
     created_at: String,
+    updated_at: String,
     /// `none` (the address is warm), `running`, `paused` or `done`.
     warm_up: &'static str,
     /// Day of the warm-up plan, from 1.
@@ -55,6 +58,7 @@ impl From<PoolView> for PoolOut {
             shared: view.pool.shared,
             account: view.pool.account_id.map(|id| id.0),
             created_at: view.pool.created_at.to_rfc3339(),
+            updated_at: view.pool.updated_at.to_rfc3339(),
             addresses: view.addresses.into_iter().map(AddressOut::from).collect(),
         }
     }
@@ -70,6 +74,7 @@ impl From<AddressView> for AddressOut {
             weight: source.weight,
             version: source.version,
             created_at: source.created_at.to_rfc3339(),
+            updated_at: source.updated_at.to_rfc3339(),
             warm_up: warm_up.as_str(),
             warm_up_day,
             warm_up_started_at: source.warmup_started_at.map(Timestamp::to_rfc3339),

@@ -666,6 +666,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         weight,
         version: 1,
         created_at: START,
+        updated_at: START,
         warmup_started_at: None,
         warmup_paused_reason: None,
         warmup_paused_at: None,
@@ -685,6 +686,7 @@ fn pool(id: i64, shared: bool) -> Pool {
         shared,
         account_id: None,
         created_at: START,
+        updated_at: START,
     }
 }
 

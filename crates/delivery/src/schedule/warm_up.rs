@@ -75,6 +75,7 @@ mod tests {
             weight: 1,
             version: 1,
             created_at: START,
+            updated_at: START,
             warmup_started_at: Some(START),
             warmup_paused_reason: None,
             warmup_paused_at: None,

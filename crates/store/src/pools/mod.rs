@@ -24,6 +24,8 @@ pub struct Pool {
     /// The account it is reserved for; `None` for the operator's.
     pub account_id: Option<AccountId>,
     pub created_at: Timestamp,
+    /// When it, or the list of its addresses, was last changed.
+    pub updated_at: Timestamp,
 }
 
 #[boxed_futures]
@@ -65,8 +67,8 @@ pub(crate) async fn create(
 ) -> Result<Pool, StoreError> {
     let row = sql
         .query_opt(
-            "INSERT INTO pools (name, shared, created_at, account_id) VALUES ($1, $2, $3, $4)
-             RETURNING id, name, shared, account_id, created_at",
+            "INSERT INTO pools (name, shared, created_at, updated_at, account_id) VALUES ($1, $2, $3, $3, $4)
+             RETURNING id, name, shared, account_id, created_at, updated_at",
             &[name.into(), shared.into(), now.into(), account_id.map(|id| id.0).into()],
         )
         .await?;
@@ -74,8 +76,8 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
-    let rows =
-        sql.query("SELECT id, name, shared, account_id, created_at FROM pools ORDER BY id", &[]).await?;
+    let text = "SELECT id, name, shared, account_id, created_at, updated_at FROM pools ORDER BY id";
+    let rows = sql.query(text, &[]).await?;
     rows.iter().map(read_pool).collect()
 }
 
@@ -104,6 +106,12 @@ pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> 
     }
 }
 
+/// Records that the pool was changed.
+async fn touch(sql: &Sql<'_>, id: PoolId, now: Timestamp) -> Result<(), StoreError> {
+    sql.execute("UPDATE pools SET updated_at = $2 WHERE id = $1", &[id.0.into(), now.into()]).await?;
+    Ok(())
+}
+
 fn read_pool(row: &Row) -> Result<Pool, StoreError> {
     Ok(Pool {
         id: PoolId(row.int(0)?),
@@ -111,5 +119,6 @@ fn read_pool(row: &Row) -> Result<Pool, StoreError> {
         shared: row.flag(2)?,
         account_id: row.int_opt(3)?.map(AccountId),
         created_at: row.time(4)?,
+        updated_at: row.time(5)?,
     })
 }

@@ -38,6 +38,7 @@ pub struct Source {
     /// Counted up by every change.
     pub version: i64,
     pub created_at: Timestamp,
+    pub updated_at: Timestamp,
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
@@ -107,11 +108,13 @@ impl Store {
         if_version: Option<i64>,
         change: SourceChange,
     ) -> Result<Updated<()>> {
-        self.change(move |sql| Box::pin(update_source(sql, id, if_version, change))).await
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(update_source(sql, id, if_version, change, now))).await
     }
 
     pub async fn remove_source(&self, id: SourceId) -> Result<()> {
-        self.change(move |sql| Box::pin(remove_source(sql, id))).await
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(remove_source(sql, id, now))).await
     }
 }
 
@@ -119,8 +122,8 @@ impl Store {
 pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) -> Result<Source, StoreError> {
     let row = sql
         .query_opt(
-            "INSERT INTO sources (pool_id, address, helo, weight, warmup_started_at, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+            "INSERT INTO sources (pool_id, address, helo, weight, warmup_started_at, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id",
             &[
                 new.pool_id.0.into(),
                 new.address.to_string().into(),
@@ -132,6 +135,7 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
         )
         .await?;
     let id = SourceId(row.ok_or(StoreError::Conflict)?.int(0)?);
+    super::touch(sql, new.pool_id, now).await?;
     let sources = list_sources(sql, now).await?;
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
 }
@@ -141,16 +145,19 @@ async fn update_source(
     id: SourceId,
     if_version: Option<i64>,
     change: SourceChange,
+    now: Timestamp,
 ) -> Result<Updated<()>, StoreError> {
     let changed = sql
         .execute(
-            "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight), version = version + 1
+            "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight), version = version + 1,
+                 updated_at = $5
              WHERE id = $1 AND version = coalesce($4, version)",
             &[
                 id.0.into(),
                 change.helo.as_ref().map(DomainName::as_str).into(),
                 change.weight.map(i64::from).into(),
                 if_version.into(),
+                now.into(),
             ],
         )
         .await?;
@@ -161,8 +168,10 @@ async fn update_source(
     Ok(Updated::OtherVersion(row.ok_or(StoreError::NotFound)?.int(0)?))
 }
 
-pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), StoreError> {
-    sql.change("DELETE FROM sources WHERE id = $1", &[id.0.into()]).await?;
+async fn remove_source(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+    let text = "DELETE FROM sources WHERE id = $1 RETURNING pool_id";
+    let row = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
+    super::touch(sql, PoolId(row.int(0)?), now).await?;
     sql.execute("DELETE FROM source_days WHERE source_id = $1", &[id.0.into()]).await?;
     Ok(())
 }
@@ -172,7 +181,7 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     let rows = sql
         .query(
             "SELECT id, pool_id, address, helo, weight, warmup_started_at, warmup_paused_reason, warmup_paused_at,
-                    warmup_days_paused, version, created_at FROM sources ORDER BY id",
+                    warmup_days_paused, version, created_at, updated_at FROM sources ORDER BY id",
             &[],
         )
         .await?;
@@ -234,6 +243,7 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         weight: row.int(4)? as u32,
         version: row.int(9)?,
         created_at: row.time(10)?,
+        updated_at: row.time(11)?,
         warmup_started_at: row.time_opt(5)?,
         warmup_paused_reason: row.text_opt(6)?,
         warmup_paused_at: row.time_opt(7)?,

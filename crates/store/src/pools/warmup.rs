@@ -66,9 +66,9 @@ pub(crate) async fn set_warmup(
 ) -> Result<(), StoreError> {
     sql.change(
         "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = NULL, warmup_paused_at = NULL,
-             warmup_days_paused = 0, version = version + 1
+             warmup_days_paused = 0, version = version + 1, updated_at = $3
          WHERE id = $1",
-        &[id.0.into(), started_at.into()],
+        &[id.0.into(), started_at.into(), now.into()],
     )
     .await?;
     judge_from_now(sql, id, now).await
@@ -81,7 +81,7 @@ async fn pause_by_hand(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1
+        "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1, updated_at = $3
          WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL",
         &[id.0.into(), reason.into(), now.into()],
     )
@@ -101,9 +101,9 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
     let days = row.time_opt(1)?.map_or(0, |paused_at| (day_of(now) - day_of(paused_at)).max(0));
     sql.change(
         "UPDATE sources SET warmup_paused_reason = NULL, warmup_paused_at = NULL,
-             warmup_days_paused = warmup_days_paused + $2, version = version + 1
+             warmup_days_paused = warmup_days_paused + $2, version = version + 1, updated_at = $3
          WHERE id = $1",
-        &[id.0.into(), days.into()],
+        &[id.0.into(), days.into(), now.into()],
     )
     .await?;
     judge_from_now(sql, id, now).await
@@ -129,7 +129,7 @@ pub(crate) async fn pause_warmup(
 ) -> Result<bool, StoreError> {
     let row = sql
         .query_opt(
-            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1
+            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3, version = version + 1, updated_at = $3
              WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL
              RETURNING address",
             &[pause.source_id.0.into(), pause.reason.as_str().into(), now.into()],

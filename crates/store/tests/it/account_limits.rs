@@ -242,6 +242,6 @@ async fn an_account_has_no_more_things_than_its_ceiling(fixture: Fixture) {
         let expected = StoreError::CeilingReached { what: LimitedObject::Servers, most: 3 };
         assert_eq!(refused.to_string(), expected.to_string());
     }
-    let count = fixture.store.count_things(account, LimitedObject::Servers).await;
+    let count = fixture.store.count_objects(account, LimitedObject::Servers).await;
     assert_eq!(count.expect("the store works"), 3);
 }

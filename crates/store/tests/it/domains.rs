@@ -49,6 +49,7 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
     DROP INDEX IF EXISTS credentials_revoked_by_server; DROP INDEX credentials_unrevoked;
     DROP INDEX credentials_unrevoked_by_account; DROP INDEX IF EXISTS credentials_unrevoked_by_server;
     ALTER TABLE webhooks DROP COLUMN version; DROP TABLE account_counts; DROP INDEX servers_by_account_pool; ALTER TABLE sources DROP COLUMN version;
+    ALTER TABLE sources DROP COLUMN updated_at; ALTER TABLE pools DROP COLUMN updated_at;
     DROP TABLE domain_links; DROP TABLE saved_searches; DROP INDEX credentials_by_account; DROP INDEX credentials_by_address;
     ALTER TABLE credentials DROP COLUMN account_id; ALTER TABLE servers DROP COLUMN suspended_by;
     ALTER TABLE gates DROP COLUMN set_by; DROP TABLE user_recovery_codes; DROP TABLE user_addresses;
@@ -72,7 +73,7 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
 /// Undoes migration 22, and that of releases and reschedules.
 pub(crate) const BEFORE_BATCHES: &str =
     "DROP INDEX IF EXISTS queue_free_by_server; DROP INDEX queue_scheduled_by_server_due;
-    ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
+    ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
 /// Undoes the migrations of search and jobs.

@@ -91,7 +91,7 @@ async fn counts_are_kept(fixture: &Fixture) {
         ),
         (LimitedObject::Users, format!("users WHERE account_id = {account}")),
     ] {
-        let kept = fixture.store.count_things(fixture.account, what).await.expect("the store works");
+        let kept = fixture.store.count_objects(fixture.account, what).await.expect("the store works");
         let found = fixture.query_int(&format!("SELECT count(*) FROM {rows}")).await;
         assert_eq!(kept as i64, found, "{what:?}");
     }

@@ -74,7 +74,7 @@ async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
     let rest = list(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await;
     assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
     let of =
-        async |server, after| fixture.store.list_queue_of(server, after, 2).await.expect("the store works");
+        async |server, after| fixture.store.list_queue_by(server, after, 2).await.expect("the store works");
     let own = of(fixture.server, None).await;
     assert_eq!(
         own.iter().map(|entry| (entry.message_id, entry.claimed)).collect::<Vec<_>>(),

@@ -165,8 +165,10 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
     for alias in ["a", "b", "c"] {
         ids.push(create(&fixture, alias).await.id);
     }
-    // Undoes migrations 36 to 38.
+    // Undoes migrations 36 to 39.
     for text in [
+        "ALTER TABLE sources DROP COLUMN updated_at; ALTER TABLE pools DROP COLUMN updated_at",
+        "CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0",
         "DROP INDEX accounts_by_name; DROP INDEX accounts_deleted; DROP INDEX accounts_suspended",
         "DROP INDEX servers_by_name; DROP INDEX servers_deleted; DROP INDEX servers_deleted_by_account",
         "DROP INDEX servers_suspended; DROP INDEX servers_suspended_by_account",
