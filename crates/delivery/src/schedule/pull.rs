@@ -84,12 +84,12 @@ impl Schedule {
                 return;
             }
             let (mut chosen, mut lacks_room): (Option<usize>, bool) = (None, false);
-            let mut why = None;
+            let (mut blocked, mut busy) = (None, None);
             for path_id in queue.paths.clone() {
                 match self.path_block(path_id, now) {
                     Some(block) => {
                         next_free = [next_free, block.until].into_iter().flatten().min();
-                        why.get_or_insert(block.why);
+                        blocked.get_or_insert(SeenBlock::until(block.why, block.until, now));
                     }
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
@@ -98,7 +98,7 @@ impl Schedule {
                         }
                     }
                     None => {
-                        why.get_or_insert_with(|| self.all_connections_busy(path_id, now));
+                        busy.get_or_insert_with(|| self.all_connections_busy(path_id, now));
                         lacks_room |= self.note_lack_of_room(path_id, now);
                         let opening = self.opening_block(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();
@@ -106,8 +106,11 @@ impl Schedule {
                 }
             }
             let Some(path_id) = chosen else {
-                if let Some(why) = why {
-                    self.queues[queue_id].last_block = Some(SeenBlock::new(why, now));
+                let last_block = &mut self.queues[queue_id].last_block;
+                if let Some(why) = busy {
+                    SeenBlock::connections_in_use(last_block, why, now);
+                } else if blocked.is_some() {
+                    *last_block = blocked;
                 }
                 if lacks_room {
                     self.line_up_for_connection(queue_id, now);
@@ -161,7 +164,7 @@ impl Schedule {
                 self.wake_queue_at(until, queue);
             }
             let queue = self.paths[path_id].queue;
-            self.queues[queue].last_block = Some(SeenBlock::new(block.why, now));
+            self.queues[queue].last_block = Some(SeenBlock::until(block.why, block.until, now));
             if self.let_go_if_unhealthy(path_id, now) {
                 self.pump(self.paths[path_id].queue, now);
             }

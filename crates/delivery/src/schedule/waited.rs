@@ -10,16 +10,41 @@ use super::{Entry, Schedule};
 /// Shorter waits are not noted.
 const NOTABLE: Duration = Duration::from_secs(1);
 
+/// A block that ended at most this long ago is the cause of a wait, rather than the connections in use after its end.
+const JUST_ENDED: Duration = Duration::from_secs(1);
+
 /// An obstacle that blocked messages, and when it was last seen.
 #[derive(Debug)]
 pub(super) struct SeenBlock {
     at: Timestamp,
+    /// Its expected end, if that was known.
+    until: Option<Timestamp>,
     why: Why,
 }
 
 impl SeenBlock {
     pub(super) fn new(why: Why, now: Timestamp) -> Self {
-        Self { at: now, why }
+        Self { at: now, until: None, why }
+    }
+
+    /// A block with the end that it is expected to have.
+    pub(super) fn until(why: Why, until: Option<Timestamp>, now: Timestamp) -> Self {
+        Self { at: now, until, why }
+    }
+
+    /// Notes connections that are in use, unless a block has just ended: it lets the first messages go, which use them.
+    pub(super) fn connections_in_use(last: &mut Option<Self>, why: Why, now: Timestamp) {
+        match last {
+            Some(block) if block.until.is_some_and(|until| now.since(until) <= JUST_ENDED) => block.ends(now),
+            _ => *last = Some(Self::new(why, now)),
+        }
+    }
+
+    /// When it last blocked messages. Connections that are in use count as seen earlier than a block that has just ended.
+    fn rank(&self, now: Timestamp) -> Timestamp {
+        let ended = self.until.filter(|until| *until <= now);
+        let last = ended.map_or(self.at, |until| until.max(self.at));
+        if matches!(self.why, Why::Connections { .. }) { last.minus(JUST_ENDED) } else { last }
     }
 
     /// It ends now: it blocked messages that arrived meanwhile.
@@ -50,7 +75,7 @@ impl Schedule {
         let blocks = [of_keeper, queue.last_block.as_ref(), self.lanes[lane].last_block.as_ref(), of_server];
         let last = blocks.into_iter().flatten().filter(|block| block.at >= entry.due_at);
         let seconds = waited.as_millis() as f64 / 1_000.0;
-        let line = match last.max_by_key(|block| block.at) {
+        let line = match last.max_by_key(|block| block.rank(now)) {
             Some(block) => format!("queue: waited {seconds:.1} s because {}", block.why),
             None => format!("queue: waited {seconds:.1} s for its turn at {}", queue.route.base_site),
         };

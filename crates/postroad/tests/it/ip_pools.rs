@@ -151,6 +151,10 @@ async fn the_operator_makes_pools_and_their_addresses(world: World) {
         json!({"pool": pool["id"], "address": "192.0.2.1", "helo": "MTA1.example.com", "weight": 3});
     let added = done(&world, operator, "ip_pools/add_address", &address).await;
     let shown = &added["addresses"][0];
+    let time = |object: &Value| object["updated_at"].as_str().unwrap().to_owned();
+    assert_eq!(pool["updated_at"], pool["created_at"]);
+    assert_eq!(shown["updated_at"], shown["created_at"]);
+    assert!(time(&added) > time(&pool), "its list of addresses was changed: {added}");
     assert_eq!((&shown["address"], &shown["helo"]), (&json!("192.0.2.1"), &json!("mta1.example.com")));
     assert_eq!(
         (&shown["weight"], &shown["warm_up"], &shown["sent_today"]),
@@ -163,6 +167,7 @@ async fn the_operator_makes_pools_and_their_addresses(world: World) {
         (&changed["addresses"][0]["helo"], &changed["addresses"][0]["weight"]),
         (&json!("out.example.com"), &json!(10))
     );
+    assert!(time(&changed["addresses"][0]) > time(shown), "{changed}");
     // The command line sees the same.
     assert_eq!(world.admin(&["pool", "list"])[0]["addresses"][0]["helo"], "out.example.com");
     let wrong = json!({"pool": pool["id"], "address": "here", "helo": "not a name", "weight": 5000});
@@ -205,7 +210,10 @@ async fn a_warm_up_is_started_paused_resumed_and_ended(world: World) {
         refused["data"]["errors"][0]["pointer"], "/action",
         "a warm address has nothing to pause: {refused}"
     );
+    let before = done(&world, by, "ip_pools/get", &json!({ "id": pool["id"] })).await;
     let started = steer("start").await;
+    let time = |pool: &Value| pool["addresses"][0]["updated_at"].as_str().unwrap().to_owned();
+    assert!(time(&started) > time(&before), "{started}");
     assert_eq!((warm_up(&started), &started["addresses"][0]["warm_up_day"]), ("running", &json!(1)));
     let paused = steer("pause").await;
     assert_eq!(

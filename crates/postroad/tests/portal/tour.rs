@@ -253,7 +253,10 @@ async fn faults(browser: &Browser, axe: &str) -> Vec<String> {
     found
         .iter()
         .filter(serious)
-        .map(|fault| format!("{}: {}", fault["id"], fault["nodes"][0]["html"]))
+        .map(|fault| {
+            let node = &fault["nodes"][0];
+            format!("{}: {} ({})", fault["id"], node["html"], node["any"][0]["message"])
+        })
         .collect()
 }
 

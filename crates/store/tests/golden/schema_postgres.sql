@@ -418,6 +418,7 @@ TABLE pools
     shared bigint NOT NULL
     created_at bigint NOT NULL
     account_id bigint
+    updated_at bigint NOT NULL DEFAULT 0
     UNIQUE (name)
     PRIMARY KEY (id)
     CREATE INDEX pools_by_account ON public.pools USING btree (account_id) WHERE (account_id IS NOT NULL)
@@ -443,7 +444,6 @@ TABLE queue
     CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
     CREATE INDEX queue_free_by_server ON public.queue USING btree (server_id, due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
-    CREATE INDEX queue_scheduled_by_server ON public.queue USING btree (server_id, message_id) WHERE (scheduled > 0)
     CREATE INDEX queue_scheduled_by_server_due ON public.queue USING btree (server_id, due_at, message_id) WHERE (scheduled > 0)
 
 TABLE recipient_domains
@@ -602,6 +602,7 @@ TABLE sources
     warmup_paused_at bigint
     warmup_days_paused bigint NOT NULL DEFAULT 0
     version bigint NOT NULL DEFAULT 1
+    updated_at bigint NOT NULL DEFAULT 0
     UNIQUE (address)
     PRIMARY KEY (id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)

@@ -423,7 +423,7 @@ CREATE TABLE pools (
     name TEXT NOT NULL UNIQUE,
     shared INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-, account_id INTEGER);
+, account_id INTEGER, updated_at INTEGER NOT NULL DEFAULT 0);
 
 CREATE INDEX pools_by_account ON pools (account_id) WHERE account_id IS NOT NULL;
 
@@ -444,8 +444,6 @@ CREATE INDEX queue_by_due ON queue (due_at, message_id);
 CREATE INDEX queue_by_expiry ON queue (expires_at, message_id) WHERE expires_at IS NOT NULL;
 
 CREATE INDEX queue_scheduled ON queue (due_at, message_id) WHERE scheduled > 0;
-
-CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;
 
 CREATE INDEX queue_scheduled_by_server_due ON queue (server_id, due_at, message_id) WHERE scheduled > 0;
 
@@ -591,7 +589,7 @@ CREATE TABLE sources (
     warmup_started_at INTEGER,
     warmup_paused_reason TEXT,
     created_at INTEGER NOT NULL
-, warmup_paused_at INTEGER, warmup_days_paused INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1);
+, warmup_paused_at INTEGER, warmup_days_paused INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1, updated_at INTEGER NOT NULL DEFAULT 0);
 
 CREATE INDEX sources_by_pool ON sources (pool_id);
 
