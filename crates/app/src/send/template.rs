@@ -124,12 +124,51 @@ fn read_model(bytes: &[u8]) -> Result<(Model, Vec<AttachmentView>), String> {
     if text.len() > MODEL_BYTES_MAX {
         return Err(format!("The model in the body of the message is larger than {MODEL_BYTES_MAX} bytes"));
     }
-    let model = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+    let text = text.trim_start_matches('\u{feff}');
+    let model = serde_json::from_str(text).map_err(|error| {
         // Without the error's text, which may quote a value.
         let (line, column) = (error.line(), error.column());
         format!("The body of a message by template must be a JSON object, its model; it is not at line {line} column {column}")
     })?;
+    if let Some(number) = find_inexact_number(text) {
+        return Err(format!(
+            "The model in the body of the message has a whole number of more than 64 bits in line {}; send it as a text",
+            1 + text[..number].matches('\n').count()
+        ));
+    }
     Ok((model, attachments))
+}
+
+/// Offset of the first whole number in valid JSON that a model cannot keep exactly.
+fn find_inexact_number(json: &str) -> Option<usize> {
+    let mut rest = json;
+    while let Some(at) = rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit()) {
+        let token = &rest[at..];
+        let length = if token.starts_with('"') {
+            string_length(token)
+        } else {
+            let is_part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+            let number = token.split(|char| !is_part(char)).next().unwrap_or_default();
+            let is_whole = !number.contains(['.', 'e', 'E']);
+            if is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                return Some(json.len() - token.len());
+            }
+            number.len()
+        };
+        rest = &token[length..];
+    }
+    None
+}
+
+/// Bytes of the string that the JSON begins with, and its quotes.
+fn string_length(json: &str) -> usize {
+    let mut is_escaped = false;
+    let end = json.bytes().skip(1).position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(json.len(), |end| end + 2)
 }
 
 fn no_template(pointer: &str, name: &str) -> FieldProblem {
@@ -155,5 +194,24 @@ fn send_refusal(refusal: TemplateRefusal) -> Refusal {
             Refusal::TemplateRendering(Box::new(RenderFailure::Failed { part, line, message }))
         }
         other => Refusal::Internal(format!("a template that is published cannot be used: {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_beyond_64_bits_are_found() {
+        for fine in [
+            "{}",
+            r#"{"a": 18446744073709551615, "b": -9223372036854775808}"#,
+            r#"{"a": 1e300, "b": 123456789012345678901234567890.5, "é": 1.0E+2}"#,
+            r#"{"99999999999999999999\"99999999999999999999": "99999999999999999999\\"}"#,
+        ] {
+            assert_eq!(find_inexact_number(fine), None, "{fine}");
+        }
+        assert_eq!(find_inexact_number(r#"{"a": [1, 18446744073709551616]}"#), Some(10));
+        assert_eq!(find_inexact_number(r#"{"\\": -9223372036854775809}"#), Some(7));
     }
 }
