@@ -359,7 +359,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         attempts: claimed.attempts,
         chosen_pool: claimed.pool_id,
         source: claimed.source_id,
-        greylisted_at: None,
+        greylisted: None,
         announce_at: None,
         was_hurried: false,
         begun: false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postroad_mail::Signal;
 use postroad_model::{ServerId, Timestamp};
 
-use super::{LaneKey, Schedule};
+use super::{Greylisted, LaneKey, Schedule};
 use crate::pacing::{Evidence, Reason};
 
 /// Refusals in a row that stop a domain.
@@ -30,7 +30,7 @@ pub(crate) struct Answer<'a> {
     /// Lane of the message that was refused.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
-    pub(crate) greylisted_at: Option<Timestamp>,
+    pub(crate) greylisted: Option<Greylisted>,
     /// Effect on other messages.
     pub(crate) signal: Option<Signal>,
     /// The receiver's reply.
@@ -99,13 +99,15 @@ impl Schedule {
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
                 if answer.signal == Some(Signal::Greylisted) {
-                    come_again_after = match answer.greylisted_at {
-                        None => source_site.greylist.pause(),
-                        Some(first) => {
-                            let waited = now.since(first);
+                    come_again_after = match answer.greylisted {
+                        None => source_site.greylist.pause(&self.pauses),
+                        Some(greylisted) => {
                             source_site.evidence_at = Some(now);
-                            source_site.greylist.refused_after(waited);
-                            source_site.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
+                            if let Some(wait) = greylisted.planned_wait(now) {
+                                source_site.greylist.refused_after(wait);
+                            }
+                            let lasts = source_site.greylist.estimate(&self.pauses);
+                            lasts.and_then(|lasts| lasts.checked_sub(now.since(greylisted.first)))
                         }
                     };
                 }
@@ -119,15 +121,17 @@ impl Schedule {
     }
 
     /// A greylisted message was accepted. Others that wait longer than necessary become due earlier.
-    pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
+    pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisted, now: Timestamp) {
+        let Some(wait) = greylisted.planned_wait(now) else { return };
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
         let source_site = &mut self.source_sites[path.source_site];
         source_site.evidence_at = Some(now);
         let greylist = &mut source_site.greylist;
-        let before = greylist.estimate();
-        greylist.taken_after(now.since(first));
-        let Some(lasts) = greylist.estimate().filter(|lasts| before.is_none_or(|before| *lasts < before))
+        let before = greylist.estimate(&self.pauses);
+        greylist.taken_after(wait);
+        let after = greylist.estimate(&self.pauses);
+        let Some(lasts) = after.filter(|lasts| before.is_none_or(|before| *lasts < before))
         else {
             return;
         };
@@ -135,8 +139,8 @@ impl Schedule {
         self.timeline.bring_forward(|lane, entry| {
             let is_here = lanes[lane].queue() == Some(queue);
             let is_from_here = entry.source.is_none_or(|kept| kept == source);
-            let first = entry.greylisted_at.filter(|_| is_here && is_from_here)?;
-            Some(first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
+            let greylisted = entry.greylisted.filter(|_| is_here && is_from_here)?;
+            Some(greylisted.first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
         });
     }
 

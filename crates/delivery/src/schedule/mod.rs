@@ -53,7 +53,7 @@ use slab::Slab;
 pub(crate) use answers::Answer;
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
-pub(crate) use entry::{Entry, LaneKey};
+pub(crate) use entry::{Entry, Greylisted, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;
 pub(crate) use memory_share::IntakeLimits;

@@ -42,6 +42,11 @@ impl BackOff {
         *self = Self::default();
     }
 
+    /// Failures in a row.
+    pub(super) fn failures(&self) -> usize {
+        self.failures
+    }
+
     pub(super) fn shift_back(&mut self, by: Duration) {
         self.until = self.until.map(|until| until.minus(by));
     }

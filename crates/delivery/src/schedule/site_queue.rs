@@ -296,7 +296,7 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted_at: None,
+            greylisted: None,
             announce_at: None,
             was_hurried: false,
             begun: false,

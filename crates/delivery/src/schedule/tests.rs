@@ -226,7 +226,7 @@ impl World {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
                 let reason = &Reason::of_message("451 come again", server);
-                let answer = Answer { lane: &job.lane, server, greylisted_at: None, signal, reason };
+                let answer = Answer { lane: &job.lane, server, greylisted: None, signal, reason };
                 self.schedule.refused(path, answer, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
@@ -303,7 +303,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         attempts: 0,
         chosen_pool: None,
         source: None,
-        greylisted_at: None,
+        greylisted: None,
         announce_at: None,
         was_hurried: false,
         begun: false,
@@ -641,7 +641,7 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let reason = &Reason::of_message("451 slow down", server);
-        let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason };
+        let answer = Answer { lane: &lanes[at], server, greylisted: None, signal, reason };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }

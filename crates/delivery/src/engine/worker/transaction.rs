@@ -290,8 +290,8 @@ fn report_to_schedule(
 ) -> Option<Duration> {
     match ending {
         Ending::Accepted(_) => shared.with(|schedule, now| {
-            if let Some(first) = job.entry.greylisted_at {
-                schedule.greylisting_over(path, first, now);
+            if let Some(greylisted) = job.entry.greylisted {
+                schedule.greylisting_over(path, greylisted, now);
             }
             schedule.accepted(path, &job.lane, job.entry.server_id, now);
             None
@@ -310,8 +310,8 @@ fn report_to_schedule(
 }
 
 pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a Reason) -> Answer<'a> {
-    let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
-    Answer { lane: &job.lane, server, greylisted_at, signal, reason }
+    let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
+    Answer { lane: &job.lane, server, greylisted, signal, reason }
 }
 
 /// Next step if the message goes over another connection: this one has carried enough, or was used before and is now
