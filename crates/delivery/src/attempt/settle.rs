@@ -40,6 +40,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) flight: Option<FlightKey>,
     /// The receiver's greylisting time.
     pub(crate) come_again_after: Option<Duration>,
+    /// What was concluded about the receiver from its reply.
+    pub(crate) conclusion: Option<String>,
     /// DNS names of the DKIM keys that signed it.
     pub(crate) dkim: Option<Arc<str>>,
 }
@@ -138,7 +140,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         Ending::Accepted(reply) => Judged {
             class: None,
             reply: Some(reply),
-            ..Judged::temporary(BounceClass::Other, accepted_by(host, peer))
+            ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
         },
         Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
         Ending::TooLarge { size, size_max } => Judged::permanent(
@@ -203,12 +205,17 @@ pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 
-/// Mentions that the message went without TLS, if the host offers it.
-fn accepted_by(host: &str, peer: &Peer) -> String {
-    match &peer.without_tls {
-        Some(problem) => format!("Accepted by {host} without TLS, which failed: {problem}"),
-        None => format!("Accepted by {host}"),
+/// The details, with the reason why TLS was not used though the host offers it, and with what was concluded.
+fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
+    let mut details = judged.details.clone();
+    if let Some(problem) = &attempt.peer.without_tls {
+        let comma = if judged.class.is_none() { "" } else { ";" };
+        details.push_str(&format!("{comma} without TLS, which failed: {problem}"));
     }
+    if let Some(conclusion) = &attempt.conclusion {
+        details.push_str(&format!("; {conclusion}"));
+    }
+    details
 }
 
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
@@ -262,6 +269,7 @@ pub(crate) fn settle(
     let has_waited = matches!(ending, Ending::Waited { .. });
     let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
     let judged = judge(ending, peer, *is_simulated);
+    let details = described(&judged, attempt);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, Work::first_due);
     let by_policy = policy
@@ -275,14 +283,14 @@ pub(crate) fn settle(
         })
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
     let (status, kind, next_attempt_at, details) = match judged.class {
-        None => (Status::Sent, EventKind::Delivered, None, judged.details),
+        None => (Status::Sent, EventKind::Delivered, None, details),
         Some(_) if judged.is_permanent && judged.is_their_word => {
-            (Status::HardFail, EventKind::Bounced, None, judged.details)
+            (Status::HardFail, EventKind::Bounced, None, details)
         }
-        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, judged.details),
-        Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, judged.details),
+        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, details),
+        Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, details),
         Some(_) => {
-            let details = format!("{}; given up after {attempts} attempts", judged.details);
+            let details = format!("{details}; given up after {attempts} attempts");
             (Status::HardFail, EventKind::Failed, None, details)
         }
     };
@@ -493,6 +501,7 @@ mod tests {
             transcript: String::new(),
             flight: None,
             come_again_after: None,
+            conclusion: None,
             dkim: None,
         }
     }
@@ -521,6 +530,15 @@ mod tests {
             assert_eq!(greylisted.first, attempt.entry.greylisted.unwrap().first, "{ending:?}");
             assert_eq!(greylisted.retry_at, None, "this delay says nothing about the receiver");
         }
+        let fallen_back = Attempt {
+            peer: Peer { without_tls: Some("handshake failure".to_owned()), ..Peer::default() },
+            conclusion: Some("one.example seems to take about 90 messages a minute".to_owned()),
+            ..greylisted_retry()
+        };
+        let reply = Reply::new(550, vec!["5.1.1 user unknown".to_owned()]);
+        let refused = settled(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
+        let details = &refused.outcome.delivery.details;
+        assert!(details.contains("without TLS, which failed: handshake failure; one.example seems"), "{details}");
         let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
         let refused = settled(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
         let entry = refused.retry.unwrap().entry;

@@ -34,6 +34,7 @@ impl Schedule {
         }
         for (_, path) in &mut self.paths {
             path.back_off.shift_back(by);
+            path.reached_at = path.reached_at.map(|at| at.minus(by));
             path.taken_at = path.taken_at.map(|at| at.minus(by));
             path.asked_at = path.asked_at.map(|at| at.minus(by));
             path.lacks_room_since = path.lacks_room_since.map(|at| at.minus(by));

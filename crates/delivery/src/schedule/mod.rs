@@ -16,6 +16,7 @@ mod connection_shares;
 mod credit;
 mod domain_trouble;
 mod entry;
+mod entry_queue;
 mod explain;
 mod feedback;
 mod gates;
@@ -56,6 +57,7 @@ pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, Greylisted, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;
+pub(crate) use late::Late;
 pub(crate) use memory_share::IntakeLimits;
 pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
@@ -120,6 +122,8 @@ pub(crate) struct Schedule {
     room: Room,
     actions: Vec<Action>,
     expired: Vec<Entry>,
+    /// The queue and the lane whose long waits were recorded last.
+    last_late: (usize, usize),
     /// Why nothing is sent at all.
     paused: BTreeMap<PauseCause, String>,
     is_stopping: bool,
@@ -246,6 +250,7 @@ impl Schedule {
             room: Room::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
+            last_late: (0, 0),
             paused: BTreeMap::new(),
             is_stopping: false,
         }
@@ -383,7 +388,7 @@ impl Schedule {
         self.actions.clear();
         let mut entries: Vec<Entry> = self.timeline.drain().collect();
         for (_, lane) in &mut self.lanes {
-            entries.extend(lane.unrouted.drain(..));
+            entries.extend(std::mem::take(&mut lane.unrouted));
         }
         for (_, queue) in &mut self.queues {
             entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));

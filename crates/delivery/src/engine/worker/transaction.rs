@@ -261,6 +261,7 @@ impl Worker {
             transcript,
             flight,
             come_again_after: None,
+            conclusion: None,
             dkim: None,
         }
     }
