@@ -84,7 +84,8 @@ mod tests {
     fn pause_minutes(attempts: u32, has_counted: bool, age: Duration) -> Option<f64> {
         let start = Timestamp::from_micros(0);
         let now = start.plus(age);
-        let next = RetryPolicy::default().next_attempt(attempts, has_counted, start, now, &mut rand::rng())?;
+        let next =
+            RetryPolicy::default().next_attempt(attempts, has_counted, start, now, &mut rand::rng())?;
         Some(next.since(now).as_secs_f64() / 60.0)
     }
 

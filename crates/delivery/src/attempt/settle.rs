@@ -125,7 +125,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
 }
 
 /// Command that a reply in this phase answers.
-fn reply_phase(phase: Phase) -> ReplyPhase {
+pub(crate) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
         Phase::RcptTo => ReplyPhase::Recipient,
@@ -538,7 +538,10 @@ mod tests {
         let reply = Reply::new(550, vec!["5.1.1 user unknown".to_owned()]);
         let refused = settled(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
         let details = &refused.outcome.delivery.details;
-        assert!(details.contains("without TLS, which failed: handshake failure; one.example seems"), "{details}");
+        assert!(
+            details.contains("without TLS, which failed: handshake failure; one.example seems"),
+            "{details}"
+        );
         let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
         let refused = settled(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
         let entry = refused.retry.unwrap().entry;

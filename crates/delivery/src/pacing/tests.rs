@@ -153,7 +153,8 @@ fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
     greylist.taken_after(Duration::from_secs(366));
     assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(5)));
     greylist.taken_after(Duration::from_secs(302));
-    let pauses: Vec<_> = (0..40).filter_map(|_| greylist.pause(&pauses)).map(|pause| pause.as_secs()).collect();
+    let pauses: Vec<_> =
+        (0..40).filter_map(|_| greylist.pause(&pauses)).map(|pause| pause.as_secs()).collect();
     assert_eq!(pauses.iter().filter(|secs| **secs == 180).count(), 1, "{pauses:?}");
     assert_eq!(pauses.iter().filter(|secs| **secs == 300).count(), 39);
     greylist.refused_after(Duration::from_mins(10));

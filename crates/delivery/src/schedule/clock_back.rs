@@ -46,6 +46,7 @@ impl Schedule {
         }
         for (_, lane) in &mut self.lanes {
             lane.trouble.shift_back(by);
+            lane.accepted_from = lane.accepted_from.map(|(source, at)| (source, at.minus(by)));
         }
         for pace in self.paces.values_mut() {
             pace.rate.shift_back(by);

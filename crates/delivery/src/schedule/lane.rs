@@ -29,6 +29,8 @@ pub(super) struct Lane {
     pub(super) parked_in: HashSet<(usize, ServerId)>,
     /// The domain refuses our mail by its own policy.
     pub(super) trouble: DomainTrouble,
+    /// The source address of a pool from which it last accepted a message, and when.
+    pub(super) accepted_from: Option<(SourceId, Timestamp)>,
     pub(super) last_block: Option<SeenBlock>,
     /// Time of the next wake-up while the lane is parked.
     pub(super) wake_at: Option<Timestamp>,
@@ -118,6 +120,7 @@ impl Schedule {
             entries: 0,
             parked_in: HashSet::new(),
             trouble: DomainTrouble::default(),
+            accepted_from: None,
             last_block: None,
             wake_at: None,
         });

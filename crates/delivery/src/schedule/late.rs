@@ -143,8 +143,7 @@ impl Schedule {
             if self.paths[path_id].retired {
                 continue;
             }
-            let block =
-                self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
+            let block = self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
             if !is_told_of(&block.why) {
                 return None;
             }

@@ -51,7 +51,7 @@ use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
 use postroad_store::DeliverySetup;
 use slab::Slab;
 
-pub(crate) use answers::Answer;
+pub(crate) use answers::{Answer, Reaction};
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
 pub(crate) use entry::{Entry, Greylisted, LaneKey};
@@ -160,8 +160,10 @@ struct SourceSite {
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Recipient domains that were refused.
+    /// Recipient domains that were refused, and those that said "too fast" in answer to a recipient.
     refusing_domains: Evidence,
+    hurried_domains: Evidence,
+    domains: answers::SeenDomains,
     greylist: GreylistTime,
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,

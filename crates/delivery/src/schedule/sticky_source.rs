@@ -73,7 +73,8 @@ impl Schedule {
     fn fails_alone(&self, path_id: usize) -> bool {
         let failures = self.paths[path_id].back_off.failures();
         let others = &self.queues[self.paths[path_id].queue].paths;
-        failures >= FAILURES_MAX && others.iter().any(|other| self.paths[*other].back_off.failures() < failures)
+        failures >= FAILURES_MAX
+            && others.iter().any(|other| self.paths[*other].back_off.failures() < failures)
     }
 
     /// The next entry that keeps this path's address. Entries of stopped lanes return to the queue.

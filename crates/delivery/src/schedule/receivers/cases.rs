@@ -21,7 +21,13 @@ fn suspended_until(after_start: Duration) -> DeliverySetup {
         created_at: START,
         ends_at: Some(START.plus(after_start)),
     };
-    DeliverySetup { servers: Vec::new(), pools: Vec::new(), sources: Vec::new(), gates: vec![gate], live_nodes: 1 }
+    DeliverySetup {
+        servers: Vec::new(),
+        pools: Vec::new(),
+        sources: Vec::new(),
+        gates: vec![gate],
+        live_nodes: 1,
+    }
 }
 
 #[test]

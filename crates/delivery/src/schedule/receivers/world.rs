@@ -479,12 +479,20 @@ impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
         let (path, attempt) = (self.tasks[&id].path, self.tasks[&id].attempt);
         self.schedule.attempt_ended(path, attempt, self.now);
-        let signal = signal(refusal);
+        let is_down = refusal.reply.is_empty();
+        let signal = if is_down { None } else { signal(refusal) };
         let server = job.entry.server_id;
         let greylisted = job.entry.greylisted;
         let reason = &Reason::of_connection(&refusal.reply);
-        let answer = Answer { lane: &job.lane, server, greylisted, signal, reason };
-        if self.schedule.connection_refused(path, answer, self.now) {
+        let answer =
+            Answer { lane: &job.lane, server, greylisted, phase: ReplyPhase::Greeting, signal, reason };
+        let was_connected = self.tasks[&id].was_connected;
+        let waits = if is_down {
+            self.schedule.is_one_too_many(path, was_connected, self.now)
+        } else {
+            self.schedule.connection_refused(path, answer, self.now)
+        };
+        if waits {
             self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
         } else {
@@ -506,8 +514,15 @@ impl World {
         let verdict = classify_in(phase(refusal.at), &reply);
         let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
         let reason = &Reason::of_message(&refusal.reply, server);
-        let answer = Answer { lane: &job.lane, server, greylisted, signal: verdict.signal, reason };
-        let come_again_after = self.schedule.refused(path, answer, self.now);
+        let answer = Answer {
+            lane: &job.lane,
+            server,
+            greylisted,
+            phase: phase(refusal.at),
+            signal: verdict.signal,
+            reason,
+        };
+        let come_again_after = self.schedule.refused(path, answer, self.now).come_again_after;
         let is_early = refusal.at != RefusedAt::EndOfData;
         let is_closing = refusal.closes && refusal.at == RefusedAt::MailFrom;
         if is_early && is_put_back(verdict.signal, carried > 0, is_closing) {
