@@ -59,6 +59,13 @@ impl Schedule {
             if path.back_off.failed(now, path.reached_at, pauses, reason) {
                 path.ramp = 1;
             }
+            let since = path.back_off.since();
+            let others = &self.queues[path.queue].paths;
+            let is_alone = others.iter().any(|other| {
+                let reached_at = self.paths[*other].reached_at;
+                *other != path_id && since.is_some() && reached_at >= since
+            });
+            self.paths[path_id].back_off.is_alone |= is_alone;
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct BackOff {
     /// When the first of them was.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
+    /// Other addresses of the pool reached the site between two failures.
+    pub(super) is_alone: bool,
     pub(super) reason: String,
 }
 
@@ -61,9 +63,9 @@ impl BackOff {
         *self = Self::default();
     }
 
-    /// Failures in a row.
-    pub(super) fn failures(&self) -> usize {
-        self.failures
+    /// When the first of the failures in a row was.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since
     }
 
     pub(super) fn shift_back(&mut self, by: Duration) {

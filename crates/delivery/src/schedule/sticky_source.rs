@@ -18,9 +18,6 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// Failed connections in a row after which a retry uses another address.
-const FAILURES_MAX: usize = 2;
-
 /// Admission of entries kept by a path: they have already passed that of their server and lane.
 struct Passed;
 
@@ -56,7 +53,7 @@ impl Schedule {
     /// A path that only has to wait a little, or as long as all others, is healthy.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || self.fails_alone(path_id) {
+        if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || path.back_off.is_alone {
             return false;
         }
         match self.path_block(path_id, now) {
@@ -67,14 +64,6 @@ impl Schedule {
             Some(Block { why: Why::BackOff { .. } | Why::Standstill { .. }, .. }) => false,
             Some(block) => block.until.is_some_and(|until| until.since(now) <= SHORT_WAIT),
         }
-    }
-
-    /// Connections of this path fail again and again, and another one of the pool has failed less.
-    fn fails_alone(&self, path_id: usize) -> bool {
-        let failures = self.paths[path_id].back_off.failures();
-        let others = &self.queues[self.paths[path_id].queue].paths;
-        failures >= FAILURES_MAX
-            && others.iter().any(|other| self.paths[*other].back_off.failures() < failures)
     }
 
     /// The next entry that keeps this path's address. Entries of stopped lanes return to the queue.
@@ -126,14 +115,14 @@ impl Schedule {
         }
     }
 
-    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did.
+    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did. They use its
+    /// address all the same if it is healthy again at their turn.
     pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;
         }
         let queue = self.paths[path_id].queue;
         for (lane, entry) in self.paths[path_id].kept.drain().into_iter().rev() {
-            let entry = Entry { source: None, ..entry };
             self.queues[queue].waiting.push_front(lane, entry);
         }
         true

@@ -667,6 +667,19 @@ fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
 }
 
 #[test]
+fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
+    let mut world = World::new();
+    (0..2_000).for_each(|id| world.add(1, id, "many.example"));
+    world.add(2, 2_000, "single.example");
+    let now = world.now.plus(Duration::from_mins(6));
+    let late = world.schedule.take_late(500, now);
+    assert_eq!(late.len(), 500);
+    assert!(late.iter().any(|late| late.entry.message_id.0 == 2_000));
+    let next = world.schedule.take_late(500, now);
+    assert_eq!(next.iter().map(|late| late.entry.message_id.0).min(), Some(499), "in order");
+}
+
+#[test]
 fn messages_that_wait_for_a_connection_only_are_told_after_five_minutes() {
     let mut world = World::new();
     world.rules.connections_max = 1;

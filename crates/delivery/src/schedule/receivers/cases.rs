@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{GateAction, GateScope};
 use postroad_store::{DeliverySetup, Gate};
-use postroad_testkit::hidden_receiver::{Greylist, HiddenLimits, HiddenReceiver};
+use postroad_testkit::hidden_receiver::{BlockedTime, Greylist, HiddenLimits, HiddenReceiver, RefusedAt};
 
 use super::world::{START, World};
 
@@ -44,4 +44,22 @@ fn our_own_delay_is_not_taken_for_a_long_greylisting() {
     assert!(first.sent_at.unwrap().since(first.added_at) >= gate_ends, "it was greylisted, then suspended");
     let waited = next.sent_at.unwrap().since(next.added_at);
     assert!(waited <= Duration::from_secs(70), "{waited:?}");
+}
+
+#[test]
+fn retries_come_from_the_first_address_again_after_an_outage() {
+    let greylist = Some(Greylist { wait: Duration::from_mins(1), by_source: true });
+    let (from, to) = (Duration::from_secs(40), Duration::from_secs(200));
+    let blocks = vec![BlockedTime { from, to, at: RefusedAt::Banner, reply: String::new() }];
+    let mut world =
+        world(HiddenLimits { greylist, blocks, ..HiddenLimits::default() }).with_addresses(&[1; 4]);
+    for id in 0..12 {
+        world.add_at(Duration::from_secs(id), 1, "domain.example");
+    }
+    world.run_until(Duration::from_hours(1));
+    for message in &world.messages {
+        assert!(message.sent_at.is_some_and(|at| at.since(START) >= to), "{message:?}");
+        let first = message.sources[0];
+        assert!(message.sources.iter().all(|source| *source == first), "{message:?}");
+    }
 }
