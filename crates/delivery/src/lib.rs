@@ -213,6 +213,7 @@ impl Delivery {
             tokio::spawn(Arc::clone(&shared).keep_time()),
             tokio::spawn(feeder.run()),
             tokio::spawn(engine::keep_expiry(Arc::clone(&shared))),
+            tokio::spawn(engine::keep_late(Arc::clone(&shared))),
         ];
         Ok(Self {
             shared,

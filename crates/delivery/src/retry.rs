@@ -37,11 +37,12 @@ impl RetryPolicy {
 
     /// `first_due` is when the message was first due. `None` if it is to be given up.
     ///
-    /// The pause depends on the attempts made, and at least on the message's age: attempts do not count if no remote
-    /// host could be tried, and a domain without DNS must not be looked up every minute for two days.
+    /// The pause depends on the attempts made. If the last one did not count, because no remote host could be tried, it
+    /// depends at least on the message's age: a domain without DNS must not be looked up every minute for two days.
     pub(crate) fn next_attempt(
         &self,
         attempts: u32,
+        has_counted: bool,
         first_due: Timestamp,
         now: Timestamp,
         rng: &mut impl Rng,
@@ -50,15 +51,8 @@ impl RetryPolicy {
         if age >= self.give_up_after {
             return None;
         }
-        let by_age = self
-            .pauses
-            .iter()
-            .scan(Duration::ZERO, |sum, pause| {
-                *sum += *pause;
-                Some(*sum)
-            })
-            .take_while(|sum| *sum <= age)
-            .count();
+        let by_age = || sums(&self.pauses).take_while(|sum| *sum <= age).count();
+        let by_age = if has_counted { 0 } else { by_age() };
         let step = (attempts.saturating_sub(1) as usize).max(by_age).min(self.pauses.len() - 1);
         // Greylisting counts from the first attempt, often for a minute: a retry that is a second early is refused
         // again.
@@ -66,6 +60,14 @@ impl RetryPolicy {
         let jitter = rng.random_range(earliest..=1.0 + JITTER);
         Some(now.plus(self.pauses[step].mul_f64(jitter)))
     }
+}
+
+/// Time from the first attempt to the end of each pause.
+pub(crate) fn sums(pauses: &[Duration]) -> impl Iterator<Item = Duration> + '_ {
+    pauses.iter().scan(Duration::ZERO, |sum, pause| {
+        *sum += *pause;
+        Some(*sum)
+    })
 }
 
 impl Default for RetryPolicy {
@@ -79,10 +81,11 @@ impl Default for RetryPolicy {
 mod tests {
     use super::*;
 
-    fn pause_minutes(attempts: u32, age: Duration) -> Option<f64> {
+    fn pause_minutes(attempts: u32, has_counted: bool, age: Duration) -> Option<f64> {
         let start = Timestamp::from_micros(0);
         let now = start.plus(age);
-        let next = RetryPolicy::default().next_attempt(attempts, start, now, &mut rand::rng())?;
+        let next =
+            RetryPolicy::default().next_attempt(attempts, has_counted, start, now, &mut rand::rng())?;
         Some(next.since(now).as_secs_f64() / 60.0)
     }
 
@@ -90,7 +93,7 @@ mod tests {
     fn pauses_follow_the_contract_within_a_tenth() {
         let mut age = Duration::ZERO;
         for (attempts, minutes) in (1..).zip([1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 360.0, 360.0]) {
-            let pause = pause_minutes(attempts, age).unwrap();
+            let pause = pause_minutes(attempts, true, age).unwrap();
             assert!((pause / minutes - 1.0).abs() <= 0.1 + 1e-9, "attempt {attempts}: {pause} minutes");
             age += Duration::from_secs_f64(minutes * 60.0 * 0.99);
         }
@@ -98,12 +101,20 @@ mod tests {
 
     #[test]
     fn age_counts_where_attempts_do_not() {
-        assert!(pause_minutes(0, Duration::from_mins(40)).unwrap() > 35.0);
+        assert!(pause_minutes(0, false, Duration::from_mins(40)).unwrap() > 35.0);
+    }
+
+    #[test]
+    fn first_refusal_of_a_message_that_waited_for_hours_is_retried_after_a_minute() {
+        let minutes = |attempts| pause_minutes(attempts, true, Duration::from_hours(3)).unwrap();
+        assert!(minutes(1) <= 1.1 + 1e-9, "{}", minutes(1));
+        assert!(minutes(2) <= 5.5 + 1e-9);
     }
 
     #[test]
     fn after_two_days_it_is_given_up() {
-        assert!(pause_minutes(20, Duration::from_hours(47)).is_some());
-        assert!(pause_minutes(20, Duration::from_hours(48)).is_none());
+        assert!(pause_minutes(20, true, Duration::from_hours(47)).is_some());
+        assert!(pause_minutes(20, true, Duration::from_hours(48)).is_none());
+        assert!(pause_minutes(1, true, Duration::from_hours(48)).is_none());
     }
 }

@@ -288,7 +288,10 @@ impl Connector {
                 let mut connection = self
                     .try_once(route, host, address, source, self.plain(), reached)
                     .await
-                    .map_err(|plain| plain.failure)?;
+                    .map_err(|mut plain| {
+                        plain.failure.peer.without_tls = Some(failure.failure.problem.clone());
+                        plain.failure
+                    })?;
                 connection.peer.without_tls = Some(failure.failure.problem);
                 Ok(connection)
             }

@@ -15,7 +15,7 @@ use super::ending::Ending;
 use crate::journal::FlightKey;
 use crate::prepare::Work;
 use crate::retry::RetryPolicy;
-use crate::schedule::{CountedSource, Entry};
+use crate::schedule::{CountedSource, Entry, Greylisted};
 
 /// Bytes of a remote server's reply that are kept.
 const OUTPUT_BYTES_MAX: usize = 2_000;
@@ -40,6 +40,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) flight: Option<FlightKey>,
     /// The receiver's greylisting time.
     pub(crate) come_again_after: Option<Duration>,
+    /// What was concluded about the receiver from its reply.
+    pub(crate) conclusion: Option<String>,
     /// DNS names of the DKIM keys that signed it.
     pub(crate) dkim: Option<Arc<str>>,
 }
@@ -123,7 +125,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
 }
 
 /// Command that a reply in this phase answers.
-fn reply_phase(phase: Phase) -> ReplyPhase {
+pub(crate) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
         Phase::RcptTo => ReplyPhase::Recipient,
@@ -138,7 +140,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         Ending::Accepted(reply) => Judged {
             class: None,
             reply: Some(reply),
-            ..Judged::temporary(BounceClass::Other, accepted_by(host, peer))
+            ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
         },
         Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
         Ending::TooLarge { size, size_max } => Judged::permanent(
@@ -203,12 +205,17 @@ pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 
-/// Mentions that the message went without TLS, if the host offers it.
-fn accepted_by(host: &str, peer: &Peer) -> String {
-    match &peer.without_tls {
-        Some(problem) => format!("Accepted by {host} without TLS, which failed: {problem}"),
-        None => format!("Accepted by {host}"),
+/// The details, with the reason why TLS was not used though the host offers it, and with what was concluded.
+fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
+    let mut details = judged.details.clone();
+    if let Some(problem) = &attempt.peer.without_tls {
+        let comma = if judged.class.is_none() { "" } else { ";" };
+        details.push_str(&format!("{comma} without TLS, which failed: {problem}"));
     }
+    if let Some(conclusion) = &attempt.conclusion {
+        details.push_str(&format!("; {conclusion}"));
+    }
+    details
 }
 
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
@@ -236,6 +243,16 @@ fn is_greylisting(ending: &Ending) -> bool {
     matches!(ending, Ending::Refused { reply, phase } if signal_of(reply, *phase) == Some(Signal::Greylisted))
 }
 
+/// Whether the receiver has not answered this message: it knows of the message what it knew before.
+fn says_nothing(ending: &Ending) -> bool {
+    match ending {
+        Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
+        // Otherwise this machine may be unable to send from the address.
+        Ending::Unreachable { was_tried, .. } => *was_tried,
+        _ => false,
+    }
+}
+
 /// `horizon_end`: retries before it stay with this node.
 pub(crate) fn settle(
     attempt: &Attempt<'_>,
@@ -247,14 +264,16 @@ pub(crate) fn settle(
 ) -> Settlement {
     let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
-    let greylisted_at = is_greylisting(&ending).then(|| entry.greylisted_at.unwrap_or(now));
+    let is_greylisting = is_greylisting(&ending);
+    let says_nothing = says_nothing(&ending);
     let has_waited = matches!(ending, Ending::Waited { .. });
     let never_gives_up = matches!(ending, Ending::Waited { is_ours: true, .. });
     let judged = judge(ending, peer, *is_simulated);
+    let details = described(&judged, attempt);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, Work::first_due);
     let by_policy = policy
-        .next_attempt(attempts, first_due, now, rng)
+        .next_attempt(attempts, judged.counts, first_due, now, rng)
         .or_else(|| never_gives_up.then(|| now.plus(policy.pause_max())));
     let announce_at = by_policy.filter(|_| has_waited);
     let next = by_policy
@@ -264,14 +283,14 @@ pub(crate) fn settle(
         })
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
     let (status, kind, next_attempt_at, details) = match judged.class {
-        None => (Status::Sent, EventKind::Delivered, None, judged.details),
+        None => (Status::Sent, EventKind::Delivered, None, details),
         Some(_) if judged.is_permanent && judged.is_their_word => {
-            (Status::HardFail, EventKind::Bounced, None, judged.details)
+            (Status::HardFail, EventKind::Bounced, None, details)
         }
-        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, judged.details),
-        Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, judged.details),
+        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, details),
+        Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, details),
         Some(_) => {
-            let details = format!("{}; given up after {attempts} attempts", judged.details);
+            let details = format!("{details}; given up after {attempts} attempts");
             (Status::HardFail, EventKind::Failed, None, details)
         }
     };
@@ -314,7 +333,7 @@ pub(crate) fn settle(
             expires_at: None,
         });
     let source_id = source.as_ref().map(|source| source.id).filter(|id| id.0 != 0);
-    let kept_source = source_id.filter(|_| judged.keeps_source);
+    let kept_source = if says_nothing { entry.source } else { source_id.filter(|_| judged.keeps_source) };
     let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
@@ -323,7 +342,11 @@ pub(crate) fn settle(
             due_at,
             attempts,
             source: kept_source,
-            greylisted_at,
+            greylisted: if is_greylisting {
+                Some(Greylisted::again(entry.greylisted, due_at, now))
+            } else {
+                entry.greylisted.filter(|_| says_nothing).map(Greylisted::delayed)
+            },
             announce_at,
             begun: false,
             work: None,
@@ -442,7 +465,88 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use postroad_model::{MessageId, ServerId, SourceId};
+
     use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+
+    /// A retry of a greylisted message, which came from the second address.
+    fn greylisted_retry() -> Attempt<'static> {
+        let first = NOW.minus(Duration::from_secs(61));
+        Attempt {
+            entry: Entry {
+                server_id: ServerId(1),
+                message_id: MessageId(1),
+                due_at: NOW.minus(Duration::from_secs(1)),
+                expires_at: None,
+                attempts: 1,
+                chosen_pool: None,
+                source: Some(SourceId(2)),
+                greylisted: Some(Greylisted { first, retry_at: Some(NOW) }),
+                announce_at: None,
+                was_hurried: false,
+                begun: true,
+                work: None,
+            },
+            domain: DomainName::parse("one.example").unwrap(),
+            work: None,
+            peer: Peer::default(),
+            source: Some(CountedSource { id: SourceId(3), provider: "other".into() }),
+            ip_pool: None,
+            is_encrypted: false,
+            is_simulated: false,
+            started_at: NOW,
+            ended_at: None,
+            transcript: String::new(),
+            flight: None,
+            come_again_after: None,
+            conclusion: None,
+            dkim: None,
+        }
+    }
+
+    fn settled(attempt: &Attempt<'_>, ending: Ending) -> Settlement {
+        let horizon = NOW.plus(Duration::from_hours(1));
+        settle(attempt, ending, &RetryPolicy::default(), NOW, horizon, &mut rand::rng())
+    }
+
+    #[test]
+    fn retry_keeps_its_source_address_and_greylisting_if_the_receiver_did_not_answer() {
+        let attempt = greylisted_retry();
+        let (problem, class) = (String::new(), BounceClass::Timeout);
+        let unanswered = [
+            Ending::Waited { cause: String::new(), class, is_ours: false },
+            Ending::NoRoute { problem: problem.clone(), class: BounceClass::Dns },
+            Ending::Interrupted { phase: Phase::Data, problem: problem.clone(), class, after_final: false },
+            Ending::Unreachable { problem: problem.clone(), class, reply: None, was_tried: true },
+        ];
+        for ending in unanswered {
+            let settlement = settled(&attempt, ending.clone());
+            assert_eq!(settlement.outcome.retry_source_id, Some(SourceId(2)), "{ending:?}");
+            let entry = settlement.retry.unwrap().entry;
+            assert_eq!(entry.source, Some(SourceId(2)), "{ending:?}");
+            let greylisted = entry.greylisted.unwrap();
+            assert_eq!(greylisted.first, attempt.entry.greylisted.unwrap().first, "{ending:?}");
+            assert_eq!(greylisted.retry_at, None, "this delay says nothing about the receiver");
+        }
+        let fallen_back = Attempt {
+            peer: Peer { without_tls: Some("handshake failure".to_owned()), ..Peer::default() },
+            conclusion: Some("one.example seems to take about 90 messages a minute".to_owned()),
+            ..greylisted_retry()
+        };
+        let reply = Reply::new(550, vec!["5.1.1 user unknown".to_owned()]);
+        let refused = settled(&fallen_back, Ending::Refused { reply, phase: Phase::RcptTo });
+        let details = &refused.outcome.delivery.details;
+        assert!(
+            details.contains("without TLS, which failed: handshake failure; one.example seems"),
+            "{details}"
+        );
+        let reply = Reply::new(451, vec!["4.7.1 Too many messages, slow down".to_owned()]);
+        let refused = settled(&attempt, Ending::Refused { reply, phase: Phase::MailFrom });
+        let entry = refused.retry.unwrap().entry;
+        assert_eq!((entry.source, entry.greylisted), (None, None), "the receiver refused the address");
+    }
 
     #[test]
     fn a_retry_keeps_its_address_after_greylisting_and_unknown_delays_only() {

@@ -26,7 +26,6 @@ const CLAIMS_TO_FILL: usize = 4;
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// In turns of `CLAIM_EVERY`.
 const SETUP_EVERY: u32 = 2;
-const LATE_EVERY: u32 = 5;
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
 const ABANDONED_AT_ONCE: usize = 500;
@@ -101,9 +100,6 @@ impl Feeder {
             self.exchange_notes().await?;
             self.shared.with(Schedule::sweep);
             self.shared.store.purge_gates().await?;
-        }
-        if turn.is_multiple_of(LATE_EVERY) {
-            self.shared.announce_late().await;
         }
         self.read_queue().await
     }

@@ -10,6 +10,7 @@ mod expiry;
 mod feeder;
 mod flight;
 mod intake;
+mod late;
 mod provider_notes;
 mod recover;
 mod resolve;
@@ -31,6 +32,7 @@ pub(crate) use begin::BeginBatcher;
 pub(crate) use expiry::keep_expiry;
 pub(crate) use feeder::{Feeder, read_setup};
 pub(crate) use intake::Intake;
+pub(crate) use late::keep_late;
 pub(crate) use provider_notes::ProviderNotes;
 pub(crate) use recover::recover;
 pub(crate) use settler::Settler;
@@ -359,7 +361,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         attempts: claimed.attempts,
         chosen_pool: claimed.pool_id,
         source: claimed.source_id,
-        greylisted_at: None,
+        greylisted: None,
         announce_at: None,
         was_hurried: false,
         begun: false,

@@ -78,6 +78,7 @@ async fn settlement(
         transcript: String::new(),
         flight: None,
         come_again_after: None,
+        conclusion: None,
         dkim: None,
     };
     let ending = match outcome {

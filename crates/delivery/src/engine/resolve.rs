@@ -23,10 +23,6 @@ const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of a nonexistent domain that are recorded at a time.
 const UNROUTED_AT_ONCE: usize = 500;
-/// Messages recorded as delayed at a time.
-const LATE_AT_ONCE: usize = 500;
-/// They are looked at again after at least this time.
-const LATE_PAUSE: Duration = Duration::from_secs(5);
 
 impl EngineShared {
     pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
@@ -67,6 +63,7 @@ impl EngineShared {
             transcript: String::new(),
             flight: None,
             come_again_after,
+            conclusion: None,
             dkim: None,
         };
         self.judge(&attempt, ending)
@@ -145,25 +142,7 @@ impl EngineShared {
         self.record_unsent(key, entry, ending, None).await;
     }
 
-    /// Records messages that have been waiting for long as delayed.
-    pub(super) async fn announce_late(self: &Arc<Self>) {
-        for late in self.with(|schedule, now| schedule.take_late(LATE_AT_ONCE, now)) {
-            if self.is_stopping() {
-                self.give_back(vec![late.entry]).await;
-                continue;
-            }
-            let now = self.clock.now();
-            let again = late.block.until.map_or(LATE_PAUSE, |until| until.since(now).max(LATE_PAUSE));
-            let ending = Ending::Waited {
-                cause: late.block.why.to_string(),
-                class: late.block.why.bounce_class(),
-                is_ours: late.block.why.is_ours(),
-            };
-            self.record_unsent(&late.lane, late.entry, ending, Some(again)).await;
-        }
-    }
-
-    async fn record_unsent(
+    pub(super) async fn record_unsent(
         self: &Arc<Self>,
         key: &LaneKey,
         mut entry: Entry,

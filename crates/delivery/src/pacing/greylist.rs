@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use crate::retry::sums;
+
 /// Times that operators usually configure.
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
 /// One retry in this many tests whether a shorter wait is enough.
 const TRY_LESS_IN: u32 = 20;
+/// A stored estimate does not say which waits were too short: this part of it is taken to be.
+const TOO_SHORT_SHARE: f64 = 0.4;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GreylistTime {
@@ -19,7 +23,8 @@ pub struct GreylistTime {
 
 impl GreylistTime {
     pub fn restored(enough: Duration) -> Self {
-        Self { enough: Some(enough), ..Self::default() }
+        let too_short = Some(enough.mul_f64(TOO_SHORT_SHARE));
+        Self { enough: Some(enough), too_short, ..Self::default() }
     }
 
     pub fn known(&self) -> Option<Duration> {
@@ -39,15 +44,18 @@ impl GreylistTime {
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough.
-    pub fn estimate(&self) -> Option<Duration> {
+    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough. Never longer than
+    /// the pauses of the retry schedule, as far as they were too short.
+    pub fn estimate(&self, pauses: &[Duration]) -> Option<Duration> {
         let enough = self.enough?;
-        Some(self.candidates(enough).next().unwrap_or(enough))
+        let lasts = self.candidates(enough).next().unwrap_or(enough);
+        let too_short = self.too_short.unwrap_or_default();
+        Some(sums(pauses).find(|sum| *sum > too_short).map_or(lasts, |most| lasts.min(most)))
     }
 
     /// Wait before the first retry; `None` if nothing is known.
-    pub fn pause(&mut self) -> Option<Duration> {
-        let longest = self.estimate()?;
+    pub fn pause(&mut self, pauses: &[Duration]) -> Option<Duration> {
+        let longest = self.estimate(pauses)?;
         let less = self.candidates(longest).nth(1);
         if let Some(less) = less.filter(|_| self.since_tried_less >= TRY_LESS_IN) {
             self.since_tried_less = 0;

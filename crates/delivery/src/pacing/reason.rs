@@ -50,6 +50,21 @@ impl Reason {
         if is_shown { &self.reply } else { self.codes() }
     }
 
+    /// Whether the reply names this domain, alone or in an address; names of its hosts do not count.
+    pub fn names_domain(&self, domain: &str) -> bool {
+        let reply = self.reply.to_ascii_lowercase();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        reply.match_indices(&domain.to_ascii_lowercase()).any(|(at, found)| {
+            let before = reply[..at].chars().next_back();
+            let mut after = reply[at + found.len()..].chars();
+            let is_longer = match after.next() {
+                Some('.') => after.next().is_some_and(is_part),
+                next => next.is_some_and(is_part),
+            };
+            !before.is_some_and(|c| is_part(c) || c == '.') && !is_longer
+        })
+    }
+
     /// The reply code and the enhanced code.
     pub fn codes(&self) -> &str {
         codes(&self.reply)
@@ -88,6 +103,17 @@ mod tests {
         assert_eq!(reason.to_string(), "451 4.7.1");
         assert_eq!(Reason::restored(reply).text(Reader::Operator), "451 4.7.1");
         assert_eq!(Reason::of_connection("421 go away").text(Reader::Server(other)), "421 go away");
+    }
+
+    #[test]
+    fn a_domain_is_named_alone_or_in_an_address_but_not_by_its_hosts() {
+        let names = |reply: &str| Reason::of_connection(reply).names_domain("one.example");
+        assert!(names("451 4.7.1 <jane@One.example>: too many messages"));
+        assert!(names("451 4.7.1 Domain one.example has exceeded its limit"));
+        assert!(names("451 too many messages to one.example."));
+        assert!(!names("421 mx.one.example slow down"));
+        assert!(!names("421 one.example.net slow down"));
+        assert!(!names("421 someone.example slow down"));
     }
 
     #[test]

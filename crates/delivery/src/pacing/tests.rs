@@ -146,17 +146,30 @@ fn a_standstill_needs_several_refusals_in_a_row_and_is_tried_every_45_seconds() 
 
 #[test]
 fn a_greylist_time_is_learned_and_less_is_tried_now_and_then() {
+    let pauses = [1, 5, 10].map(Duration::from_mins);
     let mut greylist = GreylistTime::default();
-    assert_eq!(greylist.pause(), None);
+    assert_eq!(greylist.pause(&pauses), None);
     greylist.refused_after(Duration::from_secs(62));
     greylist.taken_after(Duration::from_secs(366));
-    assert_eq!(greylist.pause(), Some(Duration::from_mins(5)));
+    assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(5)));
     greylist.taken_after(Duration::from_secs(302));
-    let pauses: Vec<_> = (0..40).filter_map(|_| greylist.pause()).map(|pause| pause.as_secs()).collect();
+    let pauses: Vec<_> =
+        (0..40).filter_map(|_| greylist.pause(&pauses)).map(|pause| pause.as_secs()).collect();
     assert_eq!(pauses.iter().filter(|secs| **secs == 180).count(), 1, "{pauses:?}");
     assert_eq!(pauses.iter().filter(|secs| **secs == 300).count(), 39);
     greylist.refused_after(Duration::from_mins(10));
     assert_eq!(greylist.known(), None, "it has become longer");
+}
+
+#[test]
+fn a_learned_greylist_time_is_never_longer_than_the_retry_schedule() {
+    let pauses = [1, 5, 10].map(Duration::from_mins);
+    let mut greylist = GreylistTime::default();
+    greylist.taken_after(Duration::from_hours(2));
+    assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(1)), "a minute may be enough");
+    greylist.refused_after(Duration::from_secs(64));
+    assert_eq!(greylist.pause(&pauses), Some(Duration::from_mins(6)));
+    assert_eq!(GreylistTime::restored(Duration::from_mins(5)).pause(&pauses), Some(Duration::from_mins(5)));
 }
 
 #[test]

@@ -4,11 +4,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::Signal;
-use postroad_model::{ServerId, Timestamp};
+use postroad_mail::{ReplyPhase, Signal};
+use postroad_model::{DomainName, ServerId, Timestamp};
 
-use super::{LaneKey, Schedule};
+use super::block::Why;
+use super::{Greylisted, LaneKey, Schedule};
 use crate::pacing::{Evidence, Reason};
+use crate::route::Route;
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
@@ -21,6 +23,14 @@ const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
 /// for its reputation; in both cases for mail of several senders.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
+/// Or this many domains of one sender, if nobody else has mail for the provider.
+const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
+/// "Too fast" in answer to the recipients of this many domains, with nothing accepted in between, is about the site.
+const HURRIED_DOMAINS: usize = 2;
+/// Refusals in a row that close an address at a site whose domain accepts another address of the pool.
+const ADDRESS_REFUSALS: u32 = 2;
+/// An acceptance from another address of the pool counts for this time.
+const OTHER_ADDRESS_FOR: Duration = Duration::from_hours(1);
 /// A little more than the wait that was enough.
 const GREYLIST_MARGIN: f64 = 1.02;
 
@@ -30,11 +40,22 @@ pub(crate) struct Answer<'a> {
     /// Lane of the message that was refused.
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
-    pub(crate) greylisted_at: Option<Timestamp>,
+    pub(crate) greylisted: Option<Greylisted>,
+    /// The command that was answered.
+    pub(crate) phase: ReplyPhase,
     /// Effect on other messages.
     pub(crate) signal: Option<Signal>,
     /// The receiver's reply.
     pub(crate) reason: &'a Reason,
+}
+
+/// What follows from a refusal.
+#[derive(Debug, Default)]
+pub(crate) struct Reaction {
+    /// This receiver's known greylisting time, if it was greylisting.
+    pub(crate) come_again_after: Option<Duration>,
+    /// The conclusion about the receiver, for anyone.
+    pub(crate) conclusion: Option<String>,
 }
 
 impl Schedule {
@@ -52,6 +73,8 @@ impl Schedule {
         let was_held = source_site.rate.is_held();
         source_site.rate.accepted(now);
         source_site.refusing_domains.clear();
+        source_site.hurried_domains.clear();
+        source_site.domains.note(&lane.domain);
         let stood = source_site.standstill.accepted();
         if stood {
             source_site.rate.begin_slowly(now);
@@ -66,6 +89,11 @@ impl Schedule {
             pace.refusing_domains.clear();
         }
         self.clear_trouble(lane, server, now);
+        if self.queues[queue].paths.len() > 1
+            && let Some(lane) = self.lane_ids.get(lane)
+        {
+            self.lanes[*lane].accepted_from = Some((source, now));
+        }
         if provider_stood {
             self.pump_provider(&route.provider, now);
         } else if stood || was_held {
@@ -75,17 +103,21 @@ impl Schedule {
         }
     }
 
-    /// A message was refused. Call it even without an effect on others, so that a test message gets its answer. Returns
-    /// this receiver's known greylisting time, if it was greylisting.
-    pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Option<Duration> {
+    /// A message was refused. Call it even without an effect on others, so that a test message gets its answer.
+    pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Reaction {
         let source_site_id = self.paths[path_id].source_site;
         self.note_reply(path_id, now);
-        if self.queues[self.paths[path_id].queue].route.is_exempt {
-            return None;
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        if route.is_exempt {
+            return Reaction::default();
         }
+        let is_about_domain = answer.signal == Some(Signal::TooFast) && self.is_about_domain(path_id, answer);
+        let provider_stood = self.provider_answered(path_id, &route, answer.signal, now);
         let source_site = &mut self.source_sites[source_site_id];
+        source_site.domains.note(&answer.lane.domain);
         let mut come_again_after = None;
         match answer.signal {
+            Some(Signal::TooFast) if is_about_domain => self.domain_is_too_fast(path_id, answer, now),
             Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
             Some(Signal::TooManyConnections) => {
                 let others = source_site.open.saturating_sub(1);
@@ -99,13 +131,15 @@ impl Schedule {
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
                 if answer.signal == Some(Signal::Greylisted) {
-                    come_again_after = match answer.greylisted_at {
-                        None => source_site.greylist.pause(),
-                        Some(first) => {
-                            let waited = now.since(first);
+                    come_again_after = match answer.greylisted {
+                        None => source_site.greylist.pause(&self.pauses),
+                        Some(greylisted) => {
                             source_site.evidence_at = Some(now);
-                            source_site.greylist.refused_after(waited);
-                            source_site.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
+                            if let Some(wait) = greylisted.planned_wait(now) {
+                                source_site.greylist.refused_after(wait);
+                            }
+                            let lasts = source_site.greylist.estimate(&self.pauses);
+                            lasts.and_then(|lasts| lasts.checked_sub(now.since(greylisted.first)))
                         }
                     };
                 }
@@ -114,29 +148,124 @@ impl Schedule {
                 self.clear_trouble(answer.lane, answer.server, now);
             }
         }
+        if provider_stood {
+            self.pump_provider(&route.provider, now);
+        }
         self.pump_source_site(source_site_id, now);
-        come_again_after
+        let conclusion = self.conclusion(path_id, answer, is_about_domain, now);
+        Reaction { come_again_after, conclusion }
+    }
+
+    /// A test message of the whole provider got an answer, though it was refused. Returns whether the provider was
+    /// stopped until now.
+    fn provider_answered(
+        &mut self,
+        path_id: usize,
+        route: &Route,
+        signal: Option<Signal>,
+        now: Timestamp,
+    ) -> bool {
+        let pace = self.pace(self.paths[path_id].source, route);
+        if !pace.is_wider || signal == Some(Signal::TooFast) {
+            return false;
+        }
+        let was_held = pace.rate.is_held();
+        pace.rate.passed(now);
+        let is_neutral = matches!(signal, Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None);
+        let stood = is_neutral && pace.standstill.accepted();
+        stood || (was_held && !pace.rate.is_held())
+    }
+
+    /// Whether "too fast" is about the recipient's domain, as far as one reply can say. Before RCPT it is about us. Where
+    /// all mail goes to one domain, the site's rate is the domain's.
+    fn is_about_domain(&self, path_id: usize, answer: Answer<'_>) -> bool {
+        let source_site = &self.source_sites[self.paths[path_id].source_site];
+        let names_it = || answer.reason.names_domain(answer.lane.domain.as_str());
+        source_site.domains.are_several()
+            && match answer.phase {
+                ReplyPhase::Greeting | ReplyPhase::MailFrom => false,
+                ReplyPhase::Recipient => !source_site.rate.is_held() || names_it(),
+                ReplyPhase::Data => names_it(),
+            }
+    }
+
+    /// The domain is slowed first. If others of the site are refused as well, and nothing is accepted, it is the site.
+    fn domain_is_too_fast(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        let domains = &mut source_site.hurried_domains;
+        domains.add(hash_of(&answer.lane.domain), answer.server, now);
+        if domains.parts() >= HURRIED_DOMAINS {
+            domains.clear();
+            return self.too_fast(path_id, answer, now);
+        }
+        source_site.rate.passed(now);
+        source_site.standstill.accepted();
+        self.domain_refused(answer, now);
+    }
+
+    fn domain_refused(&mut self, answer: Answer<'_>, now: Timestamp) {
+        if let Some(lane) = self.lane_ids.get(answer.lane) {
+            let trouble = &mut self.lanes[*lane].trouble;
+            self.troubled_lanes += usize::from(trouble.is_clear());
+            trouble.refused(answer.server, DOMAIN_REFUSALS, answer.reason, now);
+        }
+    }
+
+    /// What this refusal has led to; without words of the receiver, which may quote other messages.
+    fn conclusion(
+        &mut self,
+        path_id: usize,
+        answer: Answer<'_>,
+        is_about_domain: bool,
+        now: Timestamp,
+    ) -> Option<String> {
+        let source = self.paths[path_id].source;
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        let slowed = match answer.signal? {
+            Signal::TooFast if !is_about_domain => {
+                let per_minute = source_site.rate.per_minute(now)?;
+                let site = &route.base_site;
+                return Some(format!(
+                    "mail to {site} from this address is slowed to about {per_minute:.0} messages a minute"
+                ));
+            }
+            Signal::TooFast | Signal::Reputation | Signal::Content | Signal::RecipientPolicy => {
+                let of_site = source_site.standstill.is_standing().then(|| route.base_site.to_string());
+                let pace = self.pace(source, &route);
+                let of_provider = pace.standstill.is_standing().then(|| route.provider.to_string());
+                let lane = self.lane_ids.get(answer.lane).map(|lane| &self.lanes[*lane]);
+                let of_domain = lane.filter(|lane| lane.trouble.is_standing(answer.server));
+                of_provider
+                    .or(of_site)
+                    .map(|receiver| format!("{receiver} from this address"))
+                    .or_else(|| of_domain.map(|lane| lane.key.domain.to_string()))?
+            }
+            Signal::TooManyConnections | Signal::ConnectionUsedUp | Signal::Greylisted => return None,
+        };
+        Some(format!("mail to {slowed} is stopped, and one message at a time tries again"))
     }
 
     /// A greylisted message was accepted. Others that wait longer than necessary become due earlier.
-    pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
+    pub(crate) fn greylisting_over(&mut self, path_id: usize, greylisted: Greylisted, now: Timestamp) {
+        let Some(wait) = greylisted.planned_wait(now) else { return };
         let path = &self.paths[path_id];
         let (queue, source) = (path.queue, path.source);
         let source_site = &mut self.source_sites[path.source_site];
         source_site.evidence_at = Some(now);
         let greylist = &mut source_site.greylist;
-        let before = greylist.estimate();
-        greylist.taken_after(now.since(first));
-        let Some(lasts) = greylist.estimate().filter(|lasts| before.is_none_or(|before| *lasts < before))
-        else {
+        let before = greylist.estimate(&self.pauses);
+        greylist.taken_after(wait);
+        let after = greylist.estimate(&self.pauses);
+        let Some(lasts) = after.filter(|lasts| before.is_none_or(|before| *lasts < before)) else {
             return;
         };
         let lanes = &self.lanes;
         self.timeline.bring_forward(|lane, entry| {
             let is_here = lanes[lane].queue() == Some(queue);
             let is_from_here = entry.source.is_none_or(|kept| kept == source);
-            let first = entry.greylisted_at.filter(|_| is_here && is_from_here)?;
-            Some(first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
+            let greylisted = entry.greylisted.filter(|_| is_here && is_from_here)?;
+            Some(greylisted.first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
         });
     }
 
@@ -182,10 +311,14 @@ impl Schedule {
 
     /// Refused because of our reputation or our content: first it applies only to the domain.
     fn unwelcome(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
-        if let Some(lane) = self.lane_ids.get(answer.lane) {
-            let trouble = &mut self.lanes[*lane].trouble;
-            self.troubled_lanes += usize::from(trouble.is_clear());
-            trouble.refused(answer.server, DOMAIN_REFUSALS, answer.reason, now);
+        let is_address =
+            answer.signal == Some(Signal::Reputation) && self.is_about_address(path_id, answer, now);
+        if !is_address {
+            self.domain_refused(answer, now);
+        }
+        let source_site = &mut self.source_sites[self.paths[path_id].source_site];
+        if is_address && source_site.standstill.refused(ADDRESS_REFUSALS, answer.reason, now) {
+            self.site_stands_still(path_id, answer, now);
         }
         let source_site = &mut self.source_sites[self.paths[path_id].source_site];
         let domains = &mut source_site.refusing_domains;
@@ -197,14 +330,30 @@ impl Schedule {
                 let queue = &self.queues[self.paths[*path].queue];
                 queue.waiting.waiting() > queue.waiting.waiting_of(answer.server)
             });
-        if (by_several || by_one || source_site.standstill.is_standing())
-            && source_site.standstill.refused(1, answer.reason, now)
-        {
+        let is_standing = source_site.standstill.is_standing() && !is_address;
+        if (by_several || by_one || is_standing) && source_site.standstill.refused(1, answer.reason, now) {
             self.site_stands_still(path_id, answer, now);
         }
         if answer.signal == Some(Signal::Reputation) {
             self.provider_is_unwelcoming(path_id, answer, now);
         }
+    }
+
+    /// Whether the domain lately accepted mail from another address of the pool that can send now.
+    fn is_about_address(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> bool {
+        let lane = self.lane_ids.get(answer.lane).map(|lane| &self.lanes[*lane]);
+        let Some((other, at)) = lane.and_then(|lane| lane.accepted_from) else { return false };
+        let path = &self.paths[path_id];
+        if other == path.source || now.since(at) > OTHER_ADDRESS_FOR {
+            return false;
+        }
+        let paths = &self.queues[path.queue].paths;
+        let is_its = |path: &usize| self.paths[*path].source == other && !self.paths[*path].retired;
+        let found = paths.iter().copied().find(is_its);
+        found.is_some_and(|other| {
+            let block = self.path_block(other, now);
+            block.is_none_or(|block| matches!(block.why, Why::TooFast { .. } | Why::ProviderRate { .. }))
+        })
     }
 
     /// Many domains of a provider have their own site, which says nothing about other domains. If several of them
@@ -219,9 +368,17 @@ impl Schedule {
         let domains = &mut pace.refusing_domains;
         domains.add(hash_of(&answer.lane.domain), answer.server, now);
         let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
-        if by_several || pace.standstill.is_standing() {
-            pace.standstill.refused(1, answer.reason, now);
+        let by_one = domains.parts() >= PROVIDER_DOMAINS_OF_ONE_SERVER;
+        let is_standing = pace.standstill.is_standing();
+        if by_several || is_standing || (by_one && self.is_alone_at(&route.provider, answer.server)) {
+            self.pace(source, &route).standstill.refused(1, answer.reason, now);
         }
+    }
+
+    /// Whether no other server has mail waiting for the provider.
+    fn is_alone_at(&self, provider: &str, server: ServerId) -> bool {
+        let mut of_provider = self.queues.iter().filter(|(_, queue)| *queue.route.provider == *provider);
+        of_provider.all(|(_, queue)| queue.waiting.waiting() == queue.waiting.waiting_of(server))
     }
 
     fn site_stands_still(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
@@ -262,6 +419,26 @@ impl Schedule {
         for queue in of_provider.map(|(id, _)| id).collect::<Vec<_>>() {
             self.pump(queue, now);
         }
+    }
+}
+
+/// Whether mail goes to one domain or to several.
+#[derive(Debug, Default)]
+pub(super) struct SeenDomains {
+    first: Option<u64>,
+    are_several: bool,
+}
+
+impl SeenDomains {
+    fn note(&mut self, domain: &DomainName) {
+        if !self.are_several {
+            let domain = hash_of(domain);
+            self.are_several = *self.first.get_or_insert(domain) != domain;
+        }
+    }
+
+    fn are_several(&self) -> bool {
+        self.are_several
     }
 }
 

@@ -98,6 +98,7 @@ impl Why {
                 | Self::AccountRate { .. }
                 | Self::ProviderRate { .. }
                 | Self::WarmUp { .. }
+                | Self::Connections { .. }
         )
     }
 

@@ -34,6 +34,7 @@ impl Schedule {
         }
         for (_, path) in &mut self.paths {
             path.back_off.shift_back(by);
+            path.reached_at = path.reached_at.map(|at| at.minus(by));
             path.taken_at = path.taken_at.map(|at| at.minus(by));
             path.asked_at = path.asked_at.map(|at| at.minus(by));
             path.lacks_room_since = path.lacks_room_since.map(|at| at.minus(by));
@@ -45,6 +46,7 @@ impl Schedule {
         }
         for (_, lane) in &mut self.lanes {
             lane.trouble.shift_back(by);
+            lane.accepted_from = lane.accepted_from.map(|(source, at)| (source, at.minus(by)));
         }
         for pace in self.paces.values_mut() {
             pace.rate.shift_back(by);
@@ -100,7 +102,7 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted_at: None,
+            greylisted: None,
             announce_at: None,
             was_hurried: false,
             begun: false,

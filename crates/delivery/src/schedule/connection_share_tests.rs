@@ -47,7 +47,7 @@ impl World {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted_at: None,
+            greylisted: None,
             announce_at: None,
             was_hurried: false,
             begun: false,

@@ -1,6 +1,7 @@
 //! One waiting message in memory: a few dozen bytes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
@@ -19,8 +20,8 @@ pub(crate) struct Entry {
     pub(crate) chosen_pool: Option<PoolId>,
     /// The source address of its last attempt: the next one uses it again while it is healthy.
     pub(crate) source: Option<SourceId>,
-    /// When it was first greylisted, as far as this process knows.
-    pub(crate) greylisted_at: Option<Timestamp>,
+    /// Its greylisting, as far as this process knows.
+    pub(crate) greylisted: Option<Greylisted>,
     /// Next time its wait is reported; `None` before the first.
     pub(crate) announce_at: Option<Timestamp>,
     /// It had to make way once, because its host took long while connections were short. It is not hurried again.
@@ -29,6 +30,32 @@ pub(crate) struct Entry {
     pub(crate) begun: bool,
     /// Everything needed to send it, if available: fresh from its acceptance, or already loaded.
     pub(crate) work: Option<Arc<Work>>,
+}
+
+/// Greylisting of one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Greylisted {
+    /// When it was refused first.
+    pub(crate) first: Timestamp,
+    /// When its retry was planned; `None` if anything else has delayed it since.
+    pub(crate) retry_at: Option<Timestamp>,
+}
+
+impl Greylisted {
+    /// After this greylisting, the message is tried again at `retry_at`.
+    pub(crate) fn again(before: Option<Self>, retry_at: Timestamp, now: Timestamp) -> Self {
+        Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
+    }
+
+    /// Its retry ended without an answer from the receiver.
+    pub(crate) fn delayed(self) -> Self {
+        Self { retry_at: None, ..self }
+    }
+
+    /// The wait that was planned, or less if it came earlier. Our own delays say nothing about the receiver.
+    pub(super) fn planned_wait(self, now: Timestamp) -> Option<Duration> {
+        Some(self.retry_at?.min(now).since(self.first))
+    }
 }
 
 impl Entry {

@@ -106,11 +106,10 @@ impl Schedule {
         {
             return format!("It waits because {}.", block.text(reader));
         }
-        let of_domain = |(key, _): &(&LaneKey, &usize)| key.domain == *domain;
-        let Some((_, lane_id)) = self.lane_ids.iter().find(of_domain) else {
+        let Some(lane_id) = self.lane_of_message(domain, server, message) else {
             return "It waits in the store to be taken up, which happens within seconds.".to_owned();
         };
-        let lane = &self.lanes[*lane_id];
+        let lane = &self.lanes[lane_id];
         if let Some(block) = self.gates.block(&lane.scopes, now).or_else(|| lane.trouble_block(server, now)) {
             return format!("It waits because {}.", block.text(reader));
         }
@@ -153,6 +152,29 @@ impl Schedule {
         let busy = busy.map_or_else(String::new, |busy| format!("{}; ", busy.text(reader)));
         let count = count_for(reader, queue.waiting.waiting(), queue.waiting.waiting_of(server));
         format!("It waits for its turn at {}: {busy}{count}.{learned}", queue.route.base_site)
+    }
+
+    /// The lane in which a message waits. If it is in none, the lane that its server's mail would take, or any of the
+    /// domain.
+    fn lane_of_message(&self, domain: &DomainName, server: ServerId, message: MessageId) -> Option<usize> {
+        let of_domain = self.lane_ids.iter().filter(|(key, _)| key.domain == *domain);
+        let lanes: Vec<(&LaneKey, usize)> = of_domain.map(|(key, id)| (key, *id)).collect();
+        let holds = |(_, id): &&(&LaneKey, usize)| {
+            let lane = &self.lanes[*id];
+            let is_unrouted = || lane.unrouted.iter().any(|entry| entry.message_id == message);
+            let is_routed = |queue: usize| {
+                let queue = &self.queues[queue];
+                let of_paths = queue.paths.iter().map(|path| &self.paths[*path].kept);
+                let mut queues = of_paths.chain([&queue.waiting]);
+                queues.any(|queue| queue.holds_in_lane(*id, server, message))
+            };
+            is_unrouted() || lane.queue().is_some_and(is_routed)
+        };
+        let of_server = self.servers.get(&server).and_then(|server| server.chosen_pool);
+        let pool = self.sources.choose(None, of_server, None);
+        let found = if lanes.len() > 1 { lanes.iter().find(holds) } else { None };
+        let usual = || lanes.iter().find(|(key, _)| key.pool == pool && !key.require_tls);
+        found.or_else(usual).or(lanes.first()).map(|(_, id)| *id)
     }
 
     /// The connection limit that keeps all of these paths from taking a message.

@@ -21,6 +21,7 @@ impl Schedule {
     pub(crate) fn connected(&mut self, path_id: usize, attempt: u64, is_first: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.back_off.clear();
+        path.reached_at = Some(now);
         let source_site = &mut self.source_sites[path.source_site];
         source_site.open += u32::from(is_first);
         source_site.connection_limit.taken(source_site.open, now);
@@ -55,7 +56,16 @@ impl Schedule {
         // Connections that fail together count as one failure.
         if path.back_off.blocked_until(now).is_none() {
             let pauses: &[Duration] = if route.is_exempt { &[Duration::from_secs(1)] } else { &self.pauses };
-            path.back_off.failed(now, pauses, reason);
+            if path.back_off.failed(now, path.reached_at, pauses, reason) {
+                path.ramp = 1;
+            }
+            let since = path.back_off.since();
+            let others = &self.queues[path.queue].paths;
+            let is_alone = others.iter().any(|other| {
+                let reached_at = self.paths[*other].reached_at;
+                *other != path_id && since.is_some() && reached_at >= since
+            });
+            self.paths[path_id].back_off.is_alone |= is_alone;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lanes: messages for one domain from one pool, and the routing of a domain to its site.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 use super::block::{Block, Why};
 use super::domain_trouble::DomainTrouble;
 use super::entry::{Entry, LaneKey};
+use super::entry_queue::EntryQueue;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
 use super::waited::SeenBlock;
@@ -21,13 +22,15 @@ pub(super) struct Lane {
     pub(super) scopes: [GateScope; 2],
     pub(super) route: LaneRoute,
     /// Waiting for the route.
-    pub(super) unrouted: VecDeque<Entry>,
+    pub(super) unrouted: EntryQueue,
     /// All entries of this lane, anywhere in the schedule.
     pub(super) entries: usize,
     /// Site queues and servers from whose rings it was removed.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
     /// The domain refuses our mail by its own policy.
     pub(super) trouble: DomainTrouble,
+    /// The source address of a pool from which it last accepted a message, and when.
+    pub(super) accepted_from: Option<(SourceId, Timestamp)>,
     pub(super) last_block: Option<SeenBlock>,
     /// Time of the next wake-up while the lane is parked.
     pub(super) wake_at: Option<Timestamp>,
@@ -113,10 +116,11 @@ impl Schedule {
             key: key.clone(),
             scopes,
             route: LaneRoute::Unknown,
-            unrouted: VecDeque::new(),
+            unrouted: EntryQueue::default(),
             entries: 0,
             parked_in: HashSet::new(),
             trouble: DomainTrouble::default(),
+            accepted_from: None,
             last_block: None,
             wake_at: None,
         });
@@ -142,21 +146,23 @@ impl Schedule {
                 self.queues[queue].waiting.push(lane_id, entry);
                 self.pump(queue, now);
             }
-            LaneRoute::Failed { until, .. } if until > now => lane.unrouted.push_back(entry),
+            LaneRoute::Failed { until, .. } if until > now => lane.unrouted.push(entry),
             _ => {
-                lane.unrouted.push_back(entry);
-                self.resolve(lane_id);
+                let server = entry.server_id;
+                lane.unrouted.push(entry);
+                self.resolve(lane_id, Some(server));
             }
         }
     }
 
-    fn resolve(&mut self, lane_id: usize) {
+    /// `server`: the sender of the message that was just added.
+    fn resolve(&mut self, lane_id: usize, server: Option<ServerId>) {
         let lane = &mut self.lanes[lane_id];
         if self.is_stopping {
             return;
         }
         if matches!(lane.route, LaneRoute::Resolving { .. }) {
-            if let Some(server) = lane.unrouted.back().map(|entry| entry.server_id) {
+            if let Some(server) = server {
                 self.join_lookup(lane_id, server);
             }
             return;
@@ -230,8 +236,7 @@ impl Schedule {
     /// Removes messages that wait for a route from the schedule, to be settled as unroutable.
     pub(crate) fn take_unrouted(&mut self, key: &LaneKey, limit: usize) -> Vec<Entry> {
         let Some(id) = self.lane_ids.get(key).copied() else { return Vec::new() };
-        let count = self.lanes[id].unrouted.len().min(limit);
-        let taken: Vec<Entry> = self.lanes[id].unrouted.drain(..count).collect();
+        let taken: Vec<Entry> = self.lanes[id].unrouted.take_first(limit).collect();
         for entry in &taken {
             self.count_out(id, entry.server_id);
         }
@@ -251,7 +256,7 @@ impl Schedule {
             _ => false,
         };
         if is_ready && !lane.unrouted.is_empty() {
-            self.resolve(lane_id);
+            self.resolve(lane_id, None);
         }
         for (queue, server) in parked {
             if let Some(state) = self.queues.get_mut(queue) {
@@ -321,6 +326,7 @@ impl Schedule {
                 starting: 0,
                 ramp: slow_start.max(1),
                 back_off: BackOff::default(),
+                reached_at: None,
                 progress,
                 taken_at: None,
                 asked_at: None,

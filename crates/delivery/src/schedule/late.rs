@@ -8,10 +8,12 @@ use postroad_model::{ServerId, Timestamp};
 
 use super::block::{Block, Why};
 use super::lane::LaneRoute;
-use super::{Entry, LaneKey, Schedule};
+use super::{Entry, LaneKey, Line, Schedule};
 
 /// Shorter waits are not reported.
 const LATE_AFTER: Duration = Duration::from_mins(5);
+/// One lane of a server gets this part of the records that are written at a time.
+const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.
 #[derive(Debug)]
@@ -22,21 +24,38 @@ pub(crate) struct Late {
 }
 
 impl Entry {
-    fn is_late(&self, now: Timestamp) -> bool {
+    pub(super) fn is_late(&self, now: Timestamp) -> bool {
         self.announce_at.unwrap_or_else(|| self.due_at.plus(LATE_AFTER)) <= now
     }
 }
 
 impl Schedule {
-    /// Removes messages that wait for the DNS, for a site or domain that accepts nothing, for its connections, or for a
-    /// rate or a warm-up; at most `limit`. Messages that an operator blocks, or that only wait for their turn, stay.
+    /// Removes messages that wait for the DNS, for a site or domain that accepts nothing, for connections, or for a rate or
+    /// a warm-up; at most `limit`. Lanes and sites take turns. Messages that an operator blocks, or that only wait for
+    /// their turn, stay.
     pub(crate) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
-        let mut late = self.take_unanswered(limit, now);
+        let of_each = (limit / LANES_AT_ONCE).max(1);
+        // First a third for each kind of wait.
+        let mut share = limit.div_ceil(3);
+        let mut late = Vec::new();
+        loop {
+            let before = late.len();
+            let most = |late: &[Late]| limit.min(late.len() + share);
+            self.take_unanswered(most(&late), of_each, &mut late, now);
+            self.take_late_of_addresses(most(&late), of_each, &mut late, now);
+            self.take_late_of_sites(most(&late), of_each, &mut late, now);
+            if late.len() == before || late.len() >= limit {
+                return late;
+            }
+            share = limit;
+        }
+    }
+
+    fn take_late_of_sites(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
         let of_servers = self.server_rates(now);
         let has_work = |queue: &super::Queue| queue.waiting.waiting() > 0 && !queue.route.is_exempt;
-        let queues: Vec<usize> =
-            self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id).collect();
-        for queue in queues {
+        let queues = self.queues.iter().filter(|(_, queue)| has_work(queue)).map(|(id, _)| id);
+        for queue in in_turn(queues.collect(), self.last_late.0) {
             if late.len() >= limit {
                 break;
             }
@@ -45,13 +64,15 @@ impl Schedule {
                 continue;
             }
             let lanes = &self.lanes;
-            let is_meant = |lane: usize, entry: &Entry| {
-                let is_blocked = of_site.is_some()
-                    || of_servers.contains_key(&entry.server_id)
-                    || lanes[lane].trouble.is_standing(entry.server_id);
-                is_blocked && entry.is_late(now)
+            let is_blocked = |lane: usize, server: ServerId| {
+                of_site.is_some()
+                    || of_servers.contains_key(&server)
+                    || lanes[lane].trouble.is_standing(server)
             };
-            let taken = self.queues[queue].waiting.take_if(limit - late.len(), is_meant);
+            let taken = self.queues[queue].waiting.take_late(limit - late.len(), of_each, is_blocked, now);
+            if !taken.is_empty() {
+                self.last_late.0 = queue;
+            }
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = &self.lanes[lane_id];
@@ -64,19 +85,18 @@ impl Schedule {
                 late.push(Late { lane: lane.key.clone(), entry, block });
             }
         }
-        self.take_late_of_addresses(limit, &mut late, now);
-        late
     }
 
     /// Retries that wait for the address of their last attempt.
-    fn take_late_of_addresses(&mut self, limit: usize, late: &mut Vec<Late>, now: Timestamp) {
+    fn take_late_of_addresses(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
         let has_kept = |path: &super::Path| path.kept.waiting() > 0;
         let paths: Vec<usize> =
             self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
         for path in paths {
-            let block = self.path_block(path, now).filter(|block| is_told_of(&block.why));
+            let block = self.path_block(path, now).or_else(|| self.connections_block(path, now));
+            let block = block.filter(|block| is_told_of(&block.why));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
-            let taken = self.paths[path].kept.take_if(limit - late.len(), |_, entry| entry.is_late(now));
+            let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, |_, _| true, now);
             for (lane_id, entry) in taken {
                 self.count_out(lane_id, entry.server_id);
                 let lane = self.lanes[lane_id].key.clone();
@@ -85,24 +105,26 @@ impl Schedule {
         }
     }
 
-    /// Those whose domains the DNS says nothing of.
-    fn take_unanswered(&mut self, limit: usize, now: Timestamp) -> Vec<Late> {
-        let mut late = Vec::new();
-        for (_, lane) in &mut self.lanes {
+    /// Messages to domains without a DNS answer.
+    fn take_unanswered(&mut self, limit: usize, of_each: usize, late: &mut Vec<Late>, now: Timestamp) {
+        let waiting = self.lanes.iter().filter(|(_, lane)| !lane.unrouted.is_empty()).map(|(id, _)| id);
+        for id in in_turn(waiting.collect(), self.last_late.1) {
+            if late.len() >= limit {
+                break;
+            }
+            let lane = &mut self.lanes[id];
             let (until, reason) = match &lane.route {
                 LaneRoute::Failed { until, reason } => (Some(*until), Some(reason.clone())),
                 _ => (None, None),
             };
-            while late.len() < limit
-                && let Some(entry) = lane.unrouted.pop_front_if(|entry| entry.is_late(now))
-            {
+            for entry in lane.unrouted.take_late(of_each.min(limit - late.len()), now) {
+                self.last_late.1 = id;
                 lane.entries -= 1;
                 self.room.remove(entry.server_id);
                 let why = Why::NoAnswer { domain: lane.key.domain.clone(), reason: reason.clone() };
                 late.push(Late { lane: lane.key.clone(), entry, block: Block { until, why } });
             }
         }
-        late
     }
 
     /// Servers that have used up their send rate, or their account's.
@@ -121,7 +143,7 @@ impl Schedule {
             if self.paths[path_id].retired {
                 continue;
             }
-            let block = self.path_block(path_id, now)?;
+            let block = self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
             if !is_told_of(&block.why) {
                 return None;
             }
@@ -129,6 +151,24 @@ impl Schedule {
         }
         found
     }
+
+    /// All connections that this path may have are busy.
+    fn connections_block(&mut self, path_id: usize, now: Timestamp) -> Option<Block> {
+        if self.can_take_more(path_id, now) {
+            return None;
+        }
+        let why = self.all_connections_busy(path_id, now);
+        let is_silent = self.queues[self.paths[path_id].queue].lines.is_only(Line::Silent);
+        let is_limit = matches!(why, Why::Connections { limit: Some(_), .. });
+        (is_limit || is_silent).then_some(Block { until: None, why })
+    }
+}
+
+/// Those after the last one first.
+fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
+    let (before, mut after): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| *id <= last);
+    after.extend(before);
+    after
 }
 
 /// Whether messages that wait for this are told of it: the receiver's, or a limit of ours.

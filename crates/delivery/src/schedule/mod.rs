@@ -16,6 +16,7 @@ mod connection_shares;
 mod credit;
 mod domain_trouble;
 mod entry;
+mod entry_queue;
 mod explain;
 mod feedback;
 mod gates;
@@ -50,12 +51,13 @@ use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
 use postroad_store::DeliverySetup;
 use slab::Slab;
 
-pub(crate) use answers::Answer;
+pub(crate) use answers::{Answer, Reaction};
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use connection_shares::Shortage;
-pub(crate) use entry::{Entry, LaneKey};
+pub(crate) use entry::{Entry, Greylisted, LaneKey};
 pub use explain::{PathTotals, Totals};
 pub(crate) use feedback::Left;
+pub(crate) use late::Late;
 pub(crate) use memory_share::IntakeLimits;
 pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
@@ -120,6 +122,8 @@ pub(crate) struct Schedule {
     room: Room,
     actions: Vec<Action>,
     expired: Vec<Entry>,
+    /// The queue and the lane whose long waits were recorded last.
+    last_late: (usize, usize),
     /// Why nothing is sent at all.
     paused: BTreeMap<PauseCause, String>,
     is_stopping: bool,
@@ -156,8 +160,10 @@ struct SourceSite {
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Recipient domains that were refused.
+    /// Recipient domains that were refused, and those that said "too fast" in answer to a recipient.
     refusing_domains: Evidence,
+    hurried_domains: Evidence,
+    domains: answers::SeenDomains,
     greylist: GreylistTime,
     /// Time of the last reply that changed the estimates.
     evidence_at: Option<Timestamp>,
@@ -246,6 +252,7 @@ impl Schedule {
             room: Room::new(messages_max),
             actions: Vec::new(),
             expired: Vec::new(),
+            last_late: (0, 0),
             paused: BTreeMap::new(),
             is_stopping: false,
         }
@@ -383,7 +390,7 @@ impl Schedule {
         self.actions.clear();
         let mut entries: Vec<Entry> = self.timeline.drain().collect();
         for (_, lane) in &mut self.lanes {
-            entries.extend(lane.unrouted.drain(..));
+            entries.extend(std::mem::take(&mut lane.unrouted));
         }
         for (_, queue) in &mut self.queues {
             entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));

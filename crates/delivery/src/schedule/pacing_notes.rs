@@ -105,10 +105,9 @@ impl Schedule {
         known.retain(|_, note| now.since(note.learned_at) < AGE_MAX);
         for note in notes {
             let key = (note.source, Arc::from(note.site.as_str()));
-            if known.len() < KEPT_MAX || known.contains_key(&key) {
-                known.insert(key, note);
-            }
+            known.insert(key, note);
         }
+        forget_oldest(known, KEPT_MAX);
     }
 
     /// Estimates that are new, or confirmed by replies, since the last call. Forgets old ones.
@@ -168,6 +167,17 @@ impl Schedule {
     }
 }
 
+/// Keeps the `most` that were learned last.
+fn forget_oldest<K: Clone + Eq + std::hash::Hash>(known: &mut HashMap<K, PacingNote>, most: usize) {
+    let Some(beyond) = known.len().checked_sub(most + 1) else { return };
+    let mut by_age: Vec<(Timestamp, K)> =
+        known.iter().map(|(key, note)| (note.learned_at, key.clone())).collect();
+    by_age.select_nth_unstable_by_key(beyond, |(learned_at, _)| *learned_at);
+    for (_, key) in &by_age[..=beyond] {
+        known.remove(key);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +209,26 @@ mod tests {
         schedule.remember(Vec::new(), now.plus(AGE_MAX));
         let source_site = schedule.remembered_source_site(sources::ANY_ADDRESS, &site);
         assert_eq!(source_site.learned(Reader::Operator), None);
+    }
+
+    #[test]
+    fn beyond_the_limit_the_oldest_estimates_are_forgotten() {
+        let note = |secs: i64| PacingNote {
+            source: sources::ANY_ADDRESS,
+            site: String::new(),
+            per_minute: Some(90),
+            connections: None,
+            greylist_secs: None,
+            reason: String::new(),
+            learned_at: Timestamp::from_micros(secs * 1_000_000),
+        };
+        let mut known: HashMap<i64, PacingNote> = [5, 1, 4, 2, 3].map(|secs| (secs, note(secs))).into();
+        forget_oldest(&mut known, 5);
+        assert_eq!(known.len(), 5);
+        forget_oldest(&mut known, 3);
+        let mut left: Vec<i64> = known.into_keys().collect();
+        left.sort_unstable();
+        assert_eq!(left, [3, 4, 5]);
     }
 
     #[test]

@@ -13,21 +13,42 @@ use super::waited::SeenBlock;
 #[derive(Debug, Default)]
 pub(super) struct BackOff {
     failures: usize,
+    /// When the first of them was.
+    since: Option<Timestamp>,
     until: Option<Timestamp>,
+    /// Other addresses of the pool reached the site between two failures.
+    pub(super) is_alone: bool,
     pub(super) reason: String,
 }
 
 /// Upper limit, whatever the retry schedule: a host that returns is found within this time.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
+/// If the host was reached within the hour before, it is tried this often at first, for this time.
+const REACHED_LATELY: Duration = Duration::from_hours(1);
+const PROBE_PAUSE: Duration = Duration::from_secs(45);
+const PROBED_FOR: Duration = Duration::from_mins(30);
+
 impl BackOff {
-    /// `steps` are the first pauses of the retry schedule.
-    pub(super) fn failed(&mut self, now: Timestamp, steps: &[Duration], reason: String) {
+    /// `steps` are the first pauses of the retry schedule; `reached_at`: when a connection was last open. Returns whether
+    /// one connection at a time tries soon.
+    pub(super) fn failed(
+        &mut self,
+        now: Timestamp,
+        reached_at: Option<Timestamp>,
+        steps: &[Duration],
+        reason: String,
+    ) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let was_reached = reached_at.is_some_and(|at| since.since(at) <= REACHED_LATELY);
+        let is_probed = was_reached && now.since(since) < PROBED_FOR;
         let step = steps.get(self.failures.min(steps.len().saturating_sub(1)));
         let pause = step.copied().unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
+        let pause = if is_probed { pause.min(PROBE_PAUSE) } else { pause };
         self.failures += 1;
         self.until = Some(now.plus(pause));
         self.reason = reason;
+        is_probed
     }
 
     /// A pause that does not count as a failure.
@@ -42,8 +63,14 @@ impl BackOff {
         *self = Self::default();
     }
 
+    /// When the first of the failures in a row was.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
     pub(super) fn shift_back(&mut self, by: Duration) {
         self.until = self.until.map(|until| until.minus(by));
+        self.since = self.since.map(|since| since.minus(by));
     }
 
     pub(super) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
@@ -76,6 +103,8 @@ pub(super) struct Path {
     /// Slow start: how many connections success has earned so far.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,
+    /// When a connection was last open.
+    pub(super) reached_at: Option<Timestamp>,
     /// Messages taken divided by the source's weight: paths of one pool keep in step.
     pub(super) progress: f64,
     /// When a message was last taken.
@@ -135,11 +164,27 @@ mod tests {
         let mut back_off = BackOff::default();
         let now = Timestamp::from_micros(0);
         let mut pause = || {
-            back_off.failed(now, &steps, "refused".into());
+            back_off.failed(now, None, &steps, "refused".into());
             back_off.blocked_until(now).unwrap().since(now).as_secs()
         };
         assert_eq!([pause(), pause(), pause(), pause()], [60, 300, 600, 600]);
         back_off.clear();
         assert!(back_off.blocked_until(now).is_none());
+    }
+
+    #[test]
+    fn host_that_was_reached_lately_is_tried_every_45_seconds_for_half_an_hour() {
+        let steps = [60, 300, 1_200].map(Duration::from_secs);
+        let reached_at = Timestamp::from_micros(0);
+        let (mut now, mut back_off) = (reached_at.plus(Duration::from_mins(50)), BackOff::default());
+        let first = now;
+        while now.since(first) < Duration::from_mins(30) {
+            assert!(back_off.failed(now, Some(reached_at), &steps, "refused".into()));
+            let until = back_off.blocked_until(now).unwrap();
+            assert_eq!(until.since(now), Duration::from_secs(45));
+            now = until;
+        }
+        assert!(!back_off.failed(now, Some(reached_at), &steps, "refused".into()));
+        assert_eq!(back_off.blocked_until(now), Some(now.plus(Duration::from_mins(10))));
     }
 }

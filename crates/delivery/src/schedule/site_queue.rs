@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use postroad_model::{MessageId, ServerId, Timestamp};
 
 use super::entry::Entry;
+use super::entry_queue::EntryQueue;
 
 /// A message costs one turn; a large one more, up to this.
 const COST_MAX: i64 = 8;
@@ -39,7 +40,7 @@ struct Turn {
 #[derive(Debug, Default)]
 struct LaneQueue {
     in_ring: bool,
-    entries: VecDeque<Entry>,
+    entries: EntryQueue,
 }
 
 /// Whether a server or a lane may send now.
@@ -67,7 +68,13 @@ impl SiteQueue {
     /// Whether this message waits here. Looks at all messages of its server.
     pub(super) fn holds(&self, server: ServerId, message: MessageId) -> bool {
         let lanes = self.servers.get(&server).into_iter().flat_map(|turn| turn.lanes.values());
-        lanes.flat_map(|lane| &lane.entries).any(|entry| entry.message_id == message)
+        lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
+    }
+
+    /// The same for one lane.
+    pub(super) fn holds_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
+        let queue = self.servers.get(&server).and_then(|turn| turn.lanes.get(&lane));
+        queue.is_some_and(|queue| queue.entries.iter().any(|entry| entry.message_id == message))
     }
 
     /// The server whose turn is next.
@@ -82,16 +89,15 @@ impl SiteQueue {
 
     /// After the others of its lane; an entry whose long wait was recorded stays before later ones.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
-        let has_waited = entry.announce_at.is_some();
-        self.put(lane, entry, if has_waited { put_in_order } else { VecDeque::push_back });
+        self.put(lane, entry, EntryQueue::push);
     }
 
     /// For an entry that was taken and could not be tried.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
-        self.put(lane, entry, VecDeque::push_front);
+        self.put(lane, entry, EntryQueue::push_front);
     }
 
-    fn put(&mut self, lane: usize, entry: Entry, at: fn(&mut VecDeque<Entry>, Entry)) {
+    fn put(&mut self, lane: usize, entry: Entry, at: fn(&mut EntryQueue, Entry)) {
         let server = entry.server_id;
         let turn = self.servers.entry(server).or_default();
         let queue = turn.lanes.entry(lane).or_default();
@@ -188,22 +194,25 @@ impl SiteQueue {
         removed
     }
 
-    /// Removes matching entries at the head of their lanes, at most `limit`, with their lanes.
-    pub(super) fn take_if(
+    /// Removes entries that have waited for long and that `is_blocked` names by their lane and server: at most `limit`, and
+    /// `of_each` of each lane of a server.
+    pub(super) fn take_late(
         &mut self,
         limit: usize,
-        is_meant: impl Fn(usize, &Entry) -> bool,
+        of_each: usize,
+        is_blocked: impl Fn(usize, ServerId) -> bool,
+        now: Timestamp,
     ) -> Vec<(usize, Entry)> {
         let mut taken = Vec::new();
-        for turn in self.servers.values_mut() {
+        for (server, turn) in &mut self.servers {
             for (lane, queue) in &mut turn.lanes {
-                while taken.len() < limit
-                    && let Some(entry) = queue.entries.pop_front_if(|entry| is_meant(*lane, entry))
-                {
-                    taken.push((*lane, entry));
-                    turn.waiting -= 1;
-                    self.waiting -= 1;
+                if taken.len() >= limit || !is_blocked(*lane, *server) {
+                    continue;
                 }
+                let late = queue.entries.take_late(of_each.min(limit - taken.len()), now);
+                turn.waiting -= late.len();
+                self.waiting -= late.len();
+                taken.extend(late.into_iter().map(|entry| (*lane, entry)));
             }
             turn.lanes.retain(|_, queue| !queue.entries.is_empty());
             let lanes = &turn.lanes;
@@ -231,13 +240,6 @@ impl SiteQueue {
         let turns = self.servers.drain().flat_map(|(_, turn)| turn.lanes);
         turns.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
     }
-}
-
-/// Moves entries that have waited for long before the others, by age.
-fn put_in_order(entries: &mut VecDeque<Entry>, entry: Entry) {
-    let is_before = |other: &Entry| other.announce_at.is_some() && other.message_id < entry.message_id;
-    let at = entries.partition_point(is_before);
-    entries.insert(at, entry);
 }
 
 impl Turn {
@@ -296,7 +298,7 @@ mod tests {
             attempts: 0,
             chosen_pool: None,
             source: None,
-            greylisted_at: None,
+            greylisted: None,
             announce_at: None,
             was_hurried: false,
             begun: false,

@@ -53,7 +53,7 @@ impl Schedule {
     /// A path that only has to wait a little, or as long as all others, is healthy.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) {
+        if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) || path.back_off.is_alone {
             return false;
         }
         match self.path_block(path_id, now) {
@@ -115,14 +115,14 @@ impl Schedule {
         }
     }
 
-    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did.
+    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did. They use its
+    /// address all the same if it is healthy again at their turn.
     pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;
         }
         let queue = self.paths[path_id].queue;
         for (lane, entry) in self.paths[path_id].kept.drain().into_iter().rev() {
-            let entry = Entry { source: None, ..entry };
             self.queues[queue].waiting.push_front(lane, entry);
         }
         true

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_mail::ReplyPhase;
 use postroad_model::{
     AccountId, DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId,
     SourceId, Timestamp,
@@ -226,7 +227,14 @@ impl World {
                 self.connected(id);
                 let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
                 let reason = &Reason::of_message("451 come again", server);
-                let answer = Answer { lane: &job.lane, server, greylisted_at: None, signal, reason };
+                let answer = Answer {
+                    lane: &job.lane,
+                    server,
+                    greylisted: None,
+                    phase: ReplyPhase::Data,
+                    signal,
+                    reason,
+                };
                 self.schedule.refused(path, answer, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
@@ -303,7 +311,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         attempts: 0,
         chosen_pool: None,
         source: None,
-        greylisted_at: None,
+        greylisted: None,
         announce_at: None,
         was_hurried: false,
         begun: false,
@@ -627,6 +635,87 @@ fn messages_without_an_answer_of_the_dns_wait_and_are_told_after_five_minutes() 
     assert_eq!((world.schedule.take_late(1_000, now).len(), world.schedule.entries()), (1, 0));
 }
 
+#[test]
+fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
+    let mut world = World::new();
+    let minute = |minute: u64| START.plus(Duration::from_mins(minute));
+    world.add(1, 1, "silent.example");
+    let fail = |world: &mut World, now: Timestamp| {
+        for action in world.schedule.take_actions() {
+            if let Action::Resolve { lane, .. } = action {
+                let until = now.plus(Duration::from_secs(30));
+                world.schedule.unresolved(lane, until, "no answer".into(), false, now);
+            }
+        }
+    };
+    let mut told: Vec<(i64, u64)> = Vec::new();
+    for now in (0..100).map(minute) {
+        if now == minute(71) {
+            world.schedule.add(DomainName::parse("silent.example").unwrap(), false, entry(1, 2, now), now);
+        }
+        world.schedule.tick(now);
+        fail(&mut world, now);
+        for late in world.schedule.take_late(500, now) {
+            told.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
+            // As the engine does: it is reported again later, and waits meanwhile.
+            let announce_at = Some(now.plus(Duration::from_hours(1)));
+            let entry = Entry { due_at: now.plus(Duration::from_secs(5)), announce_at, ..late.entry };
+            world.schedule.add(late.lane.domain, false, entry, now);
+        }
+    }
+    assert_eq!(told, [(1, 5), (1, 65), (2, 76)]);
+}
+
+#[test]
+fn many_late_messages_of_one_domain_do_not_delay_the_record_of_another() {
+    let mut world = World::new();
+    (0..2_000).for_each(|id| world.add(1, id, "many.example"));
+    world.add(2, 2_000, "single.example");
+    let now = world.now.plus(Duration::from_mins(6));
+    let late = world.schedule.take_late(500, now);
+    assert_eq!(late.len(), 500);
+    assert!(late.iter().any(|late| late.entry.message_id.0 == 2_000));
+    let next = world.schedule.take_late(500, now);
+    assert_eq!(next.iter().map(|late| late.entry.message_id.0).min(), Some(499), "in order");
+}
+
+#[test]
+fn messages_that_wait_for_a_connection_only_are_told_after_five_minutes() {
+    let mut world = World::new();
+    world.rules.connections_max = 1;
+    (0..30).for_each(|id| world.add(1, id, "slow.example"));
+    world.run(Duration::from_secs(299));
+    assert!(world.schedule.take_late(500, world.now).is_empty());
+    world.run(Duration::from_secs(1));
+    let late = world.schedule.take_late(500, world.now);
+    let ids: Vec<i64> = late.iter().map(|late| late.entry.message_id.0).collect();
+    assert!(ids.contains(&10), "{ids:?}");
+    let why = &late[0].block.why;
+    assert_eq!(why.to_string(), "1 of 1 connections to mx.slow.example are in use");
+    assert!(why.is_ours(), "it fails no message");
+}
+
+#[test]
+fn cause_of_a_wait_is_that_of_the_messages_own_pool() {
+    let mut world = World::new();
+    let domain = DomainName::parse("slow.example").unwrap();
+    let closed = GateScope::Lane { pool: "pool1".into(), domain: domain.clone() };
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true), pool(2, false)];
+        setup.sources = vec![source(1, 1, 1), source(2, 2, 1)];
+        setup.gates.push(gate(closed, GateAction::Suspend, None));
+    });
+    for id in 0..20 {
+        let chosen_pool = Some(PoolId(1 + id % 2));
+        world.schedule.add(domain.clone(), false, Entry { chosen_pool, ..entry(1, id, START) }, START);
+    }
+    world.run(Duration::from_secs(5));
+    let mut why =
+        |id| world.schedule.why_waiting(&domain, ServerId(1), MessageId(id), Reader::Operator, world.now);
+    assert!(why(18).contains("suspended by an operator"), "{}", why(18));
+    assert!(why(19).starts_with("It waits for its turn"), "{}", why(19));
+}
+
 /// Refuses the mail of these servers at three sites of a provider as too fast; whether the whole provider is slowed.
 fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     let mut world = World::new();
@@ -641,7 +730,8 @@ fn provider_is_slowed(servers: [i64; 3], accepts_between: bool) -> bool {
     for (at, server) in servers.into_iter().enumerate() {
         let (server, signal) = (ServerId(server), Some(postroad_mail::Signal::TooFast));
         let reason = &Reason::of_message("451 slow down", server);
-        let answer = Answer { lane: &lanes[at], server, greylisted_at: None, signal, reason };
+        let answer =
+            Answer { lane: &lanes[at], server, greylisted: None, phase: ReplyPhase::Data, signal, reason };
         if accepts_between && at == 2 {
             world.schedule.accepted(paths[0], &lanes[0], server, now);
         }
@@ -655,6 +745,80 @@ fn a_provider_is_slowed_when_several_of_its_sites_are_too_slow_for_several_sende
     assert!(provider_is_slowed([1, 2, 1], false));
     assert!(!provider_is_slowed([1, 1, 1], false), "one sender is no evidence against all");
     assert!(!provider_is_slowed([1, 2, 1], true), "it takes mail");
+}
+
+#[test]
+fn refusal_of_one_recipient_ends_the_test_of_a_whole_provider() {
+    for ends_by in [None, Some(postroad_mail::Signal::Greylisted)] {
+        let mut world = World::new();
+        world.add(1, 0, "one.example");
+        world.run(Duration::from_secs(1));
+        let (path, _) = world.schedule.paths.iter().next().unwrap();
+        let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
+        let reason = &Reason::of_message("550 5.1.1 user unknown", ServerId(1));
+        let pace = world.schedule.paces.values_mut().next().unwrap();
+        assert!(pace.is_wider);
+        assert!(pace.standstill.refused(1, reason, world.now));
+        let phase = ReplyPhase::Recipient;
+        let answer =
+            Answer { lane: &lane, server: ServerId(1), greylisted: None, phase, signal: ends_by, reason };
+        world.schedule.refused(path, answer, world.now);
+        assert!(world.schedule.paces.values().all(|pace| !pace.standstill.is_standing()), "{ends_by:?}");
+    }
+}
+
+/// Whether refusals for reputation at this many domains stop the whole provider; one server sends all.
+fn one_sender_stops_provider(domains: i64, other_waits: bool) -> bool {
+    let mut world = World::new();
+    (0..domains).for_each(|id| world.add(1, id, &format!("domain{id}.example")));
+    world.run(Duration::from_secs(1));
+    if other_waits {
+        let suspended = gate(GateScope::Server(ServerId(2)), GateAction::Suspend, None);
+        world.configure(|setup| setup.gates.push(suspended));
+        world.add(2, 1_000, "domain0.example");
+        world.run(Duration::from_secs(1));
+    }
+    let lanes: Vec<LaneKey> = world.schedule.lanes.iter().map(|(_, lane)| lane.key.clone()).collect();
+    for lane in &lanes {
+        let site: Arc<str> = format!("mx.{}", lane.domain).into();
+        let path = world.schedule.paths.iter().find(|(_, path)| path.site == site).unwrap().0;
+        let (server, signal) = (ServerId(1), Some(postroad_mail::Signal::Reputation));
+        let reason = &Reason::of_message("550 5.7.1 on our block list", server);
+        let phase = ReplyPhase::Recipient;
+        let answer = Answer { lane, server, greylisted: None, phase, signal, reason };
+        world.schedule.refused(path, answer, world.now);
+    }
+    world.schedule.paces.values().any(|pace| pace.standstill.is_standing())
+}
+
+#[test]
+fn a_provider_is_stopped_for_one_sender_only_by_many_domains_and_if_it_is_alone() {
+    assert!(!one_sender_stops_provider(11, false));
+    assert!(one_sender_stops_provider(12, false));
+    assert!(!one_sender_stops_provider(12, true), "others could tell whether it takes mail");
+}
+
+#[test]
+fn refusal_tells_what_was_concluded_without_the_words_of_the_receiver() {
+    let mut world = World::new();
+    (0..50).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_secs(1));
+    let (path, _) = world.schedule.paths.iter().next().unwrap();
+    let lane = world.schedule.lanes.iter().next().unwrap().1.key.clone();
+    let server = ServerId(2);
+    let mut refuse = |signal| {
+        let reason = &Reason::of_message("451 4.7.1 <jane@one.example> secret words", server);
+        let phase = ReplyPhase::Data;
+        let answer = Answer { lane: &lane, server, greylisted: None, phase, signal: Some(signal), reason };
+        world.schedule.refused(path, answer, world.now).conclusion
+    };
+    assert_eq!(refuse(postroad_mail::Signal::Content), None, "one refusal stops nothing");
+    refuse(postroad_mail::Signal::Content);
+    let stopped = refuse(postroad_mail::Signal::Content).unwrap();
+    assert_eq!(stopped, "mail to one.example is stopped, and one message at a time tries again");
+    let slowed = refuse(postroad_mail::Signal::TooFast).unwrap();
+    let expected = "mail to mx.one.example from this address is slowed to about ";
+    assert!(slowed.starts_with(expected) && slowed.ends_with(" messages a minute"), "{slowed}");
 }
 
 fn source(id: i64, pool: i64, weight: u32) -> Source {

@@ -18,6 +18,8 @@ pub struct HiddenLimits {
     pub blocks: Vec<BlockedTime>,
     /// Recipient domains refused at RCPT, with their replies.
     pub refused_domains: Vec<(String, String)>,
+    /// Source addresses refused at RCPT, with their replies.
+    pub refused_sources: Vec<(i64, String)>,
     /// Time from connecting to the greeting.
     pub connect_time: Duration,
     /// Time for a message, including a tarpit's delay.
@@ -73,6 +75,7 @@ pub struct BlockedTime {
     pub from: Duration,
     pub to: Duration,
     pub at: RefusedAt,
+    /// Empty if the host is down: connections fail without a reply.
     pub reply: String,
 }
 
@@ -88,6 +91,7 @@ impl Default for HiddenLimits {
             greylist: None,
             blocks: Vec::new(),
             refused_domains: Vec::new(),
+            refused_sources: Vec::new(),
             connect_time: Duration::from_millis(60),
             message_time: Duration::from_millis(80),
         }

@@ -12,6 +12,9 @@ pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Wind
 
 use rate::RateCount;
 
+/// Stands for a connection that breaks.
+const LOST: &str = "421 4.4.2 connection lost";
+
 /// Reply that refuses a connection or a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -107,8 +110,7 @@ impl HiddenReceiver {
         now: Timestamp,
     ) -> Result<(), Refusal> {
         let Some((source, carried)) = self.open.get(&connection).copied() else {
-            let reply = "421 4.4.2 connection lost".to_owned();
-            return Err(Refusal { at, reply, closes: true });
+            return Err(Refusal { at, reply: LOST.to_owned(), closes: true });
         };
         let is_refused_here = self.limits.connections_refused_at == at;
         let too_many = (is_refused_here && self.is_beyond_connections(source, connection))
@@ -154,7 +156,8 @@ impl HiddenReceiver {
                 return Some("421 4.7.0 Too many messages per connection".to_owned());
             }
             if let Some(reply) = self.block(now, RefusedAt::Banner) {
-                return Some(reply);
+                let is_down = reply.is_empty();
+                return Some(if is_down { LOST.to_owned() } else { reply });
             }
         }
         if let Some(reply) = self.block(now, at) {
@@ -173,6 +176,9 @@ impl HiddenReceiver {
         let domain = offered.recipient.rsplit('@').next().unwrap_or_default();
         let refused = self.limits.refused_domains.iter().find(|(name, _)| name == domain);
         if let Some((_, reply)) = refused {
+            return Some(reply.clone());
+        }
+        if let Some((_, reply)) = self.limits.refused_sources.iter().find(|(refused, _)| *refused == source) {
             return Some(reply.clone());
         }
         let greylist = self.limits.greylist?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use postroad_mail::ReplyPhase;
 use postroad_model::{BounceClass, Status, Timestamp};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
@@ -323,7 +324,7 @@ impl Worker {
         let result =
             reply.map(|reply| (signal_of_greeting(reply), Reason::of_connection(&reply.to_string())));
         let waits = result.is_some_and(|(signal, reason)| {
-            let answer = answer(&job, signal, &reason);
+            let answer = answer(&job, ReplyPhase::Greeting, signal, &reason);
             self.shared.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
         });
         if waits {

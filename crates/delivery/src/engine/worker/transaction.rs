@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::Signal;
+use postroad_mail::{ReplyPhase, Signal};
 use postroad_model::{BounceClass, Timestamp};
 use postroad_smtp::{Outcome, Phase, SendError, Verdict};
 use postroad_store::StoreError;
 
 use super::{After, Open, Worker, within};
-use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of};
+use crate::attempt::settle::{Attempt, Settlement, is_put_back, reply_phase, signal_of};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::engine::EngineShared;
 use crate::engine::flight::Flight;
@@ -17,7 +17,7 @@ use crate::journal::FlightKey;
 use crate::pacing::Reason;
 use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
-use crate::schedule::{Answer, Entry, Job, Shortage};
+use crate::schedule::{Answer, Entry, Job, Reaction, Shortage};
 
 /// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
 /// others, once, unless its site is known not to answer and has its share.
@@ -135,7 +135,7 @@ impl Worker {
             self.put_back(Job { entry, ..job }).await;
             return After::Leave;
         }
-        let come_again_after = report_to_schedule(&shared, self.path, &job, &ending);
+        let Reaction { come_again_after, conclusion } = report_to_schedule(&shared, self.path, &job, &ending);
         if let Some(after) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so the receiver keeps nothing of it.
@@ -153,7 +153,7 @@ impl Worker {
         let transcript = connection.describe_message(open.carried - 1);
         let flight = flight.is_marked.then_some(key);
         let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = shared.judge(&Attempt { come_again_after, dkim, ..attempt }, ending);
+        let settlement = shared.judge(&Attempt { come_again_after, conclusion, dkim, ..attempt }, ending);
         shared.settle(settlement).await;
         if let Some(open) = &mut self.open
             && !open.connection.settle_down().await
@@ -261,6 +261,7 @@ impl Worker {
             transcript,
             flight,
             come_again_after: None,
+            conclusion: None,
             dkim: None,
         }
     }
@@ -281,37 +282,37 @@ async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Endi
     }
 }
 
-/// Reports the outcome to the schedule. Returns the receiver's greylisting time, if it was greylisting.
-fn report_to_schedule(
-    shared: &Arc<EngineShared>,
-    path: usize,
-    job: &Job,
-    ending: &Ending,
-) -> Option<Duration> {
+/// Reports the outcome to the schedule.
+fn report_to_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Reaction {
     match ending {
         Ending::Accepted(_) => shared.with(|schedule, now| {
-            if let Some(first) = job.entry.greylisted_at {
-                schedule.greylisting_over(path, first, now);
+            if let Some(greylisted) = job.entry.greylisted {
+                schedule.greylisting_over(path, greylisted, now);
             }
             schedule.accepted(path, &job.lane, job.entry.server_id, now);
-            None
+            Reaction::default()
         }),
         Ending::Refused { reply, phase } => {
             let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
-            let answer = answer(job, signal_of(reply, *phase), &reason);
+            let answer = answer(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
             shared.with(|schedule, now| schedule.refused(path, answer, now))
         }
         Ending::Interrupted { class: BounceClass::Timeout, .. } => {
             shared.with(|schedule, now| schedule.note_silence(path, now));
-            None
+            Reaction::default()
         }
-        _ => None,
+        _ => Reaction::default(),
     }
 }
 
-pub(super) fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a Reason) -> Answer<'a> {
-    let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
-    Answer { lane: &job.lane, server, greylisted_at, signal, reason }
+pub(super) fn answer<'a>(
+    job: &'a Job,
+    phase: ReplyPhase,
+    signal: Option<Signal>,
+    reason: &'a Reason,
+) -> Answer<'a> {
+    let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
+    Answer { lane: &job.lane, server, greylisted, phase, signal, reason }
 }
 
 /// Next step if the message goes over another connection: this one has carried enough, or was used before and is now

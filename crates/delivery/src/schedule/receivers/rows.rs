@@ -239,6 +239,63 @@ pub(super) fn refusing_domain(seed: u64) -> Measured {
     Measured { p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)), faults: faults(&world), ..Measured::default() }
 }
 
+/// One domain at a large receiver accepts no more for now; others send to other domains there.
+pub(super) fn rate_limited_domain(seed: u64) -> Measured {
+    let replies = [
+        "451 4.7.1 Sorry, hourly limit exceeded",
+        "451 4.7.1 Too many messages for busy.example, hourly limit exceeded",
+    ];
+    let reply = replies[seed as usize % 2].to_owned();
+    let limits = HiddenLimits { refused_domains: vec![("busy.example".to_owned(), reply)], ..limits(seed) };
+    let mut world = world(limits, LARGE, seed);
+    for id in 0..60_u64 {
+        world.add_at(Duration::from_secs(30) + Duration::from_secs(id * 5), 1, "busy.example");
+    }
+    for id in 0..1_200_u64 {
+        let domain = format!("domain{}.example", id % 30);
+        world.add_at(Duration::from_secs(id), 2 + id as i64 % 4, &domain);
+    }
+    world.run_until(minutes(25));
+    Measured { p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)), faults: faults(&world), ..Measured::default() }
+}
+
+/// One of four addresses is on a block list that the only domain of a small receiver uses.
+pub(super) fn listed_address(seed: u64) -> Measured {
+    let reply = "554 5.7.1 Service unavailable; Client host [192.0.2.2] blocked using zen.spamhaus.org";
+    let limits = HiddenLimits { refused_sources: vec![(2, reply.to_owned())], ..limits(seed) };
+    let mut world = world(limits, UNKNOWN, seed).with_addresses(&[1; 4]);
+    for id in 0..400_u64 {
+        world.add_at(Duration::from_millis(id * 500), 1 + id as i64 % 3, "domain.example");
+    }
+    world.run_until(minutes(10));
+    Measured {
+        refusals: Some(world.receivers[0].refused.len() as f64),
+        p95: Some(wait(&world, &[1, 2, 3], 0.95)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// The host is down for ten minutes, or refuses connections without a reason. `p90` is how long after its end the first
+/// message is taken, in seconds.
+pub(super) fn outage(reply: &str, seed: u64) -> Measured {
+    let (from, to) = (minutes(2), minutes(12));
+    let blocks = vec![BlockedTime { from, to, at: RefusedAt::Banner, reply: reply.to_owned() }];
+    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, UNKNOWN, seed);
+    for id in 0..1_500_u64 {
+        let domain = format!("domain{}.example", id % 30);
+        world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
+    }
+    world.run_until(minutes(40));
+    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
+    Measured {
+        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        refusals: Some(refused_between(&world, from, to)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
 /// The receiver blocks us for ten minutes. `share` is how long after its end the first message is taken, in seconds.
 pub(super) fn block(seed: u64) -> Measured {
     let (from, to) = (minutes(2), minutes(12));

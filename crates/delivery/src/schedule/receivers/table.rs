@@ -66,6 +66,20 @@ fn all(length: u64) -> Vec<Row> {
         Measured { p95: Some(5.0), ..Measured::default() },
         rows::refusing_domain,
     ));
+    all.push(row(
+        "one domain takes no more",
+        Measured { p95: Some(5.0), ..Measured::default() },
+        rows::rate_limited_domain,
+    ));
+    let target = Measured { refusals: Some(10.0), ..Measured::default() };
+    all.push(row("one of 4 addresses listed", target, rows::listed_address));
+    let target = Measured { p90: Some(60.0), refusals: Some(40.0), ..Measured::default() };
+    all.push(row("host down 10 min", target, |seed| rows::outage("", seed)));
+    // Connections that are open at its beginning are refused message by message.
+    let target = Measured { p90: Some(60.0), ..Measured::default() };
+    all.push(row("451 at the banner for 10 min", target, |seed| {
+        rows::outage("451 4.3.0 Temporary server error", seed)
+    }));
     all.push(row("block of 10 min", Measured { p90: Some(60.0), ..Measured::default() }, rows::block));
     let target = Measured { p90: Some(60.0), refusals: Some(80.0), ..Measured::default() };
     all.push(row("block at all domains of a provider", target, rows::provider_block));

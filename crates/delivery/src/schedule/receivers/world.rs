@@ -18,7 +18,7 @@ use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, Answer, Asking, Entry, Job, LaneKey, Left, Next, Schedule};
+use crate::schedule::{Action, Answer, Asking, Entry, Greylisted, Job, LaneKey, Left, Next, Schedule};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -361,8 +361,8 @@ impl World {
             task.carried += 1;
             let path = task.path;
             self.messages[job.entry.message_id.0 as usize].sent_at = Some(self.now);
-            if let Some(first) = job.entry.greylisted_at {
-                self.schedule.greylisting_over(path, first, self.now);
+            if let Some(greylisted) = job.entry.greylisted {
+                self.schedule.greylisting_over(path, greylisted, self.now);
             }
             self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
             self.schedule.settled(&job.counted_source().unwrap(), true);
@@ -380,6 +380,7 @@ impl World {
         &mut self,
         job: Job,
         was_offered: bool,
+        is_greylisting: bool,
         source: Option<SourceId>,
         come_again_after: Option<Duration>,
     ) {
@@ -388,11 +389,17 @@ impl World {
         message.delayed_unoffered += u32::from(!was_offered);
         let attempts = job.entry.attempts + u32::from(was_offered);
         let added_at = message.added_at;
-        let next = self.policy.next_attempt(attempts, added_at, self.now, &mut self.rng);
+        let next = self.policy.next_attempt(attempts, was_offered, added_at, self.now, &mut self.rng);
         self.schedule.settled(&job.counted_source().unwrap(), false);
         let Some(next) = next else { return };
         let due_at = come_again_after.map_or(next, |pause| self.now.plus(pause.mul_f64(1.02)));
-        let entry = Entry { due_at, attempts, source, ..job.entry };
+        let before = job.entry.greylisted;
+        let greylisted = if is_greylisting {
+            Some(Greylisted::again(before, due_at, self.now))
+        } else {
+            before.filter(|_| !was_offered).map(Greylisted::delayed)
+        };
+        let entry = Entry { due_at, attempts, source, greylisted, ..job.entry };
         self.schedule.add(job.lane.domain, false, entry, self.now);
     }
 
@@ -450,7 +457,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         attempts: 0,
         chosen_pool: None,
         source: None,
-        greylisted_at: None,
+        greylisted: None,
         announce_at: None,
         was_hurried: false,
         begun: false,
@@ -472,17 +479,26 @@ impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
         let (path, attempt) = (self.tasks[&id].path, self.tasks[&id].attempt);
         self.schedule.attempt_ended(path, attempt, self.now);
-        let signal = signal(refusal);
+        let is_down = refusal.reply.is_empty();
+        let signal = if is_down { None } else { signal(refusal) };
         let server = job.entry.server_id;
-        let greylisted_at = job.entry.greylisted_at;
+        let greylisted = job.entry.greylisted;
         let reason = &Reason::of_connection(&refusal.reply);
-        let answer = Answer { lane: &job.lane, server, greylisted_at, signal, reason };
-        if self.schedule.connection_refused(path, answer, self.now) {
+        let answer =
+            Answer { lane: &job.lane, server, greylisted, phase: ReplyPhase::Greeting, signal, reason };
+        let was_connected = self.tasks[&id].was_connected;
+        let waits = if is_down {
+            self.schedule.is_one_too_many(path, was_connected, self.now)
+        } else {
+            self.schedule.connection_refused(path, answer, self.now)
+        };
+        if waits {
             self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
         } else {
             self.schedule.connect_failed(path, refusal.reply.clone(), self.now);
-            self.soft_fail(job, false, None, None);
+            let source = job.entry.source;
+            self.soft_fail(job, false, false, source, None);
         }
         self.close(id, Left::Working);
     }
@@ -496,10 +512,17 @@ impl World {
         let (path, carried) = (task.path, task.carried);
         let reply = Reply::parse(&refusal.reply).unwrap();
         let verdict = classify_in(phase(refusal.at), &reply);
-        let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
+        let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
         let reason = &Reason::of_message(&refusal.reply, server);
-        let answer = Answer { lane: &job.lane, server, greylisted_at, signal: verdict.signal, reason };
-        let come_again_after = self.schedule.refused(path, answer, self.now);
+        let answer = Answer {
+            lane: &job.lane,
+            server,
+            greylisted,
+            phase: phase(refusal.at),
+            signal: verdict.signal,
+            reason,
+        };
+        let come_again_after = self.schedule.refused(path, answer, self.now).come_again_after;
         let is_early = refusal.at != RefusedAt::EndOfData;
         let is_closing = refusal.closes && refusal.at == RefusedAt::MailFrom;
         if is_early && is_put_back(verdict.signal, carried > 0, is_closing) {
@@ -511,11 +534,9 @@ impl World {
             self.messages[job.entry.message_id.0 as usize].failed = true;
             self.schedule.settled(&job.counted_source().unwrap(), false);
         } else {
-            let mut job = job;
             let is_greylisting = verdict.signal == Some(Signal::Greylisted);
-            job.entry.greylisted_at = is_greylisting.then(|| greylisted_at.unwrap_or(self.now));
             let source = Some(job.source.id).filter(|_| keeps_source(reply.code(), verdict.signal));
-            self.soft_fail(job, true, source, come_again_after);
+            self.soft_fail(job, true, is_greylisting, source, come_again_after);
         }
         false
     }

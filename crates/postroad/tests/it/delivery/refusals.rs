@@ -121,6 +121,20 @@ async fn broken_tls_falls_back_to_plain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusal_after_broken_tls_tells_why_it_went_without() {
+    let outside = Outside::new();
+    let script = Script::new().with_tls(PeerTls::Garbage);
+    let _peer =
+        outside.site("garbage.example", script.on(Stage::RcptTo, Answer::reply("550 5.1.1 No such user")));
+    let world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_REPLY_TIMEOUT", "1s")]);
+    let id = world.accepted_id(&to("ann@garbage.example")).await;
+    let deliveries = world.until_status(id, "HardFail").await;
+    assert_eq!((deliveries.len(), &deliveries[0]["tls"]), (1, &Value::Null), "{deliveries:#?}");
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert!(details.contains("; without TLS, which failed: mx.garbage.example"), "{details}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_knows_only_helo_gets_its_mail() {
     let outside = Outside::new();
     let script = Script::new().on(Stage::Ehlo, Answer::reply("502 5.5.1 What is EHLO?"));

@@ -1,0 +1,58 @@
+//! Records messages that have waited for long without being offered as delayed, beside everything else: a slow store
+//! delays these records only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::EngineShared;
+use crate::attempt::Ending;
+use crate::schedule::Late;
+
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const AT_ONCE: usize = 500;
+/// Concurrent writes; the store combines them into transactions.
+const WRITES_MAX: usize = 32;
+/// They are looked at again after at least this time.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+
+/// Runs as long as the engine does.
+pub(crate) async fn keep_late(shared: Arc<EngineShared>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = shared.stopped() => return,
+        }
+        record_late(&shared).await;
+    }
+}
+
+async fn record_late(shared: &Arc<EngineShared>) {
+    let mut writes = JoinSet::new();
+    for late in shared.with(|schedule, now| schedule.take_late(AT_ONCE, now)) {
+        if shared.is_stopping() {
+            shared.give_back(vec![late.entry]).await;
+            continue;
+        }
+        if writes.len() >= WRITES_MAX {
+            writes.join_next().await;
+        }
+        let shared = Arc::clone(shared);
+        writes.spawn(async move { shared.record_late(late).await });
+    }
+    while writes.join_next().await.is_some() {}
+}
+
+impl EngineShared {
+    async fn record_late(self: &Arc<Self>, late: Late) {
+        let now = self.clock.now();
+        let again = late.block.until.map_or(PAUSE_MIN, |until| until.since(now).max(PAUSE_MIN));
+        let ending = Ending::Waited {
+            cause: late.block.why.to_string(),
+            class: late.block.why.bounce_class(),
+            is_ours: late.block.why.is_ours(),
+        };
+        self.record_unsent(&late.lane, late.entry, ending, Some(again)).await;
+    }
+}

@@ -1,0 +1,168 @@
+//! Messages of one lane and server that wait in order. Those whose long wait was recorded come first, by age; the others
+//! follow as they came.
+
+use std::collections::VecDeque;
+
+use postroad_model::Timestamp;
+
+use super::entry::Entry;
+
+#[derive(Debug, Default)]
+pub(super) struct EntryQueue {
+    entries: VecDeque<Entry>,
+    /// No recorded wait is reported again before this time.
+    announce_from: Option<Timestamp>,
+}
+
+impl EntryQueue {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn front(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// After the others; an entry whose long wait was recorded stays before later ones.
+    pub(super) fn push(&mut self, entry: Entry) {
+        let Some(announce_at) = entry.announce_at else { return self.entries.push_back(entry) };
+        self.note(announce_at);
+        let is_before = |other: &Entry| other.announce_at.is_some() && other.message_id < entry.message_id;
+        let at = self.entries.partition_point(is_before);
+        self.entries.insert(at, entry);
+    }
+
+    /// For an entry that was taken and could not be tried.
+    pub(super) fn push_front(&mut self, entry: Entry) {
+        if let Some(announce_at) = entry.announce_at {
+            self.note(announce_at);
+        }
+        self.entries.push_front(entry);
+    }
+
+    fn note(&mut self, announce_at: Timestamp) {
+        self.announce_from = Some(self.announce_from.map_or(announce_at, |from| from.min(announce_at)));
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Entry> {
+        self.entries.pop_front()
+    }
+
+    /// Removes the first `count` entries.
+    pub(super) fn take_first(&mut self, count: usize) -> impl Iterator<Item = Entry> {
+        self.entries.drain(..count.min(self.entries.len()))
+    }
+
+    /// Removes entries that have waited for long, at most `limit`. Examines all recorded waits only when one of them may
+    /// be reported again.
+    pub(super) fn take_late(&mut self, limit: usize, now: Timestamp) -> Vec<Entry> {
+        let mut late = Vec::new();
+        while late.len() < limit && self.entries.front().is_some_and(|entry| entry.is_late(now)) {
+            late.extend(self.entries.pop_front());
+        }
+        let recorded = self.entries.partition_point(|entry| entry.announce_at.is_some());
+        let first_late = self.entries.range(recorded..).take(limit - late.len());
+        let count = first_late.take_while(|entry| entry.is_late(now)).count();
+        late.extend(self.entries.drain(recorded..recorded + count));
+        if self.announce_from.is_some_and(|from| from <= now) && late.len() < limit {
+            self.take_late_again(recorded, limit, &mut late, now);
+        }
+        late
+    }
+
+    /// The same for the first `recorded` entries, whose waits were recorded.
+    fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, now: Timestamp) {
+        // Those that stay are moved before those that go.
+        let (mut stay, mut go) = (0, 0);
+        self.announce_from = None;
+        for at in 0..recorded {
+            if self.entries[at].is_late(now) && late.len() + go < limit {
+                go += 1;
+                continue;
+            }
+            if let Some(announce_at) = self.entries[at].announce_at {
+                self.note(announce_at);
+            }
+            self.entries.swap(stay, at);
+            stay += 1;
+        }
+        let begun_with = late.len();
+        late.extend(self.entries.drain(stay..recorded));
+        late[begun_with..].sort_by_key(|entry| entry.message_id);
+    }
+}
+
+impl Extend<Entry> for EntryQueue {
+    fn extend<T: IntoIterator<Item = Entry>>(&mut self, entries: T) {
+        entries.into_iter().for_each(|entry| self.push(entry));
+    }
+}
+
+impl IntoIterator for EntryQueue {
+    type Item = Entry;
+    type IntoIter = std::collections::vec_deque::IntoIter<Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use postroad_model::{MessageId, ServerId};
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+
+    fn minute(minute: u64) -> Timestamp {
+        START.plus(Duration::from_mins(minute))
+    }
+
+    fn entry(message: i64, due_at: Timestamp, announce_at: Option<Timestamp>) -> Entry {
+        Entry {
+            server_id: ServerId(1),
+            message_id: MessageId(message),
+            due_at,
+            expires_at: None,
+            attempts: 0,
+            chosen_pool: None,
+            source: None,
+            greylisted: None,
+            announce_at,
+            was_hurried: false,
+            begun: false,
+            work: None,
+        }
+    }
+
+    fn ids(entries: &[Entry]) -> Vec<i64> {
+        entries.iter().map(|entry| entry.message_id.0).collect()
+    }
+
+    #[test]
+    fn late_entries_are_found_behind_those_that_were_announced() {
+        let mut queue = EntryQueue::default();
+        queue.push(entry(4, minute(60), None));
+        queue.push(entry(5, minute(66), None));
+        for (message, announce_at) in [(3, 400), (1, 300), (2, 64)] {
+            queue.push(entry(message, minute(0), Some(minute(announce_at))));
+        }
+        assert_eq!(ids(&queue.take_late(10, minute(63))), [0_i64; 0]);
+        assert_eq!(ids(&queue.take_late(10, minute(65))), [4, 2]);
+        assert_eq!(ids(&queue.take_late(10, minute(65))), [0_i64; 0]);
+        assert_eq!(ids(&queue.take_late(1, minute(500))), [1]);
+        assert_eq!(ids(&queue.take_late(10, minute(500))), [3, 5]);
+        assert!(queue.is_empty());
+    }
+}
