@@ -114,7 +114,10 @@ pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Fo
     if form.fields.text("secret_mark") != secret_mark(&current) {
         return Ok(see_other(&page(server, id, "rotated-before")));
     }
-    let webhook = app.rotate_webhook_secret(&caller, WebhookId(id)).await?;
+    let replaces = Some(current.secret);
+    let Some(webhook) = app.rotate_webhook_secret(&caller, WebhookId(id), replaces).await? else {
+        return Ok(see_other(&page(server, id, "rotated-before")));
+    };
     let secret = Some(webhook.secret.0.clone());
     one::page_of(&form.visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
 }
