@@ -21,6 +21,7 @@ mod jobs;
 mod log_in;
 mod long_reads;
 mod maintenance;
+mod memory_audit;
 mod names;
 mod nodes;
 pub mod queue;
