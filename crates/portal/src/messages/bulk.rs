@@ -75,6 +75,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
                 "Tick the messages to send now: this button takes no whole search.".to_owned(),
             ));
         };
+        if action == MessageAction::Erase && !search.is_searching() {
+            return Err(Problem::Invalid(
+                "Search for the messages to erase first. Nothing was changed.".to_owned(),
+            ));
+        }
         let query = search.whole_query();
         if !form.fields.is_ticked("confirmed") {
             let counted = app.start_job(&caller, action, &query, true).await?;

@@ -61,6 +61,14 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         app.replay_webhook(&caller, webhook, request).await?;
         return Ok(see_other(&page(server, id, "replayed")));
     }
+    if let Some(event) = form.fields.filled("event") {
+        let event = event
+            .trim_start_matches("evt_")
+            .parse()
+            .map_err(|_| Problem::Invalid("The id of an event is a number.".to_owned()))?;
+        app.replay_webhook(&caller, webhook, ReplayRequest::Event(EventId(event))).await?;
+        return Ok(see_other(&page(server, id, "replayed")));
+    }
     let (since, until, after) = read_range(&form.fields, app.now())?;
     let request = ReplayRequest::Between { since, until, after };
     let replayed = app.replay_webhook(&caller, webhook, request).await?;

@@ -245,6 +245,30 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
 }
 
 #[tokio::test]
+async fn messages_of_a_search_are_erased_after_a_question() {
+    let site = Site::start();
+    for (tag, subject) in [("old", "Private one"), ("new", "Kept one")] {
+        let id = site.send(json!({ "tag": tag, "subject": subject })).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    assert!(!browser.has("button[value=erase]").await, "not without a search");
+    browser.open(&site.path(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
+    browser.click("main > details summary").await;
+    browser.click("button[value=erase]").await;
+    browser.until_text("Erase 1 message").await;
+    browser.click("form.actions button").await;
+    browser.until_text("1 of 1").await;
+    let cookie = site.cookie().await;
+    let list = site.get(&format!("/servers/{server}/messages"), &cookie).await.text();
+    assert!(!list.contains("Private one") && list.contains("Kept one"), "{list}");
+    let all = site.submit(&format!("/servers/{server}/messages/bulk"), &cookie, "act=erase&all=1").await;
+    assert_eq!(all.status, 422, "{}", all.text());
+}
+
+#[tokio::test]
 async fn a_job_on_all_that_match_is_started_after_a_question() {
     let site = Site::start();
     let development = crate::site::DevelopmentServer::create(&site).await;

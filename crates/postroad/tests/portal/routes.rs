@@ -67,6 +67,7 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
     (Form, "/servers/{server}/messages/bulk", "act=cancel_hold&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=retry&id=1", AtLeast(Member)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&id=1", AtLeast(Member)),
+    (Form, "/servers/{server}/messages/bulk", "act=erase&all=1&q=nothing", AtLeast(Admin)),
     (Form, "/servers/{server}/messages/bulk", "act=cancel&all=1&tab=scheduled&q=nothing", AtLeast(Member)),
     (
         Form,
