@@ -158,9 +158,13 @@ fn without_trailing_slash(uri: &mut Uri) {
     }
 }
 
-/// Cuts the token off tracking links: anyone who has the token can unsubscribe the recipient.
+/// Beginnings of paths that continue with a token. Whoever has it can unsubscribe a recipient, read the records of a
+/// domain, or fill a request inspector.
+const TOKEN_PATHS: [&str; 5] = ["/c/", "/o/", "/u/", "/dns/", "/inspect/"];
+
+/// Cuts the token off a path. Queries, which have the tokens of invitations and resets, are not logged at all.
 fn logged_path(path: &str) -> &str {
-    if let Some(kind) = ["/c/", "/o/", "/u/"].into_iter().find(|kind| path.starts_with(kind)) {
+    if let Some(kind) = TOKEN_PATHS.into_iter().find(|kind| path.starts_with(kind)) {
         return kind;
     }
     let end = path.char_indices().nth(LOGGED_PATH_CHARS_MAX).map_or(path.len(), |(at, _)| at);
@@ -246,7 +250,10 @@ mod tests {
     #[test]
     fn logged_paths_are_bounded() {
         assert_eq!(logged_path("/api"), "/api");
-        assert_eq!(logged_path("/u/secret"), "/u/");
+        for kind in TOKEN_PATHS {
+            assert_eq!(logged_path(&format!("{kind}secret")), kind);
+        }
+        assert_eq!(logged_path("/dns/secret/zone"), "/dns/");
         assert_eq!(logged_path(&"x".repeat(300)).len(), 200);
     }
 }

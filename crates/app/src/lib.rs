@@ -21,6 +21,7 @@ mod jobs;
 mod log_in;
 mod long_reads;
 mod maintenance;
+mod memory_audit;
 mod names;
 mod nodes;
 pub mod queue;
@@ -63,7 +64,7 @@ pub use log_in::{LoginFailure, Submitter};
 pub use nodes::{CERTIFICATE_ENDS_SOON, certificate_trouble};
 pub use postroad_mail::{
     AttachmentView, Correspondents, Extracted, MessageView, NamedAddress, correspondents, extract,
-    visible_text,
+    visible_text, without_loaders,
 };
 pub use recent_events::EventSelection;
 pub use refusal::{AddressList, FieldProblem, Refusal};

@@ -20,6 +20,7 @@ pub mod feedback_headers;
 mod header_block;
 pub mod header_check;
 mod header_line;
+mod loaders;
 pub mod message_id;
 mod mime_tree;
 mod newline;
@@ -50,6 +51,7 @@ pub use feedback_headers::{InstallationId, OwnFeedbackHeaders, cfbl_address};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
+pub use loaders::without_loaders;
 pub use message_id::{MessageIdKey, OwnMessageId};
 pub use newline::{CrlfWriter, missing_line_break_bytes};
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};

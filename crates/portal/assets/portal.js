@@ -62,32 +62,68 @@
     for (const input of root.querySelectorAll("input[data-zone]")) addZone(input);
   };
 
-  // Loads the region again from its page when the server says that something happened.
-  const refresh = async (region) => {
-    const source = region.dataset.source || location.href;
-    const response = await fetch(source, { headers: { Accept: "text/html" } });
-    if (!response.ok || response.redirected) return;
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    const fresh = page.getElementById(region.id);
-    if (!fresh) return;
-    const isBusy = region.contains(document.activeElement) || region.querySelector("input:checked, details[open]");
-    if (isBusy && !region.dataset.source) return;
+  // The HTML of each live region as the server made it.
+  const served = new WeakMap();
+
+  // Whether an update would take away what somebody types or has ticked.
+  const isBusy = (region) => {
+    const fields = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
+    const isChanged = (field) => (field.type === "checkbox" || field.type === "radio"
+      ? field.checked !== field.defaultChecked
+      : field.defaultValue !== undefined && field.value !== field.defaultValue);
+    const isText = (field) => field.type !== "checkbox" && field.type !== "radio";
+    return fields.some((field) => isChanged(field) || (field === document.activeElement && isText(field)));
+  };
+
+  // Elements of the same kind with the same target, to find the focus again after an update.
+  const alike = (region, element) => [...region.querySelectorAll(element.tagName)].filter((one) =>
+    one.className === element.className && one.getAttribute("href") === element.getAttribute("href"));
+
+  const replace = (region, fresh) => {
     const open = [...region.querySelectorAll("details[open][data-key]")].map((one) => one.dataset.key);
+    const focused = region.contains(document.activeElement) ? document.activeElement : null;
+    const at = focused ? alike(region, focused).indexOf(focused) : -1;
     region.replaceChildren(...fresh.childNodes);
     for (const one of region.querySelectorAll("details[data-key]")) if (open.includes(one.dataset.key)) one.open = true;
     prepare(region);
+    if (focused) alike(region, focused)[at]?.focus({ preventScroll: true });
+  };
+
+  // Loads the region again from its page. Returns whether that has to be tried again when nobody works in it.
+  const refresh = async (region) => {
+    if (isBusy(region)) return true;
+    const source = region.dataset.source || location.href;
+    const response = await fetch(source, { headers: { Accept: "text/html" } });
+    if (!response.ok || response.redirected) return false;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const fresh = page.getElementById(region.id);
+    if (!fresh) return false;
+    const html = fresh.innerHTML;
+    const isNew = html !== served.get(region);
+    if (isNew && isBusy(region)) return true;
+    if (!fresh.dataset.poll) delete region.dataset.poll;
+    if (isNew) {
+      served.set(region, html);
+      replace(region, fresh);
+    }
+    return false;
   };
 
   const followRegion = (region) => {
     let timer = 0;
     let stream = null;
+    let isPending = false;
     const soon = () => {
       if (timer) return;
-      timer = setTimeout(() => {
+      timer = setTimeout(async () => {
         timer = 0;
-        refresh(region).catch(() => {});
+        isPending = await refresh(region).catch(() => false);
       }, 300);
     };
+    // What could not be shown while somebody worked in the region.
+    for (const name of ["focusout", "change", "toggle"]) {
+      region.addEventListener(name, () => { if (isPending) soon(); }, true);
+    }
     const close = () => {
       stream?.close();
       stream = null;
@@ -95,16 +131,26 @@
     // A page that nobody sees has no stream: over HTTP/1.1 a browser opens at most six connections to a site.
     const follow = () => {
       if (document.visibilityState !== "visible") { close(); return; }
-      if (stream) return;
+      if (stream || !region.dataset.live) return;
       stream = new EventSource(region.dataset.live);
       stream.addEventListener("changed", soon);
       // The stream starts a moment after the page was made, or shown again.
       stream.addEventListener("start", soon);
     };
+    // For changes that no stream reports, until the page says that it waits for none.
+    const poll = () => {
+      const seconds = Number(region.dataset.poll);
+      if (!seconds) return;
+      setTimeout(() => {
+        if (document.visibilityState === "visible") soon();
+        poll();
+      }, seconds * 1000);
+    };
     document.addEventListener("visibilitychange", follow);
     addEventListener("pagehide", close);
     addEventListener("pageshow", follow);
     follow();
+    poll();
   };
 
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
@@ -131,7 +177,8 @@
     const form = event.target;
     const question = event.submitter?.dataset.confirm || form.dataset.confirm;
     if (question && !confirm(question)) { event.preventDefault(); return; }
-    if (form.method === "post") {
+    // The answer of a form with a target comes into a frame; the form stays.
+    if (form.method === "post" && !event.submitter?.formTarget) {
       if (form.dataset.sent) { event.preventDefault(); return; }
       form.dataset.sent = "1";
     }
@@ -269,7 +316,8 @@
     const at = new Date(`${input.value}Z`);
     const pad = (number) => String(number).padStart(2, "0");
     if (!Number.isNaN(at.getTime())) {
-      input.value = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`;
+      input.defaultValue = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`;
+      input.value = input.defaultValue;
     }
     const note = input.parentElement.querySelector("small");
     if (note) note.textContent = note.textContent.replace("In UTC", "In your time zone");
@@ -304,8 +352,10 @@
     }
   });
 
+  const regions = [...document.querySelectorAll("[data-live], [data-poll]")];
+  for (const region of regions) served.set(region, region.innerHTML);
   prepare(document);
-  for (const region of document.querySelectorAll("[data-live]")) followRegion(region);
+  for (const region of regions) followRegion(region);
   for (const input of document.querySelectorAll("[data-suggest]")) suggest(input);
   for (const area of document.querySelectorAll("textarea[data-lines]")) numberLines(area);
 })();

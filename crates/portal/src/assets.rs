@@ -1,14 +1,17 @@
 //! Style sheet, script and icon, compiled in. Their names contain a hash of their content, so browsers keep them for good.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::LazyLock;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::Body;
 use axum::extract::Path;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 pub(crate) const PATH: &str = "/assets/{file}";
 
@@ -41,8 +44,27 @@ static ICON: Asset = Asset {
     content: include_str!("../assets/icon.svg"),
 };
 
-static NAMES: LazyLock<[(String, &Asset); 3]> =
-    LazyLock::new(|| [&STYLE, &SCRIPT, &ICON].map(|asset| (asset.name(), asset)));
+/// An asset with its name and its compressed content.
+struct Prepared {
+    name: String,
+    asset: &'static Asset,
+    gzip: Vec<u8>,
+}
+
+static PREPARED: LazyLock<[Prepared; 3]> = LazyLock::new(|| {
+    [&STYLE, &SCRIPT, &ICON].map(|asset| Prepared {
+        name: asset.name(),
+        asset,
+        gzip: compress(asset.content),
+    })
+});
+
+/// Empty if it fails; the content is then sent as it is.
+fn compress(content: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(content.as_bytes());
+    written.and_then(|()| encoder.finish()).unwrap_or_default()
+}
 
 impl Asset {
     fn name(&self) -> String {
@@ -56,26 +78,65 @@ impl Asset {
 }
 
 pub(crate) fn style_path() -> String {
-    format!("/assets/{}", NAMES[0].0)
+    format!("/assets/{}", PREPARED[0].name)
 }
 
 pub(crate) fn script_path() -> String {
-    format!("/assets/{}", NAMES[1].0)
+    format!("/assets/{}", PREPARED[1].name)
 }
 
 pub(crate) fn icon_path() -> String {
-    format!("/assets/{}", NAMES[2].0)
+    format!("/assets/{}", PREPARED[2].name)
 }
 
-pub(crate) async fn serve(Path(file): Path<String>) -> Response {
-    let Some((_, asset)) = NAMES.iter().find(|(name, _)| *name == file) else {
+/// Compressed for whoever takes that. Pages are not: they have form tokens and secrets beside text of others, and the
+/// length of a compressed page would tell them apart (BREACH).
+pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Response {
+    let Some(Prepared { asset, gzip, .. }) = PREPARED.iter().find(|prepared| prepared.name == file) else {
         let mut response = Response::new(Body::from("There is no such file\n"));
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     };
-    let mut response = Response::new(Body::from(asset.content));
+    let is_compressed = !gzip.is_empty() && takes_gzip(&headers);
+    let body = if is_compressed { Body::from(gzip.as_slice()) } else { Body::from(asset.content) };
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
+    if is_compressed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
     response
+}
+
+/// RFC 9110, 12.5.3, for this one coding: named without `q=0`.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
+        name.trim().eq_ignore_ascii_case("gzip") && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        for (accepted, expected) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1.0, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("br", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            assert_eq!(takes_gzip(&headers), expected, "{accepted}");
+        }
+        assert!(PREPARED.iter().all(|one| !one.gzip.is_empty()));
+    }
 }

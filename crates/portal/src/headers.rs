@@ -29,6 +29,8 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     default(headers, HeaderName::from_static("permissions-policy"), PERMISSIONS);
     default(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     default(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    // Else the browser looks up the hosts of a mail's links as soon as the mail is shown.
+    default(headers, HeaderName::from_static("x-dns-prefetch-control"), "off");
     default(headers, HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
     if is_tls {
         default(headers, STRICT_TRANSPORT_SECURITY, HSTS);

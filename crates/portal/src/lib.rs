@@ -38,6 +38,7 @@ mod profile;
 mod query;
 mod queue;
 mod redirect;
+mod refilled;
 mod reports;
 mod routes;
 mod sentence;

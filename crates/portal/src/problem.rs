@@ -21,6 +21,11 @@ use crate::{assets, csrf, labels};
 const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
                              change.";
 
+/// Whether the text of a form says that somebody else changed the thing.
+pub(crate) fn is_other_version(text: &str) -> bool {
+    text == OTHER_VERSION
+}
+
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// Nobody is signed in; with the path to return to.

@@ -107,9 +107,58 @@ pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
+/// The beginning of a text that takes at most so many bytes in a page, where some characters become references.
+pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
+    let mut left = bytes_max;
+    for (at, one) in text.char_indices() {
+        match left.checked_sub(bytes_on_page(one)) {
+            Some(rest) => left = rest,
+            None => return &text[..at],
+        }
+    }
+    text
+}
+
+/// As askama writes it.
+fn bytes_on_page(one: char) -> usize {
+    if matches!(one, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { one.len_utf8() }
+}
+
+/// The first headers that take at most so many bytes in a page, and whether something was left out.
+pub(crate) fn first_headers(
+    headers: impl IntoIterator<Item = (String, String)>,
+    bytes_max: usize,
+) -> (Vec<(String, String)>, bool) {
+    /// Bytes of the row around a header.
+    const ROW_BYTES: usize = 100;
+    let (mut shown, mut left) = (Vec::new(), bytes_max);
+    for (name, value) in headers {
+        let Some(rest) = left.checked_sub(ROW_BYTES + name.len()) else { return (shown, true) };
+        let part = beginning_on_page(&value, rest);
+        let is_cut = part.len() < value.len();
+        left = rest.saturating_sub(part.chars().map(bytes_on_page).sum());
+        shown.push((name, part.to_owned()));
+        if is_cut {
+            return (shown, true);
+        }
+    }
+    (shown, false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_cut_by_their_size_on_the_page() {
+        assert_eq!(beginning_on_page("abc", 3), "abc");
+        assert_eq!(beginning_on_page("a<b", 5), "a");
+        assert_eq!(beginning_on_page("äö", 3), "ä");
+        let header = |value: &str| ("x".to_owned(), value.to_owned());
+        let (shown, is_cut) = first_headers([header("abc"), header("def"), header("g")], 207);
+        assert_eq!((shown, is_cut), (vec![header("abc"), header("de")], true));
+        assert_eq!(first_headers([header("abc")], 1_000), (vec![header("abc")], false));
+    }
 
     #[test]
     fn values_have_units() {

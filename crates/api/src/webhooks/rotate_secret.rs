@@ -1,5 +1,7 @@
 //! webhooks/rotate_secret: makes a new secret; the old one keeps signing for a day.
 
+use postroad_app::WebhookRefusal;
+
 use super::get::read;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
@@ -22,7 +24,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let rotated = call.app.rotate_webhook_secret(&call.caller, id).await.map_err(Failure::from);
+    let rotated = call.app.rotate_webhook_secret(&call.caller, id, None).await;
+    let rotated = rotated.and_then(|webhook| webhook.ok_or(WebhookRefusal::NotFound)).map_err(Failure::from);
     let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
     Success::with_warnings(shown, warnings)
 }

@@ -89,6 +89,8 @@ operations! {
     WebhooksTest              "webhooks/test"             Server           Change   Member;
     WebhooksAttempts          "webhooks/attempts"         Server           Read     ReadOnly;
     WebhooksReplay            "webhooks/replay"           Server           Change   Member;
+    WebhooksOpenInspector     "webhooks/open_inspector"   Server           Change   Member;
+    WebhooksClearInspector    "webhooks/clear_inspector"  Server           Change   Member;
     EventsList                "events/list"               Server           Read     ReadOnly;
     SuppressionsList          "suppressions/list"         Server           Read     ReadOnly;
     SuppressionsGet           "suppressions/get"          Server           Read     ReadOnly;

@@ -3,7 +3,9 @@
 use ipnet::IpNet;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, AccountScope, Timestamp};
-use postroad_store::{AccountKey, AccountKeyFilter, AccountKeyOwner, AuditSubject, NewAccountKey};
+use postroad_store::{
+    AccountKey, AccountKeyFilter, AccountKeyOwner, AuditSubject, INSTALLATION, NewAccountKey,
+};
 
 use super::recording::{Created, CreationKey};
 use super::{AccountRefusal, ObjectKind, Requester, page};
@@ -59,27 +61,28 @@ impl App {
     ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
         let operation = Operation::AccountKeysCreate;
         let account_id = self.account_of(by, operation, account).await?;
-        if let Some(made) = self.account_key_made_before(account_id, creation).await? {
+        if let Some(made) = self.key_made_before(Some(account_id), creation).await? {
             return Ok(made);
         }
         match self.create_key_of(by, operation, Some(account_id), request, creation).await {
             Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
             // A concurrent call with the same idempotency key may have created it.
             Err(refusal @ AccountRefusal::Exists(_)) => {
-                self.account_key_made_before(account_id, creation).await?.ok_or(refusal)
+                self.key_made_before(Some(account_id), creation).await?.ok_or(refusal)
             }
             Err(refusal) => Err(refusal),
         }
     }
 
-    async fn account_key_made_before(
+    /// Of an account, or of the operator.
+    async fn key_made_before(
         &self,
-        account_id: AccountId,
+        account_id: Option<AccountId>,
         creation: Option<&CreationKey>,
     ) -> Result<Option<Created<(Option<String>, AccountKey)>>, AccountRefusal> {
-        let Some(id) = self.find_created(Some(account_id), creation).await? else { return Ok(None) };
+        let Some(id) = self.find_created(account_id, creation).await? else { return Ok(None) };
         let found = self.inner.store.find_account_key_by_id(AccountKeyId(id)).await?;
-        let found = found.filter(|key| key.account_id == Some(account_id));
+        let found = found.filter(|key| key.account_id == account_id);
         let key = found.ok_or(AccountRefusal::NotFound(ObjectKind::AccountKey))?;
         Ok(Some(Created { value: (None, key), is_replay: true }))
     }
@@ -93,6 +96,28 @@ impl App {
         permit(&by.actor, Operation::OperatorKeysCreate, Subject::Installation)
             .map_err(AccountRefusal::Denied)?;
         self.create_key_of(by, Operation::OperatorKeysCreate, None, request, None).await
+    }
+
+    /// Creates an operator key with an idempotency key; without the clear text if an earlier call created it.
+    pub async fn create_operator_key_once(
+        &self,
+        by: &Requester,
+        request: AccountKeyRequest,
+        creation: Option<&CreationKey>,
+    ) -> Result<Created<(Option<String>, AccountKey)>, AccountRefusal> {
+        let operation = Operation::OperatorKeysCreate;
+        permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
+        if let Some(made) = self.key_made_before(None, creation).await? {
+            return Ok(made);
+        }
+        match self.create_key_of(by, operation, None, request, creation).await {
+            Ok(made) => Ok(Created { value: (Some(made.api_key), made.key), is_replay: false }),
+            // A concurrent call with the same idempotency key may have created it.
+            Err(refusal @ AccountRefusal::Exists(_)) => {
+                self.key_made_before(None, creation).await?.ok_or(refusal)
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// In the order of their ids, and whether there are more.
@@ -165,7 +190,8 @@ impl App {
             expires_at: limits.until(request.expires_at),
         };
         let subject = AuditSubject::NewAccountKey(key_hash);
-        let store = self.recording_creation(by, operation, subject, account_id.zip(creation));
+        let owned = creation.map(|creation| (account_id.unwrap_or(INSTALLATION), creation));
+        let store = self.recording_creation(by, operation, subject, owned);
         let created = store.create_account_key(new).await;
         Ok(CreatedAccountKey { api_key, key: created.map_err(AccountRefusal::store(ObjectKind::Account))? })
     }

@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 
-use super::compiled::{CompiledTemplate, Model, Problems, problem};
+use super::compiled::{CompiledTemplate, Model, Problems, RenderedTemplate, problem};
 use super::content::TemplateFields;
 use super::language::TemplateProblem;
 use super::refusal::TemplateRefusal;
@@ -19,6 +19,8 @@ pub struct Validation {
     /// Such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
+    /// With the sample model, or else with the suggested one; `None` if there are problems.
+    pub rendered: Option<RenderedTemplate>,
 }
 
 #[boxed_futures]
@@ -41,7 +43,8 @@ impl App {
         match self.built(caller, kind, fields, before, Vec::new()).await {
             Ok(content) => self.described(caller, content).await,
             Err(TemplateRefusal::Invalid(problems)) => {
-                Ok(Validation { problems, variables: Vec::new(), suggested_model: Model::new() })
+                let (variables, suggested_model) = (Vec::new(), Model::new());
+                Ok(Validation { problems, variables, suggested_model, rendered: None })
             }
             Err(other) => Err(other),
         }
@@ -62,11 +65,17 @@ impl App {
         run_blocking(move || {
             let all: Vec<&CompiledTemplate> =
                 [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
-            Ok(Validation {
-                problems: sample.map(|model| tried(&compiled, layout.as_deref(), &model)).unwrap_or_default(),
-                variables: variables::variables(&all),
-                suggested_model: variables::suggested_model(&all),
-            })
+            let (variables, suggested_model) = (variables::variables(&all), variables::suggested_model(&all));
+            let has_sample = sample.is_some();
+            let model = sample.unwrap_or_else(|| suggested_model.clone());
+            let (rendered, problems) = match compiled.render(layout.as_deref(), &model, None) {
+                Ok(rendered) => (Some(rendered), Problems::new()),
+                Err(failure) if has_sample => {
+                    (None, explained(&compiled, layout.as_deref(), &model, &failure))
+                }
+                Err(_) => (None, Problems::new()),
+            };
+            Ok(Validation { problems, variables, suggested_model, rendered })
         })
         .await
     }
@@ -78,8 +87,12 @@ impl App {
 }
 
 /// Failures with the sample model: every variable that it lacks, or another error.
-fn tried(compiled: &CompiledTemplate, layout: Option<&CompiledTemplate>, model: &Model) -> Problems {
-    let Err(failure) = compiled.render(layout, model, None) else { return Problems::new() };
+fn explained(
+    compiled: &CompiledTemplate,
+    layout: Option<&CompiledTemplate>,
+    model: &Model,
+    failure: &RenderFailure,
+) -> Problems {
     let mut problems = Problems::new();
     if matches!(failure, RenderFailure::VariableMissing { .. }) {
         let of_layout = layout.into_iter().flat_map(CompiledTemplate::each_part);
@@ -91,7 +104,7 @@ fn tried(compiled: &CompiledTemplate, layout: Option<&CompiledTemplate>, model: 
         problems.retain(|problem| !problem.message.contains("no variable `content`"));
     }
     if problems.is_empty() {
-        let (part, line, column) = match &failure {
+        let (part, line, column) = match failure {
             RenderFailure::VariableMissing { part, line, column, .. } => (part, *line, *column),
             RenderFailure::Failed { part, line, .. } => (part, *line, 0),
         };

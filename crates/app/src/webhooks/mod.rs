@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookAttemptId, WebhookId};
 use postroad_store::{
-    AuditSubject, FoundAttempts, Webhook, WebhookAttempt, WebhookAttemptFilter, WebhookSecret,
+    AuditSubject, FoundAttempts, StoreError, Webhook, WebhookAttempt, WebhookAttemptFilter, WebhookSecret,
 };
 use rand::RngCore as _;
 
@@ -57,17 +57,21 @@ impl App {
         Ok(store.delete_webhook(caller.server_id, id).await?)
     }
 
-    /// Creates a new secret; for a day both sign.
+    /// Creates a new secret; for a day both sign. With `replaces`, `None` if that is no longer the webhook's secret.
     pub async fn rotate_webhook_secret(
         &self,
         caller: &Caller,
         id: WebhookId,
-    ) -> Result<Webhook, WebhookRefusal> {
+        replaces: Option<WebhookSecret>,
+    ) -> Result<Option<Webhook>, WebhookRefusal> {
         let until = self.inner.clock.now().plus(PREVIOUS_SECRET_FOR);
         let subject = AuditSubject::Webhook(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::WebhooksRotateSecret, subject);
-        let rotated = store.rotate_webhook_secret(caller.server_id, id, new_secret(), until);
-        Ok(rotated.await?)
+        let rotated = store.rotate_webhook_secret(caller.server_id, id, new_secret(), replaces, until);
+        match rotated.await {
+            Err(StoreError::Conflict) => Ok(None),
+            rotated => Ok(Some(rotated?)),
+        }
     }
 
     /// Attempts, newest first, and whether there are more.

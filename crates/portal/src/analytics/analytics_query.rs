@@ -43,7 +43,7 @@ pub(super) struct AnalyticsQuery {
     pub(super) also: Option<Dimension>,
     /// What the table is sorted by, if it was chosen.
     pub(super) metric: Option<Metric>,
-    /// Values as typed: several are separated by commas.
+    /// Values as typed: several are separated by commas; one in quotes may have commas.
     pub(super) filters: Vec<(Dimension, String)>,
     pub(super) include_bots: bool,
 }
@@ -143,7 +143,7 @@ impl AnalyticsQuery {
     fn filters(&self) -> Vec<Filter> {
         let filter = |(dimension, text): &(Dimension, String)| Filter {
             dimension: *dimension,
-            values: text.split(',').map(|value| filter_value(*dimension, value.trim())).collect(),
+            values: split(text).iter().map(|value| filter_value(*dimension, value)).collect(),
         };
         self.filters.iter().map(filter).collect()
     }
@@ -206,12 +206,45 @@ impl AnalyticsQuery {
         let mut filters: Vec<(Dimension, String)> =
             self.filters.iter().filter(|(known, _)| *known != dimension).cloned().collect();
         if !value.is_empty() {
-            filters.push((dimension, value.to_owned()));
+            filters.push((dimension, quoted(value)));
         }
         let query = Self { filters, ..self.clone() }.query();
         // An empty link would keep the query of now.
         if query.is_empty() { "?".to_owned() } else { query }
     }
+}
+
+/// Values of a filter as typed: separated by commas, as in a line of a CSV file.
+fn split(text: &str) -> Vec<String> {
+    let (mut values, mut value, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut rest = text.chars().peekable();
+    let mut was_quoted = false;
+    while let Some(next) = rest.next() {
+        match next {
+            '"' if is_quoted && rest.next_if_eq(&'"').is_some() => value.push('"'),
+            '"' if is_quoted => is_quoted = false,
+            '"' if value.trim().is_empty() && !was_quoted => {
+                value.clear();
+                (is_quoted, was_quoted) = (true, true);
+            }
+            ',' if !is_quoted => {
+                let text = std::mem::take(&mut value);
+                values.push(if was_quoted { text } else { text.trim().to_owned() });
+                was_quoted = false;
+            }
+            // Spaces between the closing quote and the comma.
+            ' ' if was_quoted && !is_quoted => {}
+            other => value.push(other),
+        }
+    }
+    values.push(if was_quoted { value } else { value.trim().to_owned() });
+    values
+}
+
+/// A value that `split` reads as one.
+fn quoted(value: &str) -> String {
+    let is_plain = !value.contains(',') && !value.starts_with('"') && value.trim() == value;
+    if is_plain { value.to_owned() } else { format!("\"{}\"", value.replace('"', "\"\"")) }
 }
 
 fn filter_value(dimension: Dimension, text: &str) -> DimensionValue {
@@ -240,6 +273,17 @@ mod tests {
         for wrong in ["zone=Atlantis", "since=soon", "since=2027-03-02&until=2027-03-01"] {
             assert!(query(wrong).1.is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn values_with_commas_can_be_followed() {
+        for value in ["a,b", "a", "\"a\"", "a \"b\", c", " a ", "a\"b", "(none)"] {
+            assert_eq!(split(&quoted(value)), [value], "{value}");
+        }
+        assert_eq!(split("a, \"b,c\" ,d"), ["a", "b,c", "d"]);
+        let followed = query("by=tag").0.query_with(Dimension::Tag, "news, weekly");
+        let (parsed, _) = query(&followed[1..]);
+        assert_eq!(parsed.filters()[0].values, [DimensionValue::Text("news, weekly".to_owned())]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 
-pub(crate) use chart::{PARTS, week};
+pub(crate) use chart::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN, PARTS, RatesOfDay, week};
 
 use crate::state::PortalState;
 

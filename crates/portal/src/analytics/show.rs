@@ -264,6 +264,7 @@ fn figures(this: &Summary, before: &Summary) -> Vec<Figure> {
         rate("Open rate", |figures| figures.rates().open),
         rate("Click rate", |figures| figures.rates().click),
         seconds("Time to deliver, median", |figures| figures.latency.sent.p50),
+        seconds("Time to deliver, 90 %", |figures| figures.latency.sent.p90),
         seconds("Time to deliver, 99 %", |figures| figures.latency.sent.p99),
     ]
 }

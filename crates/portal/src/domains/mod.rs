@@ -10,6 +10,7 @@ mod one;
 mod operator_form;
 mod records;
 mod share;
+mod verified;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use axum::routing::{get, post};
 
 use by_operator::{set_tracking_of_account, set_verified_of_account};
 pub(crate) use records::{RecordRow, record_row};
+pub(crate) use verified::find_verified_domain;
 
 use crate::state::PortalState;
 

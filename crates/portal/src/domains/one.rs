@@ -55,6 +55,13 @@ pub(super) struct DomainPage {
     pub(super) links: Vec<LinkRow>,
 }
 
+impl DomainPage {
+    /// Checks of single records are no events: the page asks for them.
+    fn has_unverified_records(&self) -> bool {
+        self.records.iter().any(|record| record.tone != "good")
+    }
+}
+
 pub(super) struct LinkRow {
     id: i64,
     created_at: When,

@@ -8,11 +8,12 @@ use super::inbox;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::live_watch;
+use crate::query::query;
 use crate::redirect::see_other;
 use crate::shown::{When, bytes};
 use crate::visit::{Form, Visit};
 
-const ROWS_MAX: usize = 100;
+const PAGE_ROWS: usize = 100;
 
 pub(super) struct Row {
     pub(super) path: String,
@@ -52,9 +53,15 @@ pub(super) async fn show(visit: Visit) -> Answer {
             .iter()
             .any(|text| text.to_lowercase().contains(&q))
     };
+    let before = visit.query.number("before").and_then(|id| u64::try_from(id).ok());
     let caught = inbox(&visit, Operation::InstallationInbox)?.list(usize::MAX);
-    let rows =
-        caught.iter().filter(|message| fits(message)).take(ROWS_MAX).map(|message| row(message)).collect();
+    let older = caught.iter().filter(|message| before.is_none_or(|before| message.id < before));
+    let mut found: Vec<_> = older.filter(|message| fits(message)).take(PAGE_ROWS + 1).collect();
+    let has_more = found.len() > PAGE_ROWS;
+    found.truncate(PAGE_ROWS);
+    let last = found.last().filter(|_| has_more);
+    let next = last.map(|last| query(&[("q", visit.query.text("q")), ("before", &last.id.to_string())]));
+    let rows = found.into_iter().map(|message| row(message)).collect();
     let layout = visit.layout("Inbox", Section::Inbox).await?;
     page(&ListPage {
         layout,
@@ -66,7 +73,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
         rows,
         q: visit.query.text("q").to_owned(),
         problem: None,
-        next: None,
+        next,
         live_server: None,
     })
 }
@@ -83,7 +90,9 @@ fn row(message: &CaughtMessage) -> Row {
 }
 
 pub(super) async fn clear(form: Form) -> Answer {
-    inbox(&form.visit, Operation::InstallationClearInbox)?.clear();
+    let inbox = inbox(&form.visit, Operation::InstallationClearInbox)?;
+    form.visit.app().record_cleared_inbox(&form.visit.by).await?;
+    inbox.clear();
     Ok(see_other("/inbox?done=removed"))
 }
 

@@ -14,10 +14,11 @@ use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::messages::{PreviewOptions, preview_of};
 use crate::problem::Problem;
-use crate::shown::{When, beginning, bytes};
+use crate::shown::{When, beginning_on_page, bytes, first_headers};
 use crate::visit::Visit;
 
-const TEXT_BYTES_MAX: usize = 200_000;
+/// Longest text on a page; the whole is in the download.
+const TEXT_BYTES_MAX: usize = 40_000;
 /// Links on the page.
 const LINKS_MAX: usize = 50;
 
@@ -62,6 +63,8 @@ struct MessagePage {
     is_gone: bool,
     has_html: bool,
     text: Option<String>,
+    /// Something was left out.
+    is_cut: bool,
     headers: Vec<(String, String)>,
     preview: PreviewOptions,
 }
@@ -105,9 +108,18 @@ pub(super) fn message_page(
         "source" => view.html_body,
         _ => None,
     };
-    let headers = view.headers.into_iter().flat_map(|(name, values)| {
-        values.into_iter().map(move |value| (name.clone(), beginning(&value, TEXT_BYTES_MAX).to_owned()))
+    let mut is_cut = false;
+    let text = text.map(|whole| {
+        let text = beginning_on_page(&whole, TEXT_BYTES_MAX);
+        is_cut = text.len() < whole.len();
+        text.to_owned()
     });
+    let mut headers = Vec::new();
+    if tab == "headers" {
+        let all = view.headers.into_iter();
+        let all = all.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
+        (headers, is_cut) = first_headers(all, TEXT_BYTES_MAX);
+    }
     let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
         number: at + 1,
         name: file.filename,
@@ -124,8 +136,9 @@ pub(super) fn message_page(
         tab,
         is_gone,
         has_html,
-        text: text.map(|text| beginning(&text, TEXT_BYTES_MAX).to_owned()),
-        headers: if tab == "headers" { headers.collect() } else { Vec::new() },
+        text,
+        is_cut,
+        headers,
         preview: PreviewOptions::read(visit),
     })
 }

@@ -1,7 +1,5 @@
 //! The page: the URL, and the received requests.
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
@@ -11,10 +9,17 @@ use super::stored_requests::{Received, Snapshot};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::live_watch;
+use crate::once;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::shown::{When, bytes};
+use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
+
+/// Bytes of a body and of headers in the list: of the newest request, and of each other one. Fifty stay below 100 kB.
+const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
+const LISTED_BYTES: (usize, usize) = (500, 400);
+const ALL_BYTES: (usize, usize) = (usize::MAX, usize::MAX);
+const EVENT_BYTES: usize = 60;
 
 struct RequestRow {
     number: u64,
@@ -24,7 +29,10 @@ struct RequestRow {
     headers: Vec<(String, String)>,
     body: String,
     size: String,
+    /// The request was longer than is kept.
     is_cut: bool,
+    /// The page of the request shows more.
+    has_more: bool,
     status: u16,
     /// The type of the event, if it is one of ours.
     event: Option<String>,
@@ -33,8 +41,8 @@ struct RequestRow {
 struct Open {
     url: String,
     until: When,
-    /// When the page was made, for its form that creates a webhook.
-    opened_at: i64,
+    /// Idempotency key of the form that creates a webhook.
+    once: String,
     requests: Vec<RequestRow>,
 }
 
@@ -46,28 +54,50 @@ struct InspectorPage {
     open: Option<Open>,
 }
 
+#[derive(Template)]
+#[template(path = "webhooks/inspected.html")]
+struct RequestPage {
+    layout: Layout,
+    server: i64,
+    request: RequestRow,
+}
+
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     visit.caller(server, Operation::WebhooksAttempts).await?;
     let (_, layout) = visit.server_layout(server, "Request inspector", Section::Webhooks).await?;
     let found = visit.state.inspectors.find(ServerId(server), visit.app().now());
+    if let Some(number) = visit.query.number("request").and_then(|number| u64::try_from(number).ok()) {
+        let requests = found.map(|found| found.requests).unwrap_or_default();
+        let request = requests.iter().find(|one| one.number == number).ok_or(Problem::NotFound)?;
+        return page(&RequestPage { layout, server, request: row(request, ALL_BYTES) });
+    }
     let open = found.map(|Snapshot { token, until, requests }| Open {
         url: format!("{}/inspect/{token}", visit.base_url),
         until: When(until),
-        opened_at: visit.app().now().as_micros(),
-        requests: requests.into_iter().map(row).collect(),
+        once: once::new_once(),
+        requests: requests
+            .iter()
+            .enumerate()
+            .map(|(at, request)| row(request, if at == 0 { NEWEST_BYTES } else { LISTED_BYTES }))
+            .collect(),
     });
     page(&InspectorPage { layout, server, open })
 }
 
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.caller(server, Operation::WebhooksCreate).await?;
+    let caller = form.visit.caller(server, Operation::WebhooksOpenInspector).await?;
+    let is_new = form.visit.state.inspectors.find(ServerId(server), form.visit.app().now()).is_none();
     let opened = form.visit.state.inspectors.open(ServerId(server), form.visit.app().now());
     opened.ok_or_else(|| Problem::Internal("no random bytes".to_owned()))?;
+    if is_new {
+        form.visit.app().record_opened_inspector(&caller).await?;
+    }
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector")))
 }
 
 pub(super) async fn clear(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.caller(server, Operation::WebhooksCreate).await?;
+    let caller = form.visit.caller(server, Operation::WebhooksClearInspector).await?;
+    form.visit.app().record_cleared_inspector(&caller).await?;
     form.visit.state.inspectors.clear(ServerId(server));
     Ok(see_other(&format!("/servers/{server}/webhooks/inspector?done=removed")))
 }
@@ -78,21 +108,26 @@ pub(super) async fn live(Path(server): Path<i64>, visit: Visit) -> Answer {
     live_watch::stream(&visit, changed)
 }
 
-fn row(received: Arc<Received>) -> RequestRow {
-    let received = Arc::unwrap_or_clone(received);
+/// With so many bytes of the body and of the headers.
+fn row(received: &Received, (body_max, headers_max): (usize, usize)) -> RequestRow {
     let parsed: Option<serde_json::Value> = serde_json::from_str(&received.body).ok();
     let event = parsed.as_ref().and_then(|value| value["type"].as_str()).map(ToOwned::to_owned);
     let pretty = parsed.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    let whole = pretty.unwrap_or_else(|| received.body.clone());
+    let body = beginning_on_page(&whole, body_max).to_owned();
+    let query = beginning_on_page(&received.query, body_max).to_owned();
+    let (headers, has_more_headers) = first_headers(received.headers.iter().cloned(), headers_max);
     RequestRow {
         number: received.number,
         at: When(received.at),
-        method: received.method,
-        query: received.query,
-        headers: received.headers,
+        method: received.method.clone(),
+        has_more: has_more_headers || body.len() < whole.len() || query.len() < received.query.len(),
+        query,
+        headers,
         size: bytes(received.body.len() as u64),
-        body: pretty.unwrap_or(received.body),
+        body,
         is_cut: received.is_cut,
         status: received.status,
-        event,
+        event: event.map(|event| beginning(&event, EVENT_BYTES).to_owned()),
     }
 }

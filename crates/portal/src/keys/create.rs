@@ -11,6 +11,7 @@ use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
+use crate::refilled::refilled;
 use crate::visit::Form;
 use crate::{days, once};
 
@@ -23,7 +24,9 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     match created {
         Ok(created) => shown_once::show(&visit, server, created.value).await,
         Err(problem) => {
-            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
+            let text = problem.into_form_text()?;
+            let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+            refilled(page, &format!("/servers/{server}/keys"), &fields, &text).await
         }
     }
 }

@@ -7,6 +7,7 @@ use postroad_model::Scope;
 
 use super::snippets::{Snippet, SnippetFacts, snippets};
 use crate::answer::{Answer, page};
+use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::messages::TimelineRow;
 use crate::servers::Arrival;
@@ -33,10 +34,8 @@ struct KeyPage {
 pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential) -> Answer {
     let (_, layout) = visit.server_layout(server, "New key", Section::Keys).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
-    let (domains, _) = visit.app().list_domains(&caller, None, 50).await?;
-    let verified = domains.iter().find(|view| view.domain.verified_by.is_some());
-    let domain =
-        verified.map_or_else(|| "your-domain.example".to_owned(), |view| view.domain.name.to_string());
+    let verified = find_verified_domain(visit, &caller).await?;
+    let domain = verified.as_ref().map_or_else(|| "your-domain.example".to_owned(), ToString::to_string);
     let smtp = visit.state.smtp().cloned();
     let api_key = created.api_key;
     let api_secret = created.api_secret.unwrap_or_default();

@@ -4,8 +4,8 @@ use askama::Template;
 use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::http::header::REFRESH;
-use postroad_app::StartedJob;
 use postroad_app::access::Operation;
+use postroad_app::{MessageAction, StartedJob};
 use postroad_model::{EmailAddress, MessageId};
 use postroad_store::{JobKind, JobProblem, JobState};
 
@@ -42,6 +42,27 @@ struct JobPage {
     note: Option<String>,
 }
 
+#[derive(Template)]
+#[template(path = "messages/ask.html")]
+struct AskPage {
+    layout: Layout,
+    server: i64,
+    question: String,
+    /// The search in the query language.
+    query: String,
+    /// The list that the form came from.
+    back: String,
+    search: Search,
+    act: &'static str,
+    words: &'static str,
+    consequence: &'static str,
+    is_final: bool,
+    matched: u64,
+    count: String,
+    /// All were counted in the time that a count may take.
+    is_complete: bool,
+}
+
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     // Scheduled messages have a button of their own for the whole search: only cancelling takes one.
     let is_cancel_all = form.fields.text("act") == "cancel_all";
@@ -54,7 +75,17 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
                 "Tick the messages to send now: this button takes no whole search.".to_owned(),
             ));
         };
-        let started = app.start_job(&caller, action, &search.whole_query(), false).await?;
+        if action == MessageAction::Erase && !search.is_searching() {
+            return Err(Problem::Invalid(
+                "Search for the messages to erase first. Nothing was changed.".to_owned(),
+            ));
+        }
+        let query = search.whole_query();
+        if !form.fields.is_ticked("confirmed") {
+            let counted = app.start_job(&caller, action, &query, true).await?;
+            return ask(&form.visit, server, action, search, counted).await;
+        }
+        let started = app.start_job(&caller, action, &query, false).await?;
         return to_job(server, started);
     }
     let ids: Vec<i64> = form.fields.all("id").take(TICKED_MAX).filter_map(|id| id.parse().ok()).collect();
@@ -73,6 +104,40 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     }
     let done = if is_partial { "partly" } else { "changed" };
     Ok(see_other(&format!("/servers/{server}/messages{}", search.done(done))))
+}
+
+/// Says how many messages a job would change, and asks whether to start it.
+async fn ask(
+    visit: &Visit,
+    server: i64,
+    action: MessageAction,
+    search: Search,
+    counted: StartedJob,
+) -> Answer {
+    let (_, layout) = visit.server_layout(server, "All that match", Section::Messages).await?;
+    let (act, words, consequence) = match action {
+        MessageAction::Retry => ("retry", "Try again now", "Each is tried once, at once."),
+        MessageAction::Release => ("release", "Release", "They are sent, to all their recipients."),
+        MessageAction::CancelHold => ("cancel_hold", "Cancel", "They are never sent; this cannot be undone."),
+        MessageAction::CancelScheduled => ("cancel", "Cancel", "They are never sent; this cannot be undone."),
+        MessageAction::Erase => ("erase", "Erase", "Recipient, subject and content go for good."),
+    };
+    let is_final = !matches!(action, MessageAction::Retry | MessageAction::Release);
+    page(&AskPage {
+        layout,
+        server,
+        question: format!("{words}: all that match?"),
+        query: search.whole_query(),
+        back: format!("/servers/{server}/messages{}", search.query()),
+        search,
+        act,
+        words,
+        consequence,
+        is_final,
+        matched: counted.matched,
+        count: count(counted.matched),
+        is_complete: counted.is_complete,
+    })
 }
 
 /// Erases all messages to an address, and the address itself.

@@ -18,11 +18,13 @@ use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::sentence::Sentence;
-use crate::shown::{StatusBadge, When, beginning, bytes};
+use crate::shown::{StatusBadge, When, beginning_on_page, bytes, first_headers};
 use crate::visit::Visit;
 
 /// Longest text on a page; the whole is in the download.
-const TEXT_BYTES_MAX: usize = 200_000;
+const TEXT_BYTES_MAX: usize = 40_000;
+/// Links on the page.
+const LINKS_MAX: usize = 100;
 
 const TABS: [(&str, &str); 8] = [
     ("timeline", "Timeline"),
@@ -89,6 +91,14 @@ struct MessagePage {
     authentication: Vec<MethodRow>,
     content: Content,
     preview: PreviewOptions,
+}
+
+impl MessagePage {
+    /// The tab shows the content, which does not change: an update of the page leaves it alone, so that the preview is
+    /// not loaded again.
+    fn is_content(&self) -> bool {
+        !matches!(self.tab, "timeline" | "events")
+    }
 }
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
@@ -174,30 +184,30 @@ async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Resul
 
 fn content_of(view: MessageView, tab: &str) -> Content {
     let has_html = view.html_body.is_some();
-    let extracted = if tab == "links" { extract(&view) } else { Extracted::default() };
+    let mut extracted = if tab == "links" { extract(&view) } else { Extracted::default() };
+    let mut is_cut = extracted.links.len() > LINKS_MAX;
+    extracted.links.truncate(LINKS_MAX);
     let whole = match tab {
         "text" => view.plain_body,
         "source" => view.html_body,
         _ => None,
     };
-    let is_cut = whole.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);
-    let text = whole.map(|text| beginning(&text, TEXT_BYTES_MAX).to_owned());
-    let headers = view.headers.into_iter().flat_map(|(name, values)| {
-        values.into_iter().map(move |value| (name.clone(), beginning(&value, TEXT_BYTES_MAX).to_owned()))
+    let text = whole.map(|whole| {
+        let text = beginning_on_page(&whole, TEXT_BYTES_MAX);
+        is_cut = text.len() < whole.len();
+        text.to_owned()
     });
+    let mut headers = Vec::new();
+    if tab == "headers" {
+        let all = view.headers.into_iter();
+        let all = all.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
+        (headers, is_cut) = first_headers(all, TEXT_BYTES_MAX);
+    }
     let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
         number: at + 1,
         name: file.filename,
         content_type: file.content_type,
         size: bytes(file.content.len() as u64),
     });
-    Content {
-        extracted,
-        is_gone: false,
-        has_html,
-        text,
-        is_cut,
-        headers: if tab == "headers" { headers.collect() } else { Vec::new() },
-        attachments: attachments.collect(),
-    }
+    Content { extracted, is_gone: false, has_html, text, is_cut, headers, attachments: attachments.collect() }
 }

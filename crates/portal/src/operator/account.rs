@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewServerRequest};
-use postroad_model::{AccountId, Change, PoolId, ServerMode};
+use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
 use postroad_store::{AccountCeilings, ServerFilter};
 
 use crate::account::{UsageRow, usage};
@@ -13,13 +13,22 @@ use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
 use crate::once;
 use crate::problem::Problem;
+use crate::query::page_after;
 use crate::redirect::see_other;
+use crate::refilled::refilled;
 use crate::servers::{PoolChoice, pools_for};
 use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
-const SERVERS_MAX: usize = 100;
+const PAGE_ROWS: usize = 100;
+
+struct DeletedServer {
+    id: i64,
+    name: String,
+    /// Its data goes then.
+    until: Option<When>,
+}
 
 /// A ceiling in the form; empty for none.
 struct Ceiling {
@@ -45,7 +54,9 @@ struct AccountPage {
     ceilings: Vec<Ceiling>,
     send_rate: String,
     servers: Vec<ServerLink>,
-    has_more_servers: bool,
+    /// Query of the page with more servers.
+    next: Option<String>,
+    deleted: Vec<DeletedServer>,
     problem: Option<String>,
 }
 
@@ -59,8 +70,17 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
     let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
     let pools = pools_for(visit, account.id, None).await?;
     let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
-    let (servers, has_more_servers) =
-        visit.app().list_servers_by(&visit.by, filter, None, SERVERS_MAX).await?;
+    let after = visit.query.number("after").map(ServerId);
+    let (servers, has_more) =
+        visit.app().list_servers_by(&visit.by, filter.clone(), after, PAGE_ROWS).await?;
+    let next = page_after(servers.last().map(|last| last.id), has_more);
+    let deleted = ServerFilter { deleted: true, ..filter };
+    let (deleted, _) = visit.app().list_servers_by(&visit.by, deleted, None, PAGE_ROWS).await?;
+    let deleted = deleted.into_iter().map(|server| DeletedServer {
+        id: server.id.0,
+        name: server.name,
+        until: server.delete_at.map(When),
+    });
     let layout = visit.layout("Settings", Section::Operator).await?;
     page_with(
         status,
@@ -77,7 +97,8 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
             ceilings: ceilings(&account.ceilings),
             send_rate: account.ceilings.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
             servers: servers.iter().map(ServerLink::of).collect(),
-            has_more_servers,
+            next,
+            deleted: deleted.collect(),
             name: account.name,
             problem,
         },
@@ -114,10 +135,15 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/operator/accounts/{account}?done=saved"))),
-        Err(problem) => {
-            form(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
-        }
+        Err(problem) => again(&visit, account, "", &fields, problem).await,
     }
+}
+
+/// The page with the refused form as it was sent; `path` is where it is sent to, below the page.
+async fn again(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
+    let text = problem.into_form_text()?;
+    let page = form(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+    refilled(page, &format!("/operator/accounts/{account}{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
@@ -160,10 +186,7 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
         Ok(_) => Ok(see_other(&format!(
             "/operator/accounts/{account}?done=created&ceiling=servers&account={account}"
         ))),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            form(&visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
-        }
+        Err(refusal) => again(&visit, account, "/servers", &fields, refusal.into()).await,
     }
 }
 

@@ -8,6 +8,7 @@ use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 
 use crate::answer::{Answer, page_with};
+use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::messages::{TimelineRow, rows};
 use crate::once;
@@ -16,7 +17,6 @@ use crate::redirect::see_other;
 use crate::shown::StatusBadge;
 use crate::visit::{Form, Visit};
 
-const DOMAINS_MAX: usize = 50;
 const SUBJECT: &str = "A first message from Postroad";
 const TEXT: &str = "Hello,\n\nthis message was sent from the portal. If you can read it, sending works.\n";
 
@@ -44,9 +44,8 @@ struct FirstMessagePage {
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::DomainsList).await?;
-    let (domains, _) = visit.app().list_domains(&caller, None, DOMAINS_MAX).await?;
-    let verified = domains.iter().find(|view| view.domain.verified_by.is_some());
-    let from = verified.map(|view| format!("hello@{}", view.domain.name)).unwrap_or_default();
+    let verified = find_verified_domain(&visit, &caller).await?;
+    let from = verified.map(|name| format!("hello@{name}")).unwrap_or_default();
     let to = visit.person.user.email.clone();
     page_of(&visit, server, from, to, None).await
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use postroad_app::CERTIFICATE_ENDS_SOON;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{Metric, SummaryQuery};
-use postroad_app::domains::{DomainView, LinkHost};
+use postroad_app::domains::{DomainSelection, DomainState, DomainView, LinkHost};
 use postroad_app::ip_pools::{PoolFilter, WarmUpState};
 use postroad_model::{GateScope, Timestamp};
 use postroad_store::{Server, ServerQueue};
 
+use crate::analytics::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN};
 use crate::operator::certificate_troubles;
 use crate::problem::Problem;
 use crate::sentence::Sentence;
@@ -17,16 +18,13 @@ use crate::shown::{count, elapsed, percent};
 use crate::visit::Visit;
 
 const DAY: Duration = Duration::from_hours(24);
-/// Rates from which receivers begin to distrust a sender.
-const BOUNCE_RATE_MAX: f64 = 0.04;
-const COMPLAINT_RATE_MAX: f64 = 0.0008;
-/// For fewer messages a rate is meaningless.
-const JUDGED_MESSAGES_MIN: u64 = 50;
 /// A due message normally leaves within seconds; after this long people should know.
 const WAIT_MAX: Duration = Duration::from_mins(15);
 /// A failed attempt is repeated automatically; after this long people should know.
 const FAILING_MIN: Duration = Duration::from_mins(1);
-/// Domains and webhooks that are examined.
+/// Domains with wrong records that are named; a link leads to the others.
+const FAILING_DOMAINS_MAX: usize = 5;
+/// Webhooks, and domains with a host of their own for links, that are examined.
 const LOOKED_AT_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
 
@@ -181,17 +179,25 @@ impl Health {
 
     async fn add_domains(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
         let caller = visit.caller(id, Operation::DomainsList).await?;
-        let (domains, _) = visit.app().list_domains(&caller, None, LOOKED_AT_MAX).await?;
-        let now = visit.app().now();
+        let (app, now) = (visit.app(), visit.app().now());
+        let failing = DomainSelection { state: Some(DomainState::Failing), ..DomainSelection::default() };
+        let (found, more) = app
+            .search_domains_by(&caller.requester(), (&caller).into(), &failing, None, FAILING_DOMAINS_MAX)
+            .await?;
+        for domain in found.iter().map(|view| &view.domain) {
+            let (name, since) = (&domain.name, domain.failing_since.unwrap_or(now));
+            self.trouble(
+                format!("The DNS records of {name} have been wrong for {}. Mail from it will be refused or land in spam.", elapsed(since, now)),
+                "See the records",
+                format!("/servers/{id}/domains/{name}"),
+            );
+        }
+        if more.is_some() {
+            let list = format!("/servers/{id}/domains?state={}", DomainState::Failing.as_str());
+            self.trouble("The DNS records of more domains are wrong.".to_owned(), "See them all", list);
+        }
+        let (domains, _) = app.list_domains(&caller, None, LOOKED_AT_MAX).await?;
         for view in &domains {
-            if let Some(since) = view.domain.failing_since {
-                let name = &view.domain.name;
-                self.trouble(
-                    format!("The DNS records of {name} have been wrong for {}. Mail from it will be refused or land in spam.", elapsed(since, now)),
-                    "See the records",
-                    format!("/servers/{id}/domains/{name}"),
-                );
-            }
             self.add_link_host(id, view, now);
         }
         Ok(())

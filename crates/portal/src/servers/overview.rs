@@ -8,9 +8,10 @@ use postroad_app::access::Operation;
 use postroad_store::CredentialFilter;
 
 use super::health::{self, Health};
-use crate::analytics;
+use crate::analytics::{self, RatesOfDay};
 use crate::answer::{Answer, page};
 use crate::chart::Part;
+use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::problem::Problem;
 use crate::shown::{StatusBadge, When};
@@ -42,7 +43,8 @@ struct OverviewPage {
     is_development: bool,
     steps: Vec<Step>,
     health: Option<Health>,
-    chart: Option<String>,
+    /// A chart of the last days, and their rates.
+    week: Option<(String, Vec<RatesOfDay>)>,
     parts: &'static [Part],
     rows: Vec<Row>,
 }
@@ -65,11 +67,11 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         })
         .collect();
     let steps = steps(&visit, server, !rows.is_empty()).await?;
-    let (mut health, mut chart) = (None, None);
+    let (mut health, mut week) = (None, None);
     if !rows.is_empty() {
         health = Some(health::look(&visit, &record).await?);
         let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
-        chart = Some(analytics::week(&visit, &caller).await?);
+        week = Some(analytics::week(&visit, &caller).await?);
     }
     page(&OverviewPage {
         layout,
@@ -78,7 +80,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         suspended: record.suspended_reason,
         is_development: record.mode == postroad_model::ServerMode::Development,
         health,
-        chart,
+        week,
         parts: &analytics::PARTS,
         steps,
         rows,
@@ -95,17 +97,13 @@ async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Ste
     };
     let (keys, _) = app.list_credentials_by(&visit.by, filter, None, 1).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
-    let (domains, _) = app.list_domains(&caller, None, 50).await?;
+    let verified = find_verified_domain(visit, &caller).await?;
     let (webhooks, _) = app.list_webhooks(&caller, None, 1).await?;
     let step =
         |is_done, text, folder: &str| Step { is_done, text, path: format!("/servers/{server}{folder}") };
     let steps = vec![
         step(!keys.is_empty(), "Create an API key", "/keys"),
-        step(
-            domains.iter().any(|view| view.domain.verified_by.is_some()),
-            "Verify a sending domain",
-            "/domains",
-        ),
+        step(verified.is_some(), "Verify a sending domain", "/domains"),
         step(has_messages, "Send a first message", "/first_message"),
         step(!webhooks.is_empty(), "Set up a webhook", "/webhooks"),
     ];

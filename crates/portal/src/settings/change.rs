@@ -12,7 +12,8 @@ use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::redirect::see_other;
-use crate::visit::Form;
+use crate::refilled::refilled;
+use crate::visit::{Form, Visit};
 
 pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
@@ -26,10 +27,15 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(problem) => {
-            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
-        }
+        Err(problem) => again(&visit, server, "settings", &fields, problem).await,
     }
+}
+
+/// The page with the refused form as it was sent; `path` is where it is sent to.
+async fn again(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
+    let text = problem.into_form_text()?;
+    let page = form(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+    refilled(page, &format!("/servers/{server}/{path}"), fields, &text).await
 }
 
 fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
@@ -59,10 +65,7 @@ pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
     };
     match visit.app().update_server_by(&visit.by, ServerId(server), request).await {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(refusal) => {
-            let text = Problem::from(refusal).into_form_text()?;
-            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
-        }
+        Err(refusal) => again(&visit, server, "pool", &fields, refusal.into()).await,
     }
 }
 
@@ -83,9 +86,7 @@ pub(super) async fn ceilings(Path(server): Path<i64>, sent: Form) -> Answer {
     };
     match changed {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
-        Err(problem) => {
-            form(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(problem.into_form_text()?)).await
-        }
+        Err(problem) => again(&visit, server, "ceilings", &fields, problem).await,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::days;
 use crate::fields::Fields;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
+use crate::refilled::refilled;
 use crate::visit::Form;
 
 pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
@@ -29,7 +30,9 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     let added = visit.app().add_suppressions(&caller.requester(), caller.server_id, &[request]).await?;
     match added.into_iter().next() {
         Some(Err(problems)) => {
-            list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(sentences(&problems))).await
+            let text = sentences(&problems);
+            let page = list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+            refilled(page, &format!("/servers/{server}/suppressions"), &fields, &text).await
         }
         _ => Ok(see_other(&format!("/servers/{server}/suppressions?done=created"))),
     }

@@ -8,10 +8,12 @@ use postroad_app::suppressions::{SuppressionRequest, read_csv};
 use super::change::end_of_last_day;
 use super::list::list;
 use crate::answer::Answer;
-use crate::problem::{Problem, sentences};
+use crate::fields::Fields;
+use crate::problem::sentences;
 use crate::redirect::see_other;
+use crate::refilled::refilled;
 use crate::shown::counted;
-use crate::visit::Form;
+use crate::visit::{Form, Visit};
 
 /// Lines of one form; longer lists go by the API.
 const LINES_MAX: usize = 10_000;
@@ -23,9 +25,10 @@ const SHOWN_MAX: usize = 10;
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SuppressionsImport).await?;
-    let read = read_csv(fields.raw("csv"), LINES_MAX).ok_or_else(|| {
-        Problem::Invalid("The list has more than 10,000 lines: send it in parts.".to_owned())
-    })?;
+    let Some(read) = read_csv(fields.raw("csv"), LINES_MAX) else {
+        let text = "The list has more than 10,000 lines: send it in parts.".to_owned();
+        return again(&visit, server, &fields, text).await;
+    };
     // For lines that say nothing themselves.
     let reason = fields.filled("reason").map(ToOwned::to_owned);
     let expires_at = end_of_last_day(&fields);
@@ -58,5 +61,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let named = named.collect::<Vec<_>>().join(" ");
     let text =
         format!("{} not taken; the others are suppressed. {named}", counted(wrong.len() as u64, "line"));
-    list(&visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text)).await
+    again(&visit, server, &fields, text).await
+}
+
+/// The page with the list as it was sent.
+async fn again(visit: &Visit, server: i64, fields: &Fields, text: String) -> Answer {
+    let page = list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
+    refilled(page, &format!("/servers/{server}/suppressions/import"), fields, &text).await
 }

@@ -3,14 +3,15 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
-use postroad_app::templates::TemplateFields;
+use postroad_app::templates::{TemplateFields, Validation};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use super::editor::{Checked, Outcome, page_of};
-use super::save::{mistake, read, refused, template_fields};
+use super::editor::{Checked, Draft, Outcome, page_of};
+use super::save::{mistake, read, template_fields};
 use crate::answer::Answer;
-use crate::visit::Form;
+use crate::problem::Problem;
+use crate::visit::{Form, Visit};
 
 pub(super) async fn submit_new(Path(server): Path<i64>, form: Form) -> Answer {
     check(server, None, form).await
@@ -20,23 +21,30 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     check(server, Some(id), form).await
 }
 
-async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
-    let Form { visit, fields } = form;
+/// The texts of the form, with the model in it.
+pub(super) async fn validate(
+    visit: &Visit,
+    server: i64,
+    id: Option<i64>,
+    draft: &Draft,
+) -> Result<Validation, Problem> {
     let caller = visit.caller(server, Operation::TemplatesValidate).await?;
-    let draft = read(&fields);
-    let request = match template_fields(&draft) {
-        Ok(request) => request,
-        Err(text) => {
-            return page_of(&visit, server, draft, id, Outcome::problem(text)).await;
-        }
-    };
+    let request = template_fields(draft).map_err(Problem::Invalid)?;
     // The kind of a template that exists does not change.
     let kind = id.is_none().then(|| if draft.is_layout { "layout" } else { "standard" }.to_owned());
     let template = id.map(|id| TemplateRef::Id(TemplateId(id)));
-    let found = visit.app().validate_template(&caller, template, TemplateFields { kind, ..request }).await;
-    let found = match found {
+    Ok(visit.app().validate_template(&caller, template, TemplateFields { kind, ..request }).await?)
+}
+
+async fn check(server: i64, id: Option<i64>, form: Form) -> Answer {
+    let Form { visit, fields } = form;
+    let draft = read(&fields);
+    let found = match validate(&visit, server, id, &draft).await {
         Ok(found) => found,
-        Err(refusal) => return refused(&visit, server, draft, id, refusal).await,
+        Err(problem) => {
+            let text = problem.into_form_text()?;
+            return page_of(&visit, server, draft, id, Outcome::problem(text)).await;
+        }
     };
     let mistakes: Vec<_> = found.problems.into_iter().map(|problem| mistake(problem, &draft)).collect();
     let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };

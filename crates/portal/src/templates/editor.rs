@@ -185,6 +185,8 @@ pub(super) async fn show_new(Path(server): Path<i64>, visit: Visit) -> Answer {
         subject: "Hello {{ name }}".to_owned(),
         html_body: "<p>Hello {{ name }},</p>\n<p>your code is <b>{{ code }}</b>.</p>\n".to_owned(),
         sample_model: "{\n  \"name\": \"Ann\",\n  \"code\": \"123456\"\n}".to_owned(),
+        // As the API does.
+        inline_css: true,
         ..Draft::default()
     };
     page_of(&visit, server, draft, None, Outcome::default()).await

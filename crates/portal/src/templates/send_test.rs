@@ -28,7 +28,10 @@ pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         }),
         ..MessageDraft::default()
     };
-    let parts = [form.fields.text("from"), form.fields.text("to"), &id.to_string()];
+    // Another language or a version published since is another test.
+    let published = found.template.published.map(|version| version.to_string()).unwrap_or_default();
+    let fields = &form.fields;
+    let parts = [fields.text("from"), fields.text("to"), &id.to_string(), fields.text("locale"), &published];
     let idempotency = once::send_key(&form.fields, &parts);
     let context = SendContext { caller, test: false, idempotency, warnings: Vec::new() };
     let answer = form.visit.app().send_message(context, draft).await?;

@@ -61,6 +61,14 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
         app.replay_webhook(&caller, webhook, request).await?;
         return Ok(see_other(&page(server, id, "replayed")));
     }
+    if let Some(event) = form.fields.filled("event") {
+        let event = event
+            .trim_start_matches("evt_")
+            .parse()
+            .map_err(|_| Problem::Invalid("The id of an event is a number.".to_owned()))?;
+        app.replay_webhook(&caller, webhook, ReplayRequest::Event(EventId(event))).await?;
+        return Ok(see_other(&page(server, id, "replayed")));
+    }
     let (since, until, after) = read_range(&form.fields, app.now())?;
     let request = ReplayRequest::Between { since, until, after };
     let replayed = app.replay_webhook(&caller, webhook, request).await?;
@@ -114,7 +122,10 @@ pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Fo
     if form.fields.text("secret_mark") != secret_mark(&current) {
         return Ok(see_other(&page(server, id, "rotated-before")));
     }
-    let webhook = app.rotate_webhook_secret(&caller, WebhookId(id)).await?;
+    let replaces = Some(current.secret);
+    let Some(webhook) = app.rotate_webhook_secret(&caller, WebhookId(id), replaces).await? else {
+        return Ok(see_other(&page(server, id, "rotated-before")));
+    };
     let secret = Some(webhook.secret.0.clone());
     one::page_of(&form.visit, server, webhook, Outcome { secret, ..Outcome::default() }).await
 }

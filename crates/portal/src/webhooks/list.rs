@@ -11,6 +11,7 @@ use postroad_store::Webhook;
 use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
+use crate::once;
 use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;
@@ -36,31 +37,24 @@ struct ListPage {
     rows: Vec<Row>,
     next: Option<String>,
     problem: Option<String>,
-    url: String,
     kinds: Vec<&'static str>,
-    /// When the form was made: sent twice, it creates one webhook.
-    opened_at: i64,
+    /// Idempotency key of the form: submitting it twice creates one webhook.
+    once: String,
 }
 
 pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
-    list(&visit, server, StatusCode::OK, None, "").await
+    list(&visit, server, StatusCode::OK, None).await
 }
 
-pub(super) async fn list(
-    visit: &Visit,
-    server: i64,
-    status: StatusCode,
-    problem: Option<String>,
-    url: &str,
-) -> Answer {
+pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let caller = visit.caller(server, Operation::WebhooksList).await?;
     let (_, layout) = visit.server_layout(server, "Webhooks", Section::Webhooks).await?;
     let after = visit.query.number("after").map(WebhookId);
     let (webhooks, has_more) = visit.app().list_webhooks(&caller, after, PAGE_ROWS).await?;
     let next = page_after(webhooks.last().map(|last| last.id), has_more);
     let rows = webhooks.into_iter().map(row).collect();
-    let (url, opened_at) = (url.to_owned(), visit.app().now().as_micros());
-    page_with(status, &ListPage { layout, server, rows, next, problem, url, kinds: kinds(), opened_at })
+    let once = once::new_once();
+    page_with(status, &ListPage { layout, server, rows, next, problem, kinds: kinds(), once })
 }
 
 fn row(webhook: Webhook) -> Row {

@@ -60,6 +60,27 @@ async fn figures_are_filtered_by_what_a_person_clicks() {
     assert!(csv.contains("\"reset\"") && !csv.contains("receipt"), "{csv}");
 }
 
+#[tokio::test]
+async fn a_tag_with_a_comma_is_followed_and_recipient_domains_are_exported() {
+    let site = Site::start();
+    for (tag, to) in [("news, weekly", "ann@example.net"), ("news", "bob@example.org")] {
+        let id = site.send(json!({ "tag": tag, "to": [to] })).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let page = format!("/servers/{server}/analytics");
+    browser.open(&site.path(&format!("{page}?by=tag"))).await;
+    browser.until_text("news, weekly").await;
+    browser.click("table.rows a[href*='weekly']").await;
+    browser.until(".chip").await;
+    assert_eq!(browser.text(".figure .value").await, "1", "only its messages");
+    assert!(browser.page_text().await.contains("Time to deliver, 90 %"));
+    let csv = get_csv(&site, &page, &site.cookie().await, "by=recipient_domain").await;
+    assert!(csv.starts_with("recipient_domain,accepted"), "{csv}");
+    assert!(csv.contains("\"example.net\"") && csv.contains("\"example.org\""), "{csv}");
+}
+
 async fn get_csv(site: &Site, page: &str, cookie: &str, query: &str) -> String {
     site.get(&format!("{page}/csv?{query}"), cookie).await.text()
 }

@@ -181,3 +181,29 @@ async fn ceilings_of_a_server_are_set_by_its_account_and_the_operator() {
     browser.click("#ceilings summary").await;
     browser.screenshot(&pictures().join("settings-ceilings.png")).await;
 }
+
+#[tokio::test]
+async fn all_servers_of_a_customer_are_listed_and_deleted_ones_restored() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let operator = site.ready("operator_api_key");
+    let call = async |path: &str, body| call(&site, "x-operator-api-key", &operator, path, &body).await;
+    let account = call("accounts/create", json!({ "name": "Customer" })).await["id"].clone();
+    let mut last = json!(0);
+    for number in 0..101 {
+        let server = json!({ "account": account, "name": format!("server-{number}.") });
+        last = call("servers/create", server).await["id"].clone();
+    }
+    let page = format!("/operator/accounts/{account}");
+    let first = site.get(&page, &cookie).await.text();
+    assert!(first.contains(">server-99.<") && !first.contains(">server-100.<"), "{first}");
+    let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let second = site.get(&format!("{page}{}", next.split('"').next().unwrap()), &cookie).await.text();
+    assert!(second.contains(">server-100.<") && !second.contains(">server-99.<"), "{second}");
+    let deleted = site.submit(&format!("/servers/{last}/delete"), &cookie, "name=server-100.").await;
+    assert_eq!(deleted.status, 303, "{}", deleted.text());
+    let list = site.get(&page, &cookie).await.text();
+    assert!(list.contains("Deleted servers") && list.contains(&format!("/servers/{last}/restore")), "{list}");
+    assert_eq!(site.submit(&format!("/servers/{last}/restore"), &cookie, "").await.status, 303);
+    assert!(!site.get(&page, &cookie).await.text().contains("Deleted servers"));
+}

@@ -29,6 +29,33 @@ async fn domains_are_found_by_name_and_state() {
 }
 
 #[tokio::test]
+async fn one_verified_domain_among_many_is_found() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let account_key = site.ready("account_api_key");
+    let server = json!({ "name": "many" });
+    let id = call(&site, "x-account-api-key", &account_key, "servers/create", &server).await["id"].clone();
+    for number in 0..51 {
+        let domain = json!({ "server": id, "name": format!("d{number}.example") });
+        call(&site, "x-account-api-key", &account_key, "domains/create", &domain).await;
+    }
+    let step = async || {
+        let page = site.get(&format!("/servers/{id}"), &cookie).await.text();
+        let (before, _) = page.split_once("Verify a sending domain").unwrap();
+        before.rsplit("<li").next().unwrap().contains("class=\"done\"")
+    };
+    assert!(!step().await);
+    let form = format!("/servers/{id}/domains/d50.example/set_verified");
+    assert_eq!(site.submit(&form, &cookie, "verified=1").await.status, 303);
+    assert!(step().await);
+    let page = site.get(&format!("/servers/{id}/first_message"), &cookie).await.text();
+    assert!(page.contains("hello@d50.example"), "{page}");
+    let form = "name=deploy&scope=send";
+    let page = site.submit(&format!("/servers/{id}/keys"), &cookie, form).await.text();
+    assert!(page.contains("d50.example"), "{page}");
+}
+
+#[tokio::test]
 async fn a_domain_gets_a_second_key_with_ed25519() {
     let site = Site::start();
     let browser = site.browser().await;

@@ -156,6 +156,7 @@ async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &
     browser.until_text("Not verified").await;
     browser.until_text("_domainkey.shop.test").await;
     browser.screenshot(&pictures().join("first-domain.png")).await;
+    share_records(serving, browser).await;
     let download = format!(
         "const done = arguments[arguments.length - 1]; \
          fetch('/servers/{server}/domains/{DOMAIN}/zone').then(answer => answer.text()).then(done);"
@@ -164,6 +165,17 @@ async fn verify_domain(serving: &Serving, browser: &Browser, server: i64, dns: &
     dns.zone(zone.as_str().unwrap());
     browser.click("form[action$='/verify'] button").await;
     browser.until(".state .badge.good").await;
+}
+
+/// Whoever edits the DNS sees the records without signing in.
+async fn share_records(serving: &Serving, browser: &Browser) {
+    browser.click("form[action$='/share'] button").await;
+    browser.until_text("Send this link to whoever edits the DNS").await;
+    let link = browser.text("section.card .secret").await;
+    let path = format!("/dns/{}", link.split_once("/dns/").unwrap().1);
+    let shared = serving.client.get(&path).await.unwrap();
+    assert_eq!(shared.status, 200, "{}", shared.text());
+    assert!(shared.text().contains(&format!("DNS records of {DOMAIN}")), "{}", shared.text());
 }
 
 async fn add_webhook(serving: &Serving, browser: &Browser, server: i64, receiver: &WebhookCatcher) {
@@ -191,6 +203,11 @@ async fn first_run(site: Site) {
     browser.open(&site.path("/servers")).await;
     let server = create_server(&browser).await;
     let key = create_key(&browser).await;
+    let smtp =
+        "return [...document.querySelectorAll('.snippets details')].map(one => one.textContent).join()";
+    let smtp = browser.run(smtp).await.as_str().unwrap().to_owned();
+    let port = site.ready_smtp_port();
+    assert!(smtp.contains("SMTP (swaks)") && smtp.contains(&port.to_string()), "{port}: {smtp}");
 
     browser.open(&site.path(&format!("/servers/{server}/domains"))).await;
     browser.fill("input[name=name]", DOMAIN).await;
@@ -227,6 +244,16 @@ async fn first_run(site: Site) {
     });
     browser.open(&browser.url().await.replace("/test", "")).await;
     browser.until_text("message.accepted").await;
+
+    // Without a receiver, the inspector shows what is posted.
+    browser.open(&site.path(&format!("/servers/{server}/webhooks/inspector"))).await;
+    browser.click(".empty button").await;
+    browser.until_text("Waiting for a request").await;
+    browser.click("form[action$='/webhooks'] button").await;
+    browser.until_text("Copy the secret now").await;
+    site.send_with(&key, &message).await;
+    browser.open(&site.path(&format!("/servers/{server}/webhooks/inspector"))).await;
+    browser.until_text("message.").await;
 
     browser.open(&site.path(&format!("/servers/{server}"))).await;
     browser.until_text("Last 24 hours").await;

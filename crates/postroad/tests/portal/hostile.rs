@@ -290,7 +290,11 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
          <script>parent.hit=1; fetch('{0}')</script><style>body{{background:url({0})}}</style>\
          <iframe src=\"{0}\"></iframe><object data=\"{0}\"></object><video src=\"{0}\" autoplay></video>\
          <meta http-equiv=\"refresh\" content=\"0;url={0}\"><form action=\"{0}\"><button>go</button></form>\
-         <a href=\"{0}\" id=out>out</a><p onclick=\"parent.hit=1\">text</p>",
+         <a href=\"{0}\" id=out>out</a><p onclick=\"parent.hit=1\">text</p>\
+         <noscript><iframe src=\"{0}\"></iframe><link rel=preconnect href=\"{0}\"></noscript>\
+         <noframes><iframe src=\"{0}\"></iframe></noframes><noembed><iframe src=\"{0}\"></iframe></noembed>\
+         <<link>iframe src=\"{0}\"><svg><foreignObject><noscript><iframe src=\"{0}\"></iframe></noscript>\
+         </foreignObject></svg><template shadowrootmode=open><iframe src=\"{0}\"></iframe></template>",
         remote.url("/spy")
     );
     let site = Site::start();
@@ -306,6 +310,14 @@ async fn mail_that_is_looked_at_loads_and_runs_nothing() {
     browser.screenshot(&pictures().join("preview.png")).await;
     assert!(browser.run("return window.hit").await.is_null());
     assert_eq!(remote.connections(), 0, "nothing was fetched");
+    // The same mail in the inbox of `dev`, and at Mailpit's address.
+    site.until(id, "Sent").await;
+    for page in ["/inbox/1?view=preview", "/inbox/1/preview", "/view/latest.html"] {
+        browser.open(&site.path(page)).await;
+        browser.until("iframe.preview, h1").await;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert_eq!(remote.connections(), 0, "{page}: nothing was fetched");
+    }
     let cookie = site.cookie().await;
     let reply = site.get(&format!("{message}/preview"), &cookie).await;
     let policy = reply.headers["content-security-policy"].to_str().unwrap();

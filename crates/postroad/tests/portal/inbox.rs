@@ -46,6 +46,53 @@ async fn caught_mail_appears_with_its_links_and_codes() {
 }
 
 #[tokio::test]
+async fn an_inbox_of_more_than_a_page_can_be_leafed_through() {
+    let site = Site::start();
+    let mut last = 0;
+    for number in 1..=101 {
+        last = site.send(json!({ "subject": format!("Number {number}.") })).await;
+    }
+    site.until(last, "Sent").await;
+    let cookie = site.cookie().await;
+    let rows = |page: &str| page.matches("Number ").count();
+    let mut first = String::new();
+    for _ in 0..100 {
+        first = site.get("/inbox", &cookie).await.text();
+        if first.contains("rel=\"next\"") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(rows(&first), 100, "{first}");
+    let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+    let second = site.get(&format!("/inbox{next}"), &cookie).await.text();
+    assert_eq!(rows(&second), 1, "{second}");
+    assert!(!second.contains("rel=\"next\""), "{second}");
+    let found = site.get("/inbox?q=number+7.", &cookie).await.text();
+    assert_eq!(rows(&found), 1, "{found}");
+}
+
+/// What deletes something is in the log.
+#[tokio::test]
+async fn emptied_inboxes_and_inspectors_are_in_the_audit_log() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    for path in [
+        "/inbox/clear".to_owned(),
+        format!("{server}/webhooks/inspector"),
+        format!("{server}/webhooks/inspector/clear"),
+    ] {
+        assert_eq!(site.submit(&path, &cookie, "").await.status, 303, "{path}");
+    }
+    let log = site.get("/account/audit", &cookie).await.text();
+    assert!(log.contains("webhooks/open_inspector") && log.contains("webhooks/clear_inspector"), "{log}");
+    let log = site.get("/operator/audit", &cookie).await.text();
+    assert!(log.contains("installation/clear_inbox"), "{log}");
+}
+
+#[tokio::test]
 async fn development_server_has_an_inbox_of_what_it_holds_on_sqlite() {
     development_server_has_an_inbox_of_what_it_holds(Site::start()).await;
 }

@@ -245,6 +245,55 @@ async fn delayed_and_scheduled_messages_are_sent_now_together() {
 }
 
 #[tokio::test]
+async fn messages_of_a_search_are_erased_after_a_question() {
+    let site = Site::start();
+    for (tag, subject) in [("old", "Private one"), ("new", "Kept one")] {
+        let id = site.send(json!({ "tag": tag, "subject": subject })).await;
+        site.until(id, "Sent").await;
+    }
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/messages"))).await;
+    assert!(!browser.has("button[value=erase]").await, "not without a search");
+    browser.open(&site.path(&format!("/servers/{server}/messages?q=tag%3Aold"))).await;
+    browser.click("main > details summary").await;
+    browser.click("button[value=erase]").await;
+    browser.until_text("Erase 1 message").await;
+    browser.click("form.actions button").await;
+    browser.until_text("1 of 1").await;
+    let cookie = site.cookie().await;
+    let list = site.get(&format!("/servers/{server}/messages"), &cookie).await.text();
+    assert!(!list.contains("Private one") && list.contains("Kept one"), "{list}");
+    let all = site.submit(&format!("/servers/{server}/messages/bulk"), &cookie, "act=erase&all=1").await;
+    assert_eq!(all.status, 422, "{}", all.text());
+}
+
+#[tokio::test]
+async fn a_job_on_all_that_match_is_started_after_a_question() {
+    let site = Site::start();
+    let development = crate::site::DevelopmentServer::create(&site).await;
+    for number in 0..3 {
+        development.send(&site, json!({ "subject": format!("Held {number}"), "tag": "news" })).await;
+    }
+    let browser = site.browser().await;
+    browser.set_scripts(false).await;
+    let list = site.path(&format!("/servers/{}/messages?tab=held&q=tag%3Anews", development.id));
+    browser.open(&list).await;
+    browser.click("input[name=all]").await;
+    browser.click("button[value=release]").await;
+    browser.until_text("Release 3 messages").await;
+    browser.screenshot(&pictures().join("job-question-held.png")).await;
+    let cookie = site.cookie().await;
+    let held = site.get(&format!("/servers/{}/messages?tab=held", development.id), &cookie).await.text();
+    assert_eq!(held.matches(">Held ").count(), 3, "nothing happened yet: {held}");
+    browser.click("form.actions button").await;
+    browser.until_text("3 of 3").await;
+    let form = "tab=held&q=tag%3Anothing&act=cancel_hold&all=1";
+    let page = site.submit(&format!("/servers/{}/messages/bulk", development.id), &cookie, form).await.text();
+    assert!(page.contains("No message matches"), "{page}");
+}
+
+#[tokio::test]
 async fn scheduled_messages_that_match_are_cancelled_on_sqlite() {
     scheduled_messages_that_match_are_cancelled(Site::start()).await;
 }
@@ -270,7 +319,10 @@ async fn scheduled_messages_that_match_are_cancelled(site: Site) {
     // What always fails cannot be chosen: only cancelling takes a whole search.
     assert!(!browser.has("input[name=all]").await);
     browser.click("button[value=cancel_all]").await;
-    browser.accept_question().await;
+    browser.until_text("Cancel 60 messages").await;
+    browser.screenshot(&pictures().join("job-question.png")).await;
+    site.until(news[0], "Scheduled").await;
+    browser.click("form.actions button").await;
     browser.until_text("60 of 60").await;
     let text = browser.page_text().await;
     assert!(

@@ -104,6 +104,29 @@ async fn a_form_that_is_sent_twice_sends_one_message() {
     }
 }
 
+#[tokio::test]
+async fn a_test_in_another_language_is_another_message() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let new = json!({
+        "name": "Bill", "alias": "bill", "subject": "Your bill", "plain_body": "Hi", "publish": true,
+        "locales": { "de": { "subject": "Ihre Rechnung", "plain_body": "Hallo" } },
+    });
+    let template = call(&site, "x-server-api-key", &site.ready("api_key"), "templates/create", &new).await;
+    let page = format!("{server}/templates/{}", template["id"]);
+    let once = hidden(&site.get(&page, &cookie).await.text(), "once");
+    for (locale, subject) in
+        [("", ">Your bill</a>"), ("de", ">Ihre Rechnung</a>"), ("de", ">Ihre Rechnung</a>")]
+    {
+        let form = format!("once={once}&from=shop@example.test&to=ann@example.net&locale={locale}");
+        let reply = site.submit(&format!("{page}/send_test"), &cookie, &form).await;
+        assert_eq!(reply.status, 303, "{}", reply.text());
+        let list = site.get(&format!("{server}/messages"), &cookie).await.text();
+        assert_eq!(list.matches(subject).count(), 1, "{locale}: {list}");
+    }
+}
+
 /// Fields of a form: its hidden ones as a page has them, and those of the example.
 async fn whole_form(site: &Site, cookie: &str, lists: &[String], path: &str, fields: &str) -> String {
     let mut all: HashMap<String, String> = HashMap::new();
@@ -161,8 +184,8 @@ async fn a_webhook_and_keys_are_created_once_by_forms_that_are_sent_twice() {
     let cookie = site.cookie().await;
     let server = site.server_path(&cookie).await;
     let webhooks = format!("{server}/webhooks");
-    let opened_at = hidden(&site.get(&webhooks, &cookie).await.text(), "opened_at");
-    let form = format!("opened_at={opened_at}&url=http%3A%2F%2F127.0.0.1%3A9%2Ftwice");
+    let once = hidden(&site.get(&webhooks, &cookie).await.text(), "once");
+    let form = format!("once={once}&url=http%3A%2F%2F127.0.0.1%3A9%2Ftwice");
     let first = site.submit(&webhooks, &cookie, &form).await;
     assert!(first.text().contains("not shown again"), "{}", first.text());
     let second = site.submit(&webhooks, &cookie, &form).await;
@@ -170,19 +193,64 @@ async fn a_webhook_and_keys_are_created_once_by_forms_that_are_sent_twice() {
     let list = site.get(&webhooks, &cookie).await.text();
     assert_eq!(list.matches("/twice</a>").count(), 1, "{list}");
     // A new form makes another webhook to the same address.
-    let opened_at = hidden(&list, "opened_at");
-    let form = format!("opened_at={opened_at}&url=http%3A%2F%2F127.0.0.1%3A9%2Ftwice");
+    let once = hidden(&list, "once");
+    let form = format!("once={once}&url=http%3A%2F%2F127.0.0.1%3A9%2Ftwice");
     assert_eq!(site.submit(&webhooks, &cookie, &form).await.status, 200);
 
-    for (path, field) in [("/account/keys", "once"), ("/operator/keys", "opened_at")] {
-        let value = hidden(&site.get(path, &cookie).await.text(), field);
-        let form = format!("{field}={value}&name=twice&scopes=read");
+    for path in ["/account/keys", "/operator/keys"] {
+        let once = hidden(&site.get(path, &cookie).await.text(), "once");
+        let form = format!("once={once}&name=twice&scopes=read");
         let first = site.submit(path, &cookie, &form).await;
         assert!(first.text().contains("not shown again"), "{path}: {}", first.text());
         let second = site.submit(path, &cookie, &form).await;
         assert!(second.text().contains("shown once already"), "{path}: {}", second.text());
         let list = site.get(path, &cookie).await.text();
         assert_eq!(list.matches(">twice<").count(), 1, "{path}: {list}");
+    }
+}
+
+/// Two clicks without JavaScript: both requests arrive before one is answered.
+#[tokio::test]
+async fn forms_that_are_sent_twice_at_once_act_once() {
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let webhooks = format!("{server}/webhooks");
+    for round in 0..5 {
+        let once = hidden(&site.get(&webhooks, &cookie).await.text(), "once");
+        let form = format!("once={once}&url=http%3A%2F%2F127.0.0.1%3A9%2Fround{round}");
+        let (one, other) =
+            tokio::join!(site.submit(&webhooks, &cookie, &form), site.submit(&webhooks, &cookie, &form));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 303], "{} {}", one.text(), other.text());
+        let list = site.get(&webhooks, &cookie).await.text();
+        assert_eq!(list.matches(&format!("/round{round}</a>")).count(), 1, "{list}");
+
+        for path in ["/account/keys", "/operator/keys"] {
+            let once = hidden(&site.get(path, &cookie).await.text(), "once");
+            let form = format!("once={once}&name=round{round}&scopes=read");
+            let (one, other) =
+                tokio::join!(site.submit(path, &cookie, &form), site.submit(path, &cookie, &form));
+            let texts = [one.text(), other.text()];
+            let shown = texts.iter().filter(|text| text.contains("not shown again")).count();
+            assert_eq!(shown, 1, "{path}: {texts:?}");
+            let list = site.get(path, &cookie).await.text();
+            assert_eq!(list.matches(&format!(">round{round}<")).count(), 1, "{path}: {list}");
+        }
+    }
+    let hook = json!({ "url": "http://127.0.0.1:9/hook", "events": "all" });
+    let id =
+        call(&site, "x-server-api-key", &site.ready("api_key"), "webhooks/create", &hook).await["id"].clone();
+    let path = format!("{server}/webhooks/{id}");
+    for _ in 0..5 {
+        let mark = hidden(&site.get(&path, &cookie).await.text(), "secret_mark");
+        let (rotate, form) = (format!("{path}/rotate_secret"), format!("secret_mark={mark}"));
+        let (one, other) =
+            tokio::join!(site.submit(&rotate, &cookie, &form), site.submit(&rotate, &cookie, &form));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 303], "one new secret");
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) async fn fill(site: &Site, operator: &str) -> HashMap<&'static str, S
     let headers = [("cookie", operator), ("sec-fetch-site", "same-origin")];
     let inspector = format!("/servers/{server}/webhooks/inspector");
     assert_eq!(site.post(&inspector, &headers, &format!("csrf={token}")).await.status, 303);
-    let form = format!("csrf={token}&tab=held&act=release&all=1");
+    let form = format!("csrf={token}&tab=held&act=release&all=1&confirmed=1");
     let job = site.post(&format!("/servers/{server}/messages/bulk"), &headers, &form).await;
     let job = location(&job).rsplit_once('/').unwrap().1.to_owned();
     HashMap::from([

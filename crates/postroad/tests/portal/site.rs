@@ -58,6 +58,11 @@ impl Site {
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()))
     }
 
+    /// Where programs submit mail, with STARTTLS.
+    pub(crate) fn ready_smtp_port(&self) -> u64 {
+        self.daemon.ready()["smtp"]["starttls_port"].as_u64().unwrap()
+    }
+
     /// Has it load its certificate again.
     pub(crate) fn hang_up(&self) {
         self.daemon.signal("HUP");

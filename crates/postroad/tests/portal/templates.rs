@@ -31,6 +31,51 @@ async fn texts_are_checked_without_being_saved() {
 }
 
 #[tokio::test]
+async fn texts_are_previewed_without_being_saved() {
+    let site = Site::start();
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    browser.open(&site.path(&format!("/servers/{server}/templates/new"))).await;
+    assert!(browser.has("input[name=inline_css][checked]").await, "as the API does");
+    browser.fill("input[name=name]", "Bill").await;
+    browser.fill("textarea[name=html_body]", "<p style=\"color: red\">Dear {{ name }}</p>").await;
+    browser.fill("textarea[name=sample_model]", "{ \"name\": \"Ann\", \"code\": 1 }").await;
+    for _ in 0..2 {
+        // Twice: the form stays, and its answer comes into the frame.
+        browser.click("button[formtarget=draft]").await;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    browser.screenshot(&pictures().join("template-draft.png")).await;
+    assert_eq!(browser.run("return document.querySelector('[name=name]').value").await, "Bill");
+    assert_eq!(browser.console().await, [""; 0]);
+    let cookie = site.cookie().await;
+    let preview = async |path: &str, form: &str| {
+        let reply = site.submit(&format!("/servers/{server}/templates/{path}/preview"), &cookie, form).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let policy = reply.headers["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.starts_with("sandbox;"), "{policy}");
+        reply.text()
+    };
+    let form = "name=Bill&subject=Bill&html_body=%3Cp%3EDear+%7B%7B+name+%7D%7D%3C%2Fp%3E%3Ciframe%3E&sample_model=%7B%22name%22%3A%22Ann%22%7D";
+    let shown = preview("new", form).await;
+    assert!(shown.contains("<p>Dear Ann</p>") && !shown.contains("<iframe"), "{shown}");
+    let new = json!({ "name": "Old", "html_body": "<p>Old</p>", "subject": "x" });
+    let id =
+        call(&site, "x-server-api-key", &site.ready("api_key"), "templates/create", &new).await["id"].clone();
+    let shown = preview(&id.to_string(), form).await;
+    assert!(shown.contains("<p>Dear Ann</p>"), "{shown}");
+    let wrong = preview("new", "name=x&html_body=%7B%7B+name&subject=y").await;
+    assert!(wrong.contains("cannot be rendered"), "{wrong}");
+    // After a check, no older text stands beside the form.
+    browser.open(&site.path(&format!("/servers/{server}/templates/{id}"))).await;
+    browser.click("button[formaction$='/check']").await;
+    browser.until_text("No mistakes").await;
+    assert!(!browser.has("iframe[src]").await);
+    let list = site.get(&format!("/servers/{server}/templates"), &cookie).await.text();
+    assert!(!list.contains(">Bill<"), "nothing was saved: {list}");
+}
+
+#[tokio::test]
 async fn a_template_is_previewed_and_compared_with_a_chosen_model_and_language() {
     let site = Site::start();
     let cookie = site.cookie().await;

@@ -46,6 +46,8 @@ pub enum AuditSubject {
     Suppressions(ServerId),
     /// Messages of a server: entries contain ids or a number, but neither recipients nor contents.
     Messages(ServerId),
+    /// The request inspector of a server, which is in memory: entries contain what was done.
+    Inspector(ServerId),
     User(UserId),
     /// By the address in lower case.
     NewUser(String),
@@ -137,7 +139,7 @@ impl AuditSubject {
             Self::DomainLink(_) | Self::NewDomainLink(_) => "domain_link",
             Self::Pool(_) | Self::NewPool(_) => "ip_pool",
             Self::Source(_) | Self::NewSource(_) => "address",
-            Self::Webhook(..) | Self::NewWebhook(..) => "webhook",
+            Self::Webhook(..) | Self::NewWebhook(..) | Self::Inspector(_) => "webhook",
             Self::Template(..) | Self::NewTemplate(..) => "template",
             Self::Suppressions(_) => "suppressions",
             Self::Messages(_) => "messages",
@@ -150,7 +152,7 @@ impl AuditSubject {
 
     /// The subject now; `None` if it does not exist.
     pub(super) async fn snapshot(&self, sql: &Sql<'_>) -> Result<Option<Snapshot>, StoreError> {
-        if matches!(self, Self::Suppressions(_) | Self::Messages(_)) {
+        if matches!(self, Self::Suppressions(_) | Self::Messages(_) | Self::Inspector(_)) {
             return Ok(None);
         }
         let (row, fields) = self.find(sql).await?;
@@ -317,7 +319,7 @@ impl AuditSubject {
                 vec![server_id.0.into(), name.as_str().into()],
                 TEMPLATE_FIELDS,
             ),
-            Self::Suppressions(id) | Self::Messages(id) => (
+            Self::Suppressions(id) | Self::Messages(id) | Self::Inspector(id) => (
                 "SELECT account_id, CAST(NULL AS BIGINT), id FROM servers WHERE id = $1",
                 vec![id.0.into()],
                 OF_SERVER_FIELDS,

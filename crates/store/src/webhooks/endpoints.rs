@@ -134,16 +134,20 @@ impl Store {
         Ok(updated)
     }
 
-    /// The old secret stays valid until `previous_until`.
+    /// The old secret stays valid until `previous_until`. `Conflict` unless the current secret is `replaces`, if given.
     pub async fn rotate_webhook_secret(
         &self,
         server_id: ServerId,
         id: WebhookId,
         secret: WebhookSecret,
+        replaces: Option<WebhookSecret>,
         previous_until: Timestamp,
     ) -> Result<Webhook> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(rotate_secret(sql, server_id, id, secret, previous_until, now))).await
+        self.write(move |sql| {
+            Box::pin(rotate_secret(sql, server_id, id, secret, replaces, previous_until, now))
+        })
+        .await
     }
 
     /// Deletes a webhook, and then its waiting events: nothing is added to those of a webhook that is gone.
@@ -259,16 +263,25 @@ pub(crate) async fn rotate_secret(
     server_id: ServerId,
     id: WebhookId,
     secret: WebhookSecret,
+    replaces: Option<WebhookSecret>,
     previous_until: Timestamp,
     now: Timestamp,
 ) -> Result<Webhook, StoreError> {
-    sql.change(
+    let changed = sql.execute(
         "UPDATE webhooks SET previous_secret = secret, previous_until = $4, secret = $3, updated_at = $5, version = version + 1
-         WHERE server_id = $1 AND id = $2",
-        &[server_id.0.into(), id.0.into(), secret.0.into(), previous_until.into(), now.into()],
+         WHERE server_id = $1 AND id = $2 AND secret = coalesce($6, secret)",
+        &[
+            server_id.0.into(),
+            id.0.into(),
+            secret.0.into(),
+            previous_until.into(),
+            now.into(),
+            replaces.map(|replaced| replaced.0).into(),
+        ],
     )
     .await?;
-    find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
+    let webhook = find(sql, server_id, id).await?.ok_or(StoreError::NotFound)?;
+    if changed > 0 { Ok(webhook) } else { Err(StoreError::Conflict) }
 }
 
 /// Removes some of a webhook's waiting events; returns how many.

@@ -353,10 +353,23 @@ async fn rotated_secret_stays_good_for_a_while(fixture: Fixture) {
     let new = WebhookSecret("whsec_two".into());
     let rotated = fixture
         .store
-        .rotate_webhook_secret(fixture.server, webhook.id, new.clone(), until)
+        .rotate_webhook_secret(fixture.server, webhook.id, new.clone(), None, until)
         .await
         .expect("it works");
-    assert_eq!((rotated.secret, rotated.previous_secret), (new, Some((webhook.secret, until))));
+    assert_eq!(
+        (rotated.secret, rotated.previous_secret),
+        (new.clone(), Some((webhook.secret.clone(), until)))
+    );
+    let third = WebhookSecret("whsec_three".into());
+    let rotate = async |replaces| {
+        fixture
+            .store
+            .rotate_webhook_secret(fixture.server, webhook.id, third.clone(), Some(replaces), until)
+            .await
+    };
+    let late = rotate(webhook.secret).await;
+    assert!(matches!(late, Err(StoreError::Conflict)), "somebody rotated before");
+    assert_eq!(rotate(new).await.expect("it works").secret, third);
 }
 
 async fn webhooks_of_another_server_are_unknown(fixture: Fixture) {

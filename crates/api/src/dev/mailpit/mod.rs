@@ -17,6 +17,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
+use postroad_app::without_loaders;
 use postroad_delivery::Inbox;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -179,7 +180,12 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
         _ => return Err(Problem::NoSuchMessage),
     };
     let group = mailpit.find(id)?;
-    let body = mailpit.run(move || message_out::body(&Parsed::of(&group), is_html)).await?;
+    let body = mailpit
+        .run(move || {
+            let body = message_out::body(&Parsed::of(&group), is_html);
+            if is_html { without_loaders(&body) } else { body }
+        })
+        .await?;
     let kind = if is_html { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };
     let mut response = text(kind, body);
     // HTML from outside: no scripts, no forms, nothing loaded from elsewhere.

@@ -1,0 +1,74 @@
+//! Removes from HTML the elements that make a browser connect somewhere.
+
+use lol_html::html_content::ContentType;
+use lol_html::{RewriteStrSettings, element, rewrite_str};
+
+/// Elements that load something, or whose content is text for the rewriter and HTML for a browser without scripts.
+const LOADERS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
+                       portal, link, base, meta[http-equiv], audio, video";
+/// Stands where an element was: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
+const REMOVED: &str = "<!-- -->";
+
+/// The HTML of a message as it can be shown: without elements that load something. A content security policy forbids
+/// that too, but Chromium connects to the host of a frame before it checks the policy, which shows the sender that
+/// somebody looks. HTML that cannot be rewritten becomes text.
+#[must_use]
+pub fn without_loaders(html: &str) -> String {
+    let remove = element!(LOADERS, |element| {
+        element.replace(REMOVED, ContentType::Html);
+        Ok(())
+    });
+    let settings = RewriteStrSettings::new().append_element_content_handler(remove);
+    rewrite_str(html, settings).unwrap_or_else(|_| html.replace('&', "&amp;").replace('<', "&lt;"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_load_are_taken_out() {
+        let html = "<p>a<iframe src=x>b</iframe><IFRAME SRC=x></iframe><meta http-equiv=refresh content=0><link href=x>c</p>";
+        assert_eq!(without_loaders(html).replace(REMOVED, ""), "<p>ac</p>");
+    }
+
+    /// What the rewriter takes for text is HTML in a browser without scripts.
+    #[test]
+    fn elements_for_browsers_without_scripts_are_taken_out() {
+        for name in ["noscript", "NOSCRIPT", "noframes", "noembed"] {
+            let html = format!("a<{name}><iframe src=x></iframe><link rel=preconnect href=x></{name}>b");
+            assert_eq!(without_loaders(&html).replace(REMOVED, ""), "ab", "{name}");
+        }
+        let unclosed = without_loaders("a<noscript><iframe src=x>");
+        assert!(!unclosed.contains("iframe"), "{unclosed}");
+        let quoted = without_loaders("<noscript><p title=\"</noscript><iframe src=x></iframe>\">");
+        assert!(!quoted.contains("iframe"), "{quoted}");
+    }
+
+    /// The result, rewritten again, has nothing more to take out.
+    #[test]
+    fn text_around_a_removed_element_becomes_no_element() {
+        for html in [
+            "<<link>iframe src=x>",
+            "<<noscript></noscript>iframe src=x>",
+            "<<meta http-equiv=x>link rel=preconnect href=x>",
+            "<i<link>frame src=x>",
+            "<!<link>--><iframe src=x>",
+            "<svg><<link>iframe src=x></svg>",
+            "<svg><foreignObject><noscript><iframe src=x></noscript></foreignObject></svg>",
+            "<math><mtext><noscript><link rel=preconnect href=x></noscript></mtext></math>",
+            "<svg><style><iframe src=x></style></svg>",
+            "<template shadowrootmode=open><iframe src=x></iframe></template>",
+            "<select><noscript><iframe src=x></noscript></select>",
+            "<table><noscript><iframe src=x></noscript></table>",
+            "<xmp><iframe src=x></xmp><iframe src=x>",
+            "<title><iframe src=x></title><iframe src=x>",
+            "<plaintext><iframe src=x>",
+        ] {
+            let once = without_loaders(html);
+            assert_eq!(without_loaders(&once), once, "{html}");
+            assert!(!once.contains("<noscript"), "{html}: {once}");
+        }
+        assert_eq!(without_loaders("<<link>iframe src=x>"), "<<!-- -->iframe src=x>");
+    }
+}

@@ -1,0 +1,122 @@
+//! Pages that update themselves, while somebody reads and works in them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use postroad_model::{Clock as _, SystemClock};
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher, eventually};
+use serde_json::json;
+
+use crate::roles::call;
+use crate::site::{Site, pictures, server_of};
+
+/// A mail host that delays everything until it is told otherwise.
+fn delaying() -> (SmtpPeer, Arc<AtomicBool>) {
+    let takes_mail = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&takes_mail);
+    let script = Script::new().when(move |asked| {
+        let is_refused = asked.stage == Stage::RcptTo && !flag.load(Ordering::SeqCst);
+        is_refused.then(|| Answer::reply("452 4.2.2 Mailbox full"))
+    });
+    (SmtpPeer::start(script), takes_mail)
+}
+
+#[tokio::test]
+async fn an_open_detail_stays_open_when_the_page_updates_itself() {
+    let (peer, takes_mail) = delaying();
+    let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
+    let id = site.send(json!({})).await;
+    site.until(id, "SoftFail").await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let message = format!("/servers/{server}/messages/{id}");
+    browser.open(&site.path(&message)).await;
+    for kind in ["why", "smtp"] {
+        browser.click(&format!("details[data-key^={kind}] summary")).await;
+    }
+    takes_mail.store(true, Ordering::SeqCst);
+    let cookie = site.cookie().await;
+    assert_eq!(site.submit(&format!("{message}/act"), &cookie, "act=retry").await.status, 303);
+    browser.until(".head .badge.good").await;
+    browser.until_text("Delivered").await;
+    for kind in ["why", "smtp"] {
+        assert!(browser.has(&format!("details[data-key^={kind}][open]")).await, "{kind}");
+    }
+    browser.screenshot(&pictures().join("live-detail.png")).await;
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+/// What is typed stays; what happened meanwhile appears when the field is left.
+#[tokio::test]
+async fn an_update_waits_for_somebody_who_types() {
+    let site = Site::start();
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let id = site.send(json!({ "send_at": tomorrow })).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let message = format!("/servers/{server}/messages/{id}");
+    browser.open(&site.path(&message)).await;
+    browser.click("details[data-key=reschedule] summary").await;
+    browser.run("document.querySelector('[data-moment]').focus(); return 1").await;
+    let cookie = site.cookie().await;
+    assert_eq!(site.submit(&format!("{message}/act"), &cookie, "act=cancel").await.status, 303);
+    site.until(id, "Cancelled").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(browser.has("details[data-key=reschedule][open]").await, "the form is still there");
+    browser.run("document.activeElement.blur(); return 1").await;
+    browser.until_text("Cancelled").await;
+    assert!(!browser.has("details[data-key=reschedule]").await);
+}
+
+#[tokio::test]
+async fn records_of_a_domain_are_followed_after_copying_one() {
+    let site = Site::start();
+    let key = site.ready("account_api_key");
+    let domain = json!({ "name": "common.example" });
+    call(&site, "x-account-api-key", &key, "domains/create", &domain).await;
+    let browser = site.browser().await;
+    browser.open(&site.path("/account/domains/common.example")).await;
+    browser.until("button.copy").await;
+    browser.click("button.copy").await;
+    assert!(!browser.has("section .badge.good").await);
+    assert_eq!(site.post("/dev/dns/common.example", &[], "").await.status, 200);
+    eventually(async || {
+        let checked = call(&site, "x-account-api-key", &key, "domains/verify", &domain).await;
+        if checked["verified"] == true { Ok(()) } else { Err(checked) }
+    })
+    .await;
+    // Nobody clicks, and the account has no event stream.
+    let begun = Instant::now();
+    while !browser.has("section .badge.good").await {
+        assert!(begun.elapsed() < Duration::from_secs(25), "{}", browser.page_text().await);
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert!(browser.has("button.copy:focus").await, "the focus stays where it was");
+    assert_eq!(browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn pictures_of_a_preview_are_loaded_once() {
+    let remote = WebhookCatcher::start();
+    let picture = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 20]].concat();
+    let headers = vec![("content-type".to_owned(), "image/png".to_owned())];
+    remote.answer("/p.png", CatcherAnswer::Full(200, headers, picture));
+    let (peer, takes_mail) = delaying();
+    let site = Site::start_with(None, &[("POSTROAD_DELIVERY_SMARTHOST", &peer.address().to_string())]);
+    let html = format!("<p>Hello</p><img src=\"{}\">", remote.url("/p.png"));
+    let id = site.send(json!({ "html_body": html })).await;
+    site.until(id, "SoftFail").await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let message = format!("/servers/{server}/messages/{id}");
+    browser.open(&site.path(&format!("{message}?view=preview&images=1"))).await;
+    remote.wait_for("/p.png", 1);
+    takes_mail.store(true, Ordering::SeqCst);
+    let cookie = site.cookie().await;
+    assert_eq!(site.submit(&format!("{message}/act"), &cookie, "act=retry").await.status, 303);
+    browser.until(".head .badge.good").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(remote.received_at("/p.png").len(), 1, "once for one view");
+}
