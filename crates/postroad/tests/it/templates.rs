@@ -508,7 +508,9 @@ async fn a_template_is_sent_by_smtp_with_its_model_as_the_body(world: World) {
     let inexact = "{\"name\": \"Zoë\",\r\n\"total\": 123456789012345678901}";
     let inexact = client.deliver(FROM, &["ann@example.com"], &submit(template, inexact)).await;
     assert!(
-        inexact.starts_with("550 5.6.0 The model in the body of the message has a whole number of more than 64 bits in line 2"),
+        inexact.starts_with(
+            "550 5.6.0 The model in the body of the message has a whole number of more than 64 bits in line 2"
+        ),
         "{inexact}"
     );
     let unknown =
