@@ -26,7 +26,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let caller = visit.caller(server, Operation::SuppressionsImport).await?;
     let Some(read) = read_csv(fields.raw("csv"), LINES_MAX) else {
-        let text = "The list has more than 10,000 lines: send it in parts.".to_owned();
+        let text = "The list has more than 10,000 lines: send it in parts.";
         return again(&visit, server, &fields, text).await;
     };
     // For lines that say nothing themselves.
@@ -61,11 +61,11 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
     let named = named.collect::<Vec<_>>().join(" ");
     let text =
         format!("{} not taken; the others are suppressed. {named}", counted(wrong.len() as u64, "line"));
-    again(&visit, server, &fields, text).await
+    again(&visit, server, &fields, &text).await
 }
 
 /// The page with the list as it was sent.
-async fn again(visit: &Visit, server: i64, fields: &Fields, text: String) -> Answer {
-    let page = list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
-    refilled(page, &format!("/servers/{server}/suppressions/import"), fields, &text).await
+async fn again(visit: &Visit, server: i64, fields: &Fields, text: &str) -> Answer {
+    let page = list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.to_owned())).await;
+    refilled(page, &format!("/servers/{server}/suppressions/import"), fields, text).await
 }

@@ -49,7 +49,7 @@ async fn show_draft(server: i64, id: Option<i64>, form: &Form) -> Answer {
                 escaped(&problem.message)
             )
         });
-        let problems = problems.collect::<String>();
+        let problems = problems.collect::<Vec<_>>().concat();
         return Ok(sandboxed(&format!("<p>It cannot be rendered.</p><ul>{problems}</ul>")));
     };
     let body = rendered.html_body.unwrap_or_else(|| {
