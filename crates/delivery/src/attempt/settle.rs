@@ -207,15 +207,14 @@ pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
 
 /// The details, with the reason why TLS was not used though the host offers it, and with what was concluded.
 fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
-    let mut details = judged.details.clone();
-    if let Some(problem) = &attempt.peer.without_tls {
-        let comma = if judged.class.is_none() { "" } else { ";" };
-        details.push_str(&format!("{comma} without TLS, which failed: {problem}"));
-    }
-    if let Some(conclusion) = &attempt.conclusion {
-        details.push_str(&format!("; {conclusion}"));
-    }
-    details
+    let comma = if judged.class.is_none() { "" } else { ";" };
+    let without_tls = attempt.peer.without_tls.as_ref();
+    let without_tls = without_tls
+        .map(|problem| format!("{comma} without TLS, which failed: {problem}"))
+        .unwrap_or_default();
+    let conclusion =
+        attempt.conclusion.as_ref().map(|conclusion| format!("; {conclusion}")).unwrap_or_default();
+    format!("{}{without_tls}{conclusion}", judged.details)
 }
 
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
