@@ -367,7 +367,7 @@ async fn rotated_secret_stays_good_for_a_while(fixture: Fixture) {
             .rotate_webhook_secret(fixture.server, webhook.id, third.clone(), Some(replaces), until)
             .await
     };
-    let late = rotate(webhook.secret).await;
+    let late = rotate(webhook.secret.clone()).await;
     assert!(matches!(late, Err(StoreError::Conflict)), "somebody rotated before");
     assert_eq!(rotate(new).await.expect("it works").secret, third);
 }
