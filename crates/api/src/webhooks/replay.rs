@@ -75,7 +75,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
     fields.finish(findings);
     if ways != 1 {
-        findings.problem("", "one of `event_id`, `attempt_id` and `since` says what to tell again");
+        findings
+            .problem("", "give one of `event_id`, `attempt_id` and `since`: it says what is posted again");
     }
     let request = match (event, attempt, since) {
         (Some(event), _, _) => ReplayRequest::Event(event),

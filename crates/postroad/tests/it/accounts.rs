@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use postroad_model::{Clock as _, SystemClock, Timestamp};
+use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
@@ -510,8 +511,13 @@ async fn changes_of_mail_leave_one_entry_each(world: World) {
     // A replay of one event, and of a time.
     let webhook = json!({"url": "https://hooks.example/in", "events": ["message.cancelled"]});
     let webhook = done(&world, own, "webhooks/create", &webhook).await["id"].clone();
-    let events = done(&world, own, "events/list", &json!({"types": ["message.cancelled"]})).await;
-    let event = events["items"][0]["id"].clone();
+    // On PostgreSQL an event is listed a moment after its change.
+    let event = eventually(async || {
+        let events = done(&world, own, "events/list", &json!({"types": ["message.cancelled"]})).await;
+        let event = events["items"][0]["id"].clone();
+        if event.is_null() { Err(events.to_string()) } else { Ok(event) }
+    })
+    .await;
     done(&world, own, "webhooks/replay", &json!({"id": webhook, "event_id": event})).await;
     let range = json!({"id": webhook, "since": world_time(-3_600), "until": world_time(3_600)});
     assert!(done(&world, own, "webhooks/replay", &range).await["events"].as_i64() > Some(0));
