@@ -49,13 +49,14 @@ impl Browser {
         let client = Client::new(&format!("http://{address}")).with_timeout(Duration::from_mins(1));
         let folder = profile.path().display().to_string();
         let mut browser = Self { driver, address, client, session: String::new(), _profile: profile };
+        // Scrollbars are hidden: a picture of the whole page has none, and clicks after it miss where they moved the page.
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": { "browser": "ALL" },
             "goog:chromeOptions": { "args": [
                 "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run",
                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                "--lang=en-US", "--window-size=1280,900", format!("--user-data-dir={folder}"),
+                "--lang=en-US", "--window-size=1280,900", "--hide-scrollbars", format!("--user-data-dir={folder}"),
             ] },
         } } });
         let begun = browser.post("/session", &wanted).await;

@@ -128,7 +128,7 @@ impl Caller {
             let body = self.load.body.clone();
             match self.client.request(Method::POST, self.load.path, &headers, body).await {
                 Ok(reply) if reply.body.starts_with(br#"{"status":"success""#) => {
-                    waits.push(started.elapsed())
+                    waits.push(started.elapsed());
                 }
                 _ => failed += 1,
             }

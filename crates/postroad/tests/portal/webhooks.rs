@@ -57,8 +57,8 @@ async fn attempts_are_filtered_and_settings_changed(site: Site) {
     // One event, by the id that the page of events shows.
     let events =
         site.get(&format!("{}/events", path.split("/webhooks").next().unwrap()), &cookie).await.text();
-    let ids = events.split("<br><small>").map(|rest| rest.split('<').next().unwrap());
-    let event: i64 = ids.filter_map(|id| id.parse().ok()).next().expect("there are events");
+    let mut ids = events.split("<br><small>").map(|rest| rest.split('<').next().unwrap());
+    let event: i64 = ids.find_map(|id| id.parse().ok()).expect("there are events");
     for (id, status) in [(event.to_string(), 303), (format!("evt_{event}"), 303), ("x".to_owned(), 422)] {
         let replayed = site.submit(&format!("{path}/replay"), &cookie, &format!("event={id}")).await;
         assert_eq!(replayed.status, status, "{id}: {}", replayed.text());
