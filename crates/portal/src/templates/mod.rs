@@ -6,6 +6,7 @@ mod compare;
 mod editor;
 mod list;
 mod preview;
+mod preview_draft;
 mod save;
 mod send_test;
 
@@ -15,6 +16,7 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use crate::state::PortalState;
+use preview_draft::{show_draft, show_new_draft};
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
@@ -23,8 +25,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/templates/{template}", get(editor::show).post(save::update))
         .route("/servers/{server}/templates/new/check", post(check::submit_new))
         .route("/servers/{server}/templates/{template}/check", post(check::submit))
-        .route("/servers/{server}/templates/new/preview", post(preview::submit_new))
-        .route("/servers/{server}/templates/{template}/preview", get(preview::show).post(preview::submit))
+        .route("/servers/{server}/templates/new/preview", post(show_new_draft))
+        .route("/servers/{server}/templates/{template}/preview", get(preview::show).post(show_draft))
         .route("/servers/{server}/templates/{template}/compare", get(compare::show))
         .route("/servers/{server}/templates/{template}/publish", post(change::publish))
         .route("/servers/{server}/templates/{template}/rollback", post(change::roll_back))

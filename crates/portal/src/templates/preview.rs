@@ -8,12 +8,11 @@ use postroad_app::templates::{Model, RenderRequest, RenderedTemplate};
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
-use super::{check, save};
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::messages::sandboxed;
 use crate::problem::Problem;
-use crate::visit::{Form, Visit};
+use crate::visit::Visit;
 
 pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::TemplatesRender).await?;
@@ -26,39 +25,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     }
 }
 
-pub(super) async fn submit_new(Path(server): Path<i64>, form: Form) -> Answer {
-    show_draft(server, None, &form).await
-}
-
-pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
-    show_draft(server, Some(id), &form).await
-}
-
-/// The texts in the editor with their sample model, without saving them.
-async fn show_draft(server: i64, id: Option<i64>, form: &Form) -> Answer {
-    let found = match check::validate(&form.visit, server, id, &save::read(&form.fields)).await {
-        Ok(found) => found,
-        Err(problem) => return Ok(sandboxed(&format!("<p>{}</p>", escaped(&problem.into_form_text()?)))),
-    };
-    let Some(rendered) = found.rendered else {
-        let problems = found.problems.iter().map(|problem| {
-            format!(
-                "<li>{}, line {}: {}</li>",
-                escaped(&problem.part),
-                problem.line,
-                escaped(&problem.message)
-            )
-        });
-        let problems = problems.collect::<Vec<_>>().concat();
-        return Ok(sandboxed(&format!("<p>It cannot be rendered.</p><ul>{problems}</ul>")));
-    };
-    let body = rendered.html_body.unwrap_or_else(|| {
-        format!("<pre>{}</pre>", escaped(rendered.plain_body.as_deref().unwrap_or_default()))
-    });
-    Ok(sandboxed(&body))
-}
-
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 

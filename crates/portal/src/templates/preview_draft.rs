@@ -1,0 +1,42 @@
+//! The texts in the editor as a mail, for its sandboxed frame. Nothing is saved.
+
+use axum::extract::Path;
+
+use super::check::validate;
+use super::preview::escaped;
+use super::save::read;
+use crate::answer::Answer;
+use crate::messages::sandboxed;
+use crate::visit::Form;
+
+pub(super) async fn show_new_draft(Path(server): Path<i64>, form: Form) -> Answer {
+    show(server, None, &form).await
+}
+
+pub(super) async fn show_draft(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
+    show(server, Some(id), &form).await
+}
+
+/// The texts in the editor with their sample model, without saving them.
+async fn show(server: i64, id: Option<i64>, form: &Form) -> Answer {
+    let found = match validate(&form.visit, server, id, &read(&form.fields)).await {
+        Ok(found) => found,
+        Err(problem) => return Ok(sandboxed(&format!("<p>{}</p>", escaped(&problem.into_form_text()?)))),
+    };
+    let Some(rendered) = found.rendered else {
+        let problems = found.problems.iter().map(|problem| {
+            format!(
+                "<li>{}, line {}: {}</li>",
+                escaped(&problem.part),
+                problem.line,
+                escaped(&problem.message)
+            )
+        });
+        let problems = problems.collect::<Vec<_>>().concat();
+        return Ok(sandboxed(&format!("<p>It cannot be rendered.</p><ul>{problems}</ul>")));
+    };
+    let body = rendered.html_body.unwrap_or_else(|| {
+        format!("<pre>{}</pre>", escaped(rendered.plain_body.as_deref().unwrap_or_default()))
+    });
+    Ok(sandboxed(&body))
+}
