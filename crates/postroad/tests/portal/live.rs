@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::roles::call;
 use crate::site::{Site, pictures, server_of};
 
-/// A mail host that delays everything until it is told otherwise.
+/// A mail host that delays all mail until the test lets it accept.
 fn delaying() -> (SmtpPeer, Arc<AtomicBool>) {
     let takes_mail = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&takes_mail);

@@ -12,7 +12,7 @@ pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Wind
 
 use rate::RateCount;
 
-/// Stands for a connection that breaks.
+/// The reply of a connection that breaks.
 const LOST: &str = "421 4.4.2 connection lost";
 
 /// Reply that refuses a connection or a message.
