@@ -27,6 +27,7 @@ mod layout;
 mod live;
 mod live_permits;
 mod live_watch;
+mod message_content;
 mod messages;
 mod once;
 mod operator;

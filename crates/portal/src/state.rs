@@ -15,6 +15,8 @@ use crate::live_permits::LivePermits;
 const BODIES_MAX: usize = 4;
 /// Messages whose pictures are loaded at the same time.
 const PICTURE_LOADS_MAX: usize = 4;
+/// Forms at the same time that change many scheduled messages.
+const SCHEDULE_CHANGES_MAX: usize = 2;
 
 /// Parts of the service that the portal shows.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub(crate) struct PortalState {
     pub(crate) pictures: Option<GuardedHttp>,
     /// Permits for loading the pictures of a message.
     pub(crate) picture_loads: Semaphore,
+    /// Permits for changing many scheduled messages.
+    pub(crate) schedule_changes: Semaphore,
     /// Requests to the inspectors of servers.
     pub(crate) inspectors: Inspectors,
     /// Permits for event streams.
@@ -71,6 +75,7 @@ impl PortalState {
             inbox,
             pictures,
             picture_loads: Semaphore::new(PICTURE_LOADS_MAX),
+            schedule_changes: Semaphore::new(SCHEDULE_CHANGES_MAX),
             inspectors: Inspectors::default(),
             bodies: Semaphore::new(BODIES_MAX),
             live: LivePermits::default(),

@@ -11,7 +11,7 @@ use super::query_text::{Piece, split};
 pub(super) const CHARS_MAX: usize = 1_000;
 /// Words and pairs of a query.
 const TERMS_MAX: usize = 20;
-const KEYS: &str = "to, from, subject, tag, status, domain, template, before, after, has";
+const KEYS: &str = "to, from, subject, tag, status, domain, template, metadata, before, after, has";
 
 pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
     if text.chars().count() > CHARS_MAX {
@@ -42,6 +42,17 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
         Some("tag") => Matcher::Tag(value),
         Some("domain") => Matcher::Domain(value),
         Some("template") => Matcher::Template(value),
+        Some("metadata") => match value.split_once('=') {
+            Some((key, value)) if !key.is_empty() => {
+                Matcher::Metadata { key: key.to_owned(), value: value.to_owned() }
+            }
+            _ => {
+                return Err(problem(
+                    value_at,
+                    "`metadata:` takes a key and a value, such as `metadata:order=1001`".to_owned(),
+                ));
+            }
+        },
         Some("has") if value == "attachment" => Matcher::HasAttachment,
         Some("has") => return Err(problem(value_at, "`has:` takes `attachment` only".to_owned())),
         Some("status") => {
@@ -119,6 +130,8 @@ mod tests {
                 anywhere("x"),
             ]
         );
+        let metadata = parse(r#"metadata:"plan=a = b""#).unwrap().terms;
+        assert_eq!(metadata, [term(Matcher::Metadata { key: "plan".into(), value: "a = b".into() })]);
         assert_eq!(parse("  ").unwrap(), SearchFilter::default());
         assert_eq!(parse("10:30 -").unwrap().terms, [anywhere("10:30"), anywhere("-")]);
     }
@@ -144,6 +157,8 @@ mod tests {
             ("x \"unfinished", 3, "has no end"),
             ("ü \"\"", 3, "an empty text"),
             ("has:link", 5, "`has:` takes `attachment` only"),
+            ("metadata:order", 10, "takes a key and a value"),
+            ("metadata:=1001", 10, "takes a key and a value"),
             ("status:lost", 8, "statuses are Pending, Scheduled,"),
             ("after:tomorrow", 7, "takes a day"),
         ] {

@@ -12,25 +12,17 @@ use postroad_model::Timestamp;
 use super::inbox;
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
+use crate::message_content::MessageContent;
 use crate::messages::{PreviewOptions, preview_of};
 use crate::problem::Problem;
-use crate::shown::{When, beginning_on_page, bytes, first_headers};
+use crate::shown::{When, bytes};
 use crate::visit::Visit;
 
-/// Longest text on a page; the whole is in the download.
-const TEXT_BYTES_MAX: usize = 40_000;
 /// Links on the page.
 const LINKS_MAX: usize = 50;
 
 const TABS: [(&str, &str); 4] =
     [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
-
-struct AttachmentRow {
-    number: usize,
-    name: String,
-    content_type: String,
-    size: String,
-}
 
 /// What is known of a message without its content.
 pub(super) struct Envelope {
@@ -57,15 +49,8 @@ struct MessagePage {
     size: String,
     at: When,
     extracted: Extracted,
-    attachments: Vec<AttachmentRow>,
     tab: &'static str,
-    /// Retention has removed the content.
-    is_gone: bool,
-    has_html: bool,
-    text: Option<String>,
-    /// Something was left out.
-    is_cut: bool,
-    headers: Vec<(String, String)>,
+    content: MessageContent,
     preview: PreviewOptions,
 }
 
@@ -95,50 +80,19 @@ pub(super) fn message_page(
     envelope: Envelope,
     view: Option<MessageView>,
 ) -> Answer {
-    let is_gone = view.is_none();
-    let view = view.unwrap_or_default();
-    let mut extracted = extract(&view);
+    let mut extracted = view.as_ref().map(extract).unwrap_or_default();
     extracted.links.truncate(LINKS_MAX);
-    let has_html = view.html_body.is_some();
-    let first = if has_html { "preview" } else { "text" };
+    let first = if view.as_ref().is_some_and(|view| view.html_body.is_some()) { "preview" } else { "text" };
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or(first);
-    let text = match tab {
-        "text" => view.plain_body,
-        "source" => view.html_body,
-        _ => None,
-    };
-    let mut is_cut = false;
-    let text = text.map(|whole| {
-        let text = beginning_on_page(&whole, TEXT_BYTES_MAX);
-        is_cut = text.len() < whole.len();
-        text.to_owned()
-    });
-    let mut headers = Vec::new();
-    if tab == "headers" {
-        let all = view.headers.into_iter();
-        let all = all.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
-        (headers, is_cut) = first_headers(all, TEXT_BYTES_MAX);
-    }
-    let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
-        number: at + 1,
-        name: file.filename,
-        content_type: file.content_type,
-        size: bytes(file.content.len() as u64),
-    });
     page(&MessagePage {
         layout,
         size: bytes(envelope.size),
         at: When(envelope.at),
         envelope,
         extracted,
-        attachments: attachments.collect(),
         tab,
-        is_gone,
-        has_html,
-        text,
-        is_cut,
-        headers,
+        content: view.map_or_else(MessageContent::gone, |view| MessageContent::read(view, tab)),
         preview: PreviewOptions::read(visit),
     })
 }

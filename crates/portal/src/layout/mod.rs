@@ -180,6 +180,8 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "erased" => "Erased: recipient, subject and content are gone.",
         "changed" => "Done. The results are in the list.",
         "partly" => "Done, but not for all: some were no longer waiting, or their recipient is suppressed.",
+        "rescheduled" => "Rescheduled. Messages that are being sent, or that expire before, keep their time.",
+        "rescheduled-some" => "Many were rescheduled, but not all yet: send the form again for the rest.",
         "saved" => "Saved.",
         "published" => "Published: mails are rendered from this version from now on.",
         "created" => "Created.",

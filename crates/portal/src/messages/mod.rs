@@ -34,6 +34,7 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/servers/{server}/messages", get(list::show))
         .route("/servers/{server}/messages/export", get(export::download_csv))
         .route("/servers/{server}/messages/bulk", post(bulk::submit))
+        .route("/servers/{server}/messages/reschedule", post(reschedule::submit_tag))
         .route("/servers/{server}/messages/searches", post(searches::save))
         .route("/servers/{server}/messages/searches/forget", post(searches::forget))
         .route("/servers/{server}/erase", post(bulk::erase))

@@ -3,7 +3,6 @@
 use askama::Template;
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::{Extracted, MessageView, extract};
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, ServerId, Status, Timestamp};
 use postroad_store::Message;
@@ -16,15 +15,11 @@ use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
+use crate::message_content::MessageContent;
 use crate::problem::Problem;
 use crate::sentence::Sentence;
-use crate::shown::{StatusBadge, When, beginning_on_page, bytes, first_headers};
+use crate::shown::{StatusBadge, When, bytes};
 use crate::visit::Visit;
-
-/// Longest text on a page; the whole is in the download.
-const TEXT_BYTES_MAX: usize = 40_000;
-/// Links on the page.
-const LINKS_MAX: usize = 100;
 
 const TABS: [(&str, &str); 8] = [
     ("timeline", "Timeline"),
@@ -36,25 +31,6 @@ const TABS: [(&str, &str); 8] = [
     ("headers", "Headers"),
     ("attachments", "Attachments"),
 ];
-
-struct AttachmentRow {
-    number: usize,
-    name: String,
-    content_type: String,
-    size: String,
-}
-
-#[derive(Default)]
-struct Content {
-    extracted: Extracted,
-    /// Retention has removed the body.
-    is_gone: bool,
-    has_html: bool,
-    text: Option<String>,
-    is_cut: bool,
-    headers: Vec<(String, String)>,
-    attachments: Vec<AttachmentRow>,
-}
 
 #[derive(Template)]
 #[template(path = "messages/one.html")]
@@ -89,7 +65,7 @@ struct MessagePage {
     events: Vec<EventRow>,
     figures: FiguresView,
     authentication: Vec<MethodRow>,
-    content: Content,
+    content: MessageContent,
     preview: PreviewOptions,
 }
 
@@ -107,7 +83,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let (_, layout) = visit.server_layout(server, &timeline.message.send.subject, Section::Messages).await?;
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
-    let (mut events, mut authentication, mut content) = (Vec::new(), Vec::new(), Content::default());
+    let (mut events, mut authentication, mut content) = (Vec::new(), Vec::new(), MessageContent::default());
     let mut figures = FiguresView::default();
     match tab {
         "timeline" => {}
@@ -175,39 +151,7 @@ async fn why_it_waits(
     Ok(found.map(|waiting| Sentence(waiting.why)))
 }
 
-async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Result<Content, Problem> {
-    let Some(view) = content::view(visit, server, message).await? else {
-        return Ok(Content { is_gone: true, ..Content::default() });
-    };
-    Ok(content_of(view, tab))
-}
-
-fn content_of(view: MessageView, tab: &str) -> Content {
-    let has_html = view.html_body.is_some();
-    let mut extracted = if tab == "links" { extract(&view) } else { Extracted::default() };
-    let mut is_cut = extracted.links.len() > LINKS_MAX;
-    extracted.links.truncate(LINKS_MAX);
-    let whole = match tab {
-        "text" => view.plain_body,
-        "source" => view.html_body,
-        _ => None,
-    };
-    let text = whole.map(|whole| {
-        let text = beginning_on_page(&whole, TEXT_BYTES_MAX);
-        is_cut = text.len() < whole.len();
-        text.to_owned()
-    });
-    let mut headers = Vec::new();
-    if tab == "headers" {
-        let all = view.headers.into_iter();
-        let all = all.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
-        (headers, is_cut) = first_headers(all, TEXT_BYTES_MAX);
-    }
-    let attachments = view.attachments.into_iter().enumerate().map(|(at, file)| AttachmentRow {
-        number: at + 1,
-        name: file.filename,
-        content_type: file.content_type,
-        size: bytes(file.content.len() as u64),
-    });
-    Content { extracted, is_gone: false, has_html, text, is_cut, headers, attachments: attachments.collect() }
+async fn read(visit: &Visit, server: i64, message: &Message, tab: &str) -> Result<MessageContent, Problem> {
+    let view = content::view(visit, server, message).await?;
+    Ok(view.map_or_else(MessageContent::gone, |view| MessageContent::read(view, tab)))
 }

@@ -1,24 +1,49 @@
-//! Gives a scheduled message another time.
+//! Gives scheduled messages another time: one, or all of a tag.
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_model::MessageId;
-use postroad_store::ScheduleChange;
+use postroad_model::{MessageId, Timestamp};
+use postroad_store::{ScheduleChange, ScheduledOf};
 
 use crate::answer::Answer;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-/// The script sends `send_at`, from the reader's time zone; without it the field of the form is in UTC.
+/// Messages of a tag that one form changes.
+const MESSAGES_MAX: usize = 10_000;
+
 pub(super) async fn submit(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SendReschedule).await?;
+    let change = ScheduleChange::MoveTo(send_at(&form)?);
+    form.visit.app().change_schedule(&caller, MessageId(id), change).await?;
+    Ok(see_other(&format!("/servers/{server}/messages/{id}?done=saved")))
+}
+
+/// Moves all scheduled messages of a tag.
+pub(super) async fn submit_tag(Path(server): Path<i64>, form: Form) -> Answer {
+    let caller = form.visit.caller(server, Operation::SendReschedule).await?;
+    let tag = form.fields.filled("tag").ok_or_else(|| Problem::Invalid("Name a tag.".to_owned()))?;
+    let (of, change) = (ScheduledOf::Tag(tag.to_owned()), ScheduleChange::MoveTo(send_at(&form)?));
+    let permit = form.visit.state.schedule_changes.try_acquire();
+    let _permit = permit
+        .map_err(|_| Problem::Unavailable("too many scheduled messages are being changed".to_owned()))?;
+    let changed = form.visit.app().change_schedules(&caller, of, change, None, MESSAGES_MAX).await?;
+    if changed.matched == 0 {
+        return Err(Problem::Invalid(format!(
+            "No scheduled message with the tag {tag} has another time. Nothing was changed."
+        )));
+    }
+    let done = if changed.next.is_some() { "rescheduled-some" } else { "rescheduled" };
+    Ok(see_other(&format!("/servers/{server}/messages?tab=scheduled&done={done}")))
+}
+
+/// The script sends `send_at`, from the reader's time zone; without it the field of the form is in UTC.
+fn send_at(form: &Form) -> Result<Timestamp, Problem> {
     let text = match form.fields.filled("send_at") {
         Some(text) => text.to_owned(),
         None => format!("{}:00Z", form.fields.text("send_at_utc")),
     };
     let send_at = form.visit.app().parse_send_at(&text);
-    let send_at = send_at.map_err(|problem| Problem::Invalid(sentences(&[problem])))?;
-    form.visit.app().change_schedule(&caller, MessageId(id), ScheduleChange::MoveTo(send_at)).await?;
-    Ok(see_other(&format!("/servers/{server}/messages/{id}?done=saved")))
+    send_at.map_err(|problem| Problem::Invalid(sentences(&[problem])))
 }

@@ -57,6 +57,48 @@ async fn a_scheduled_message_gets_another_time() {
 }
 
 #[tokio::test]
+async fn all_scheduled_messages_of_a_tag_get_another_time() {
+    let site = Site::start();
+    let send_at = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let (mut sale, other) = (Vec::new(), json!({ "subject": "Other", "send_at": send_at, "tag": "news" }));
+    for number in 0..3 {
+        let mail = json!({ "subject": format!("Sale {number}"), "send_at": send_at, "tag": "sale" });
+        sale.push(site.send(mail).await);
+    }
+    let other = site.send(other).await;
+    let browser = site.browser().await;
+    let server = server_of(&browser).await;
+    let list = site.path(&format!("/servers/{server}/messages?tab=scheduled"));
+    let submit = async |tag: &str| {
+        browser.open(&list).await;
+        browser.click("details[data-key=reschedule] summary").await;
+        browser.until_text("In your time zone").await;
+        browser.fill("form[action$='/reschedule'] input[name=tag]", tag).await;
+        browser
+            .run(
+                "const at = new Date(Date.now() + 7200000); at.setMinutes(at.getMinutes() - at.getTimezoneOffset()); \
+                 document.querySelector('[name=send_at_utc]').value = at.toISOString().slice(0, 16); return 1",
+            )
+            .await;
+        browser.click("form[action$='/reschedule'] button").await;
+    };
+    submit("sal").await;
+    browser.until_text("No scheduled message with the tag sal").await;
+    submit("sale").await;
+    browser.until_text("Rescheduled.").await;
+    browser.screenshot(&pictures().join("messages-rescheduled.png")).await;
+    let waits = async |id: i64| {
+        browser.open(&site.path(&format!("/servers/{server}/messages/{id}"))).await;
+        let moment = browser.attribute("#waits time", "datetime").await.unwrap();
+        Timestamp::parse_rfc3339(&moment).unwrap().since(SystemClock.now())
+    };
+    for id in sale {
+        assert!(waits(id).await < Duration::from_hours(3));
+    }
+    assert!(waits(other).await > Duration::from_hours(23), "another tag");
+}
+
+#[tokio::test]
 async fn a_key_is_changed_and_a_server_deleted_and_restored() {
     let site = Site::start();
     let browser = site.browser().await;

@@ -94,6 +94,12 @@ pub(crate) const ROUTES: &[(Kind, &str, &str, For)] = &[
         "send_at_utc=2027-01-31T09:00",
         AtLeast(Member),
     ),
+    (
+        Form,
+        "/servers/{server}/messages/reschedule",
+        "tag=nothing&send_at_utc=2027-01-31T09:00",
+        AtLeast(Member),
+    ),
     (Form, "/servers/{server}/erase", "address=nobody@example.net", AtLeast(Admin)),
     (Page, "/servers/{server}/queue", "", AtLeast(ReadOnly)),
     (Form, "/servers/{server}/queue/suspend", "reason=x&per_minute=60", AtLeast(Admin)),
