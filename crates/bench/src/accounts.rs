@@ -25,8 +25,8 @@ const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
 const SERVER: &str = "X-Server-API-Key";
 
-/// Calls of an account that read, and what the most frequent calls of a server cost beside them.
-const CALLS: [&str; 22] = [
+/// Calls of an account and of the operator, and what the most frequent calls of a server cost beside them.
+const CALLS: [&str; 34] = [
     "servers/list",
     "servers/list by name",
     "servers/list of suspended ones",
@@ -45,6 +45,18 @@ const CALLS: [&str; 22] = [
     "users/invitations",
     "domains/list",
     "ip_pools/list",
+    "servers/list by the operator",
+    "credentials/list by the operator",
+    "users/list by the operator",
+    "accounts/list by the operator",
+    "servers/create",
+    "servers/update",
+    "servers/suspend",
+    "servers/resume",
+    "servers/delete",
+    "credentials/create",
+    "credentials/rotate",
+    "credentials/revoke",
     "server/get by any key",
     "send/message by any key",
     "server/get by known keys",
@@ -56,7 +68,9 @@ struct Filled {
     // Before the daemon's folder: it stops first.
     _daemon: Daemon,
     client: Client,
+    operator_key: String,
     account_key: String,
+    account: Value,
     servers: Vec<FilledServer>,
 }
 
@@ -117,7 +131,7 @@ async fn fill(
         let Some(server) = tasks.join_next().await else { break };
         made.push(server??);
     }
-    Ok(Filled { _daemon: daemon, client, account_key, servers: made })
+    Ok(Filled { _daemon: daemon, client, operator_key: operator, account_key, account, servers: made })
 }
 
 async fn add_server(
@@ -143,6 +157,7 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
     let mut random = StdRng::seed_from_u64(1);
     let mut figures = Vec::new();
     let by_account = (ACCOUNT, filled.account_key.as_str());
+    let by_operator = (OPERATOR, filled.operator_key.as_str());
     let known = &filled.servers[..KNOWN_SERVERS.min(filled.servers.len())];
     for (_, key) in known.iter().flat_map(|server| &server.credentials) {
         call(&filled.client, (SERVER, key), "send/message", &mail()).await?;
@@ -150,7 +165,7 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
     for name in CALLS {
         let mut milliseconds = Vec::with_capacity(ASKED);
         let servers = if name.ends_with("by known keys") { known } else { &filled.servers[..] };
-        for _ in 0..ASKED {
+        for number in 0..ASKED {
             let server = &servers[random.random_range(0..servers.len())];
             let (credential, key) = &server.credentials[random.random_range(0..server.credentials.len())];
             let by_server = (SERVER, key.as_str());
@@ -161,6 +176,28 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
                 "servers/list of deleted ones" => (by_account, json!({ "deleted": true })),
                 "credentials/list of revoked ones" => (by_account, json!({ "revoked": true })),
                 "credentials/list of unrevoked ones" => (by_account, json!({ "revoked": false })),
+                "accounts/list by the operator"
+                | "servers/list by the operator"
+                | "credentials/list by the operator" => (by_operator, json!({})),
+                "users/list by the operator" => (by_operator, json!({ "account": filled.account })),
+                "servers/create" => (by_account, json!({ "name": format!("new{number}") })),
+                "servers/update" => (by_account, json!({ "id": server.id, "name": format!("x{number}") })),
+                "servers/suspend" => (by_account, suspension(server)),
+                "servers/resume" => {
+                    call(&filled.client, by_account, "servers/suspend", &suspension(server)).await?;
+                    (by_account, json!({ "id": server.id }))
+                }
+                "servers/delete" => {
+                    let new = json!({ "name": format!("old{number}") });
+                    let made = call(&filled.client, by_account, "servers/create", &new).await?;
+                    (by_account, json!({ "id": made["id"] }))
+                }
+                "credentials/create" => (by_account, json!({ "server": server.id, "name": "bench" })),
+                "credentials/rotate" | "credentials/revoke" => {
+                    let new = json!({ "server": server.id, "name": "bench" });
+                    let made = call(&filled.client, by_account, "credentials/create", &new).await?;
+                    (by_account, json!({ "id": made["id"] }))
+                }
                 "servers/get" => (by_account, json!({ "id": server.id })),
                 "credentials/get" => (by_account, json!({ "id": credential })),
                 "credentials/list of a server" => (by_account, json!({ "server": server.id })),
@@ -172,11 +209,18 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
             let begun = Instant::now();
             call(&filled.client, by, path, &body).await?;
             milliseconds.push(begun.elapsed().as_secs_f64() * 1e3);
+            if name == "servers/suspend" {
+                call(&filled.client, by_account, "servers/resume", &json!({ "id": server.id })).await?;
+            }
         }
         milliseconds.sort_by(f64::total_cmp);
         figures.push((name, milliseconds));
     }
     Ok(figures)
+}
+
+fn suspension(server: &FilledServer) -> Value {
+    json!({ "id": server.id, "reason": "bench" })
 }
 
 fn mail() -> Value {

@@ -16,6 +16,8 @@ use crate::access::{Actor, Operation, permit, permit_any};
 use crate::secrets::KeyPair;
 
 const NETWORKS_MAX: usize = 100;
+/// Valid credentials of one server.
+const CREDENTIALS_MAX: usize = 1_000;
 /// Longest time that a rotated key stays valid.
 const GRACE_MAX: Duration = Duration::from_hours(30 * 24);
 
@@ -57,6 +59,14 @@ impl std::fmt::Debug for CreatedCredential {
 
 #[boxed_futures]
 impl App {
+    /// Two concurrent calls may both pass this check; the limit need not be exact.
+    async fn check_credential_count(&self, server_id: ServerId) -> Result<(), AccountRefusal> {
+        if self.inner.store.count_credentials(server_id, CREDENTIALS_MAX).await? < CREDENTIALS_MAX {
+            return Ok(());
+        }
+        Err(AccountRefusal::problem("server", "has 1,000 credentials, the maximum: revoke some first"))
+    }
+
     pub async fn create_credential(
         &self,
         by: &Requester,
@@ -75,6 +85,7 @@ impl App {
         }
         check_name(&request.name)?;
         self.check_limits(Some(&request.allow), request.expires_at)?;
+        self.check_credential_count(request.server).await?;
         let limits = self.limits_of_asking_key(by).await?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();

@@ -236,6 +236,12 @@ impl App {
         owner: AccountKeyOwner,
         id: AccountKeyId,
     ) -> Result<AccountKey, AccountRefusal> {
+        // First among its owner's keys, so that the time of the answer does not tell of a foreign one.
+        let before = Some(AccountKeyId(id.0.saturating_sub(1)));
+        let found = self.inner.store.list_account_keys(owner, AccountKeyFilter::default(), before, 1).await?;
+        if found.first().is_none_or(|key| key.id != id) {
+            return Err(AccountRefusal::NotFound(ObjectKind::AccountKey));
+        }
         let store = self.recording(by, operation, AuditSubject::AccountKey(id));
         let revoked = store.revoke_account_key(owner, id).await;
         self.forget_setup();

@@ -130,6 +130,12 @@ impl App {
     pub async fn delete_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.permitted_account(by, operation, id).await?;
+        if self.find_service_account().await?.is_some_and(|(_, account_id)| account_id == id) {
+            return Err(AccountRefusal::problem(
+                "id",
+                "is the account of the service's own mail, which stays",
+            ));
+        }
         let delete_at = self.inner.clock.now().plus(GRACE);
         let store = self.recording(by, operation, AuditSubject::Account(id));
         let deleted = store.set_account_deleted(id, Some(delete_at)).await;

@@ -166,6 +166,12 @@ impl App {
     pub async fn delete_server(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         let operation = Operation::ServersDelete;
         self.server_of(by, operation, id).await?;
+        if self.find_service_account().await?.is_some_and(|(server_id, _)| server_id == id) {
+            return Err(AccountRefusal::problem(
+                "id",
+                "is the server of the service's own mail, which stays",
+            ));
+        }
         let delete_at = self.inner.clock.now().plus(GRACE);
         let store = self.recording(by, operation, AuditSubject::Server(id));
         let deleted = store.set_server_deleted(id, Some(delete_at)).await;

@@ -5,7 +5,7 @@ use postroad_model::{AccountId, AccountKeyId, Timestamp};
 use postroad_store::{AccountKey, AccountKeyFilter, AuditFilter, INSTALLATION};
 use serde_json::{Value, json};
 
-use super::AdminError;
+use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
 
@@ -40,14 +40,14 @@ impl App {
     /// Of an account, or of the operator if there is no account.
     pub async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let (keys, _) = match account {
+        let found = match account {
             Some(account) => {
                 let id = self.find_account(account).await?.id;
                 self.list_account_keys(&by, Some(id), AccountKeyFilter::default(), None, LISTED_MAX).await?
             }
             None => self.list_operator_keys(&by, None, LISTED_MAX).await?,
         };
-        Ok(keys.iter().map(shown).collect())
+        Ok(whole_list(found, "keys", "account_keys/list")?.iter().map(shown).collect())
     }
 
     pub async fn end_account_key(

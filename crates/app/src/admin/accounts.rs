@@ -73,25 +73,6 @@ impl App {
         };
         Ok(shown(&account?))
     }
-
-    pub(super) async fn find_account(&self, name_or_id: &str) -> Result<Account, AdminError> {
-        let accounts = self.inner.store.list_accounts().await?;
-        let is_meant = |account: &Account| account.name == name_or_id || account.id.to_string() == name_or_id;
-        let mut meant: Vec<Account> = accounts.into_iter().filter(is_meant).collect();
-        if meant.len() > 1 {
-            // Accounts name themselves, and may take the name of another.
-            let ids: Vec<String> = meant.iter().map(|account| account.id.to_string()).collect();
-            let ids = ids.join(", ");
-            return Err(AdminError::refused(format!(
-                "`{name_or_id}` means several accounts: give the id, one of {ids}"
-            )));
-        }
-        meant.pop().ok_or_else(|| {
-            AdminError::refused(format!(
-                "there is no account `{name_or_id}`; `postroad admin account list` shows them"
-            ))
-        })
-    }
 }
 
 fn shown(account: &Account) -> Value {

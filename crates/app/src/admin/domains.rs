@@ -5,9 +5,9 @@ use postroad_model::{AccountId, DomainName, LimitedObject, Timestamp};
 use postroad_store::{Domain, DomainOwner, DomainScope};
 use serde_json::{Value, json};
 
-use super::AdminError;
+use super::{AdminError, whole_list};
 use crate::App;
-use crate::accounts::Requester;
+use crate::accounts::{Requester, page};
 use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, NamedOwner, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
@@ -56,7 +56,8 @@ impl App {
             (None, Some(name_or_id)) => DomainScope::OfAccount(self.find_account_id(name_or_id).await?),
             (None, None) => DomainScope::All,
         };
-        let domains = self.inner.store.list_domains(filter.into(), None, LISTED_MAX).await?;
+        let found = self.inner.store.list_domains(filter.into(), None, LISTED_MAX + 1).await?;
+        let domains = whole_list(page(found, LISTED_MAX), "domains", "domains/list")?;
         Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
     }
 

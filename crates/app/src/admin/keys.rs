@@ -1,5 +1,6 @@
 //! Admin commands for API keys. A key is shown only when it is created or rotated.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -8,7 +9,7 @@ use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
 use serde_json::{Value, json};
 
-use super::{AdminError, named};
+use super::{AdminError, named, whole_list};
 use crate::App;
 use crate::accounts::{
     AccountRefusal, CreatedCredential, CredentialChangeRequest, NewCredentialRequest, Requester,
@@ -72,22 +73,21 @@ impl App {
 
     pub async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
         let server = match server {
-            Some(request) => Some(self.find_server(request).await?.id),
+            Some(request) => Some(self.find_server(request).await?),
             None => None,
         };
-        let names: std::collections::HashMap<_, _> = self
-            .inner
-            .store
-            .list_servers()
-            .await?
-            .into_iter()
-            .map(|server| (server.id, server.name))
-            .collect();
-        let filter = CredentialFilter { server_id: server, ..CredentialFilter::default() };
-        let (credentials, _) =
-            self.list_credentials_by(&Requester::command_line(), filter, None, LISTED_MAX).await?;
-        let logins: std::collections::HashMap<_, _> =
-            self.inner.store.list_logins().await?.into_iter().collect();
+        let filter = CredentialFilter {
+            server_id: server.as_ref().map(|server| server.id),
+            ..CredentialFilter::default()
+        };
+        let found = self.list_credentials_by(&Requester::command_line(), filter, None, LISTED_MAX).await?;
+        let credentials = whole_list(found, "keys", "credentials/list")?;
+        let servers = match server {
+            Some(server) => vec![server],
+            None => self.inner.store.list_servers().await?,
+        };
+        let names: HashMap<_, _> = servers.into_iter().map(|server| (server.id, server.name)).collect();
+        let logins: HashMap<_, _> = self.inner.store.list_logins().await?.into_iter().collect();
         Ok(credentials
             .iter()
             .map(|credential| {
@@ -152,9 +152,8 @@ impl App {
     }
 
     async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {
-        let logins = self.inner.store.list_logins().await?;
-        let login = logins.iter().find(|(id, _)| *id == credential.id).map(|(_, login)| login);
-        let mut shown = shown(credential, login);
+        let login = self.inner.store.find_login_of(credential.id).await?;
+        let mut shown = shown(credential, login.as_ref());
         let server = self.inner.store.find_server(credential.server_id).await?;
         shown["server"] = server.map(|server| server.name).into();
         Ok(shown)

@@ -5,6 +5,7 @@ mod account_keys;
 mod accounts;
 mod ceilings;
 mod domains;
+mod find;
 mod gates;
 mod keys;
 mod pools;
@@ -16,7 +17,7 @@ mod users;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitedObject};
-use postroad_store::{Server, StoreError};
+use postroad_store::StoreError;
 use serde_json::{Value, json};
 
 pub use ceilings::DaysCeiling;
@@ -44,49 +45,23 @@ impl AdminError {
 
 #[boxed_futures]
 impl App {
-    /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
-    pub async fn find_server_id(&self, name_or_id: &str) -> Result<postroad_model::ServerId, AdminError> {
-        Ok(self.find_server(name_or_id).await?.id)
-    }
-
-    /// The server of an installation with exactly one.
-    pub async fn only_server_id(&self) -> Result<postroad_model::ServerId, AdminError> {
-        match self.inner.store.list_servers().await?.as_slice() {
-            [only] => Ok(only.id),
-            [] => {
-                Err(AdminError::refused("there is no server yet; `postroad admin server create` creates one"))
-            }
-            _ => Err(AdminError::refused("there are several servers; say which one with --server")),
-        }
-    }
-
     /// Tells in the answer when the account comes near its ceiling.
     async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, what: LimitedObject) {
         if let Some(warning) = self.ceiling_warning(account_id, what).await {
             answer["warnings"] = json!([warning]);
         }
     }
+}
 
-    /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
-    async fn find_server(&self, name_or_id: &str) -> Result<Server, AdminError> {
-        let servers = self.inner.store.list_servers().await?;
-        let is_meant = |server: &&Server| {
-            server.name == name_or_id
-                || format!("{}/{}", server.account_name, server.name) == name_or_id
-                || server.id.to_string() == name_or_id
-        };
-        let mut meant = servers.iter().filter(is_meant);
-        match (meant.next(), meant.next()) {
-            (Some(server), None) => Ok(server.clone()),
-            (Some(one), Some(other)) => Err(AdminError::refused(format!(
-                "several servers are called `{name_or_id}`: say {}/{} (id {}) or {}/{} (id {})",
-                one.account_name, one.name, one.id, other.account_name, other.name, other.id
-            ))),
-            (None, _) => Err(AdminError::refused(format!(
-                "there is no server `{name_or_id}`; `postroad admin server list` shows them"
-            ))),
-        }
+/// A list that is shown whole. `call` lists the same in pages.
+fn whole_list<T>((items, has_more): (Vec<T>, bool), what: &str, call: &str) -> Result<Vec<T>, AdminError> {
+    if has_more {
+        let count = items.len();
+        return Err(AdminError::refused(format!(
+            "there are more than {count} {what}: `postroad api {call}` lists them in pages"
+        )));
     }
+    Ok(items)
 }
 
 /// Turns a refusal into an error that names the object.

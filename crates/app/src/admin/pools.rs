@@ -8,7 +8,7 @@ use postroad_store::{Pool, SourceDay};
 use serde_json::{Value, json};
 
 use super::servers::settings;
-use super::{AdminError, named};
+use super::{AdminError, named, whole_list};
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester, ServerUpdateRequest};
 use crate::ip_pools::{
@@ -40,8 +40,8 @@ impl App {
 
     pub async fn list_pools(&self) -> Result<Value, AdminError> {
         let by = Requester::command_line();
-        let (pools, _) = self.list_ip_pools(&by, PoolFilter::default(), None, LISTED_MAX).await?;
-        Ok(pools.iter().map(shown_pool).collect())
+        let found = self.list_ip_pools(&by, PoolFilter::default(), None, LISTED_MAX).await?;
+        Ok(whole_list(found, "pools", "ip_pools/list")?.iter().map(shown_pool).collect())
     }
 
     pub async fn show_pool(&self, name: &str) -> Result<Value, AdminError> {

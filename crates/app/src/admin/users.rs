@@ -5,7 +5,7 @@ use postroad_model::{AccountId, EmailAddress, LimitedObject, Timestamp, UserRole
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter, UserSession};
 use serde_json::{Value, json};
 
-use super::AdminError;
+use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::Requester;
 use crate::users::{InvitationRequest, Invited, NewPersonRequest, UserChangeRequest, UserRefusal};
@@ -73,7 +73,9 @@ impl App {
 
     async fn invitations_of(&self, account: AccountId) -> Result<Vec<Invitation>, AdminError> {
         let by = Requester::command_line();
-        Ok(self.list_invitations(&by, Some(account), InvitationFilter::default(), None, LISTED_MAX).await?.0)
+        let found =
+            self.list_invitations(&by, Some(account), InvitationFilter::default(), None, LISTED_MAX).await?;
+        whole_list(found, "invitations", "users/invitations")
     }
 
     /// Newest first.
@@ -99,7 +101,8 @@ impl App {
             None => None,
         };
         let filter = UserFilter { account_id, ..UserFilter::default() };
-        let (users, _) = self.list_users(&Requester::command_line(), filter, None, LISTED_MAX).await?;
+        let found = self.list_users(&Requester::command_line(), filter, None, LISTED_MAX).await?;
+        let users = whole_list(found, "people", "users/list")?;
         Ok(users.iter().map(shown).collect())
     }
 

@@ -1,7 +1,7 @@
 //! The server under which the service's own mail is stored, such as links to set a password.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::ServerId;
+use postroad_model::{AccountId, ServerId};
 use postroad_store::StoreError;
 use tokio::time::Instant;
 
@@ -18,6 +18,14 @@ impl App {
         let own = self.inner.store.find_service_server().await?;
         self.inner.service_server.put((), own, read_at);
         Ok(own == Some(id))
+    }
+
+    /// The service server and its account. Neither can be deleted: a restored one would no longer be known as the
+    /// service's own, and its links could be read.
+    pub(crate) async fn find_service_account(&self) -> Result<Option<(ServerId, AccountId)>, StoreError> {
+        let Some(id) = self.inner.store.find_service_server().await? else { return Ok(None) };
+        let server = self.inner.store.find_server(id).await?;
+        Ok(server.map(|server| (id, server.account_id)))
     }
 
     /// Created with the first message.

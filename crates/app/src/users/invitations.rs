@@ -67,6 +67,7 @@ impl App {
         }
         let email = read_email(&request.email)?;
         check_role(by, request.role, request.operator)?;
+        self.check_open_invitation(by, account_id, email.as_str()).await?;
         let shows_link = by.actor.is_operator();
         if !request.mail && !shows_link {
             return Err(AccountRefusal::problem("mail", "should be true: only the operator passes links on"));
@@ -75,7 +76,13 @@ impl App {
             return Err(AccountRefusal::problem("account", "has the maximum number of people"));
         }
         let limit = if request.mail && !by.actor.is_operator() {
-            Some(self.count_invitation(account_id, email.as_str()).await?)
+            match self.count_invitation(account_id, email.as_str()).await {
+                Ok(limit) => Some(limit),
+                // Concurrent calls with the same idempotency key may have used the limit up.
+                Err(refusal) => {
+                    return self.invitation_made_before(account_id, &request).await?.ok_or(refusal);
+                }
+            }
         } else {
             None
         };
@@ -125,6 +132,21 @@ impl App {
             }
         }
         Ok(Some(Created { value: Invited { invitation, link: None, limit: None }, is_replay: true }))
+    }
+
+    /// An invitation is replaced and revoked by those who could have made it.
+    async fn check_open_invitation(
+        &self,
+        by: &Requester,
+        account_id: AccountId,
+        email: &str,
+    ) -> Result<(), AccountRefusal> {
+        let filter = InvitationFilter { email: Some(email.to_owned()), ..InvitationFilter::default() };
+        let open = self.inner.store.list_invitations(account_id, filter, None, 1).await?;
+        if open.iter().all(|open| could_have_invited(by, open)) {
+            return Ok(());
+        }
+        Err(AccountRefusal::problem("email", "has an open invitation to a higher role than the caller's"))
     }
 
     /// Calls with the same idempotency key make the same token, so that any of them can mail the link.
@@ -177,6 +199,11 @@ impl App {
     ) -> Result<(), AccountRefusal> {
         let operation = Operation::UsersUninvite;
         let account_id = self.account_of(by, operation, account).await?;
+        let found = self.inner.store.find_invitation_of(account_id, id).await?;
+        let found = found.ok_or(AccountRefusal::NotFound(ObjectKind::Invitation))?;
+        if !could_have_invited(by, &found) {
+            return Err(AccountRefusal::problem("id", "is an invitation to a higher role than the caller's"));
+        }
         let store = self.recording(by, operation, AuditSubject::Invitation(id));
         store.remove_invitation(account_id, id).await.map_err(AccountRefusal::store(ObjectKind::Invitation))
     }
@@ -227,6 +254,11 @@ pub(super) fn check_role(by: &Requester, role: UserRole, operator: bool) -> Resu
     } else {
         Err(AccountRefusal::problem("role", "should not be higher than the caller's"))
     }
+}
+
+/// Whether the actor can grant what an invitation grants.
+fn could_have_invited(by: &Requester, invitation: &Invitation) -> bool {
+    (!invitation.operator || gives_operator(&by.actor)) && rank(&by.actor).covers(invitation.role)
 }
 
 /// The highest role that the actor can grant and revoke. Admins create keys, so a key ranks as an admin; a key without

@@ -40,25 +40,69 @@ fn endpoints() -> Vec<&'static str> {
 
 /// One page: the commands, then each of them with its options.
 pub(crate) fn manual() -> anyhow::Result<()> {
+    write(&manual_page()?)
+}
+
+fn manual_page() -> anyhow::Result<Vec<u8>> {
     let mut command = Cli::command();
     command.build();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-        page.extend_from_slice(
-            format!(".SH \"POSTROAD {}\"\n", subcommand.get_name().to_uppercase()).as_bytes(),
-        );
+    add_sections(&mut page, &command, "POSTROAD")?;
+    Ok(page)
+}
+
+/// A section for each command below `command`, at any depth.
+fn add_sections(page: &mut Vec<u8>, command: &clap::Command, path: &str) -> anyhow::Result<()> {
+    for subcommand in shown_subcommands(command) {
+        let path = format!("{path} {}", subcommand.get_name().to_uppercase());
+        writeln!(page, ".SH \"{path}\"")?;
         let man = clap_mangen::Man::new(subcommand.clone());
-        man.render_synopsis_section(&mut page)?;
-        man.render_description_section(&mut page)?;
-        man.render_options_section(&mut page)?;
-        if subcommand.has_subcommands() {
-            man.render_subcommands_section(&mut page)?;
-        }
+        man.render_synopsis_section(page)?;
+        man.render_description_section(page)?;
+        man.render_options_section(page)?;
+        add_sections(page, subcommand, &path)?;
     }
-    write(&page)
+    Ok(())
+}
+
+/// Without hidden ones and clap's `help`.
+fn shown_subcommands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set() && subcommand.get_name() != "help")
 }
 
 fn write(bytes: &[u8]) -> anyhow::Result<()> {
     std::io::stdout().write_all(bytes).context("standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_command_with_its_options() {
+        let page = String::from_utf8(manual_page().unwrap()).unwrap();
+        let mut command = Cli::command();
+        command.build();
+        let mut waiting = vec![(command, "POSTROAD".to_owned())];
+        let mut sections = 0;
+        while let Some((command, path)) = waiting.pop() {
+            for subcommand in shown_subcommands(&command) {
+                let path = format!("{path} {}", subcommand.get_name().to_uppercase());
+                let (_, section) =
+                    page.split_once(&format!(".SH \"{path}\"\n")).unwrap_or_else(|| panic!("no {path}"));
+                let section = section.split(".SH \"POSTROAD").next().unwrap();
+                let shown = subcommand.get_arguments().filter(|argument| !argument.is_hide_set());
+                for long in shown.filter_map(|argument| argument.get_long()) {
+                    let option = format!("\\-\\-{}", long.replace('-', "\\-"));
+                    assert!(section.contains(&option), "{path} without {option}");
+                }
+                sections += 1;
+                waiting.push((subcommand.clone(), path));
+            }
+        }
+        assert!(sections > 50, "{sections} commands");
+    }
 }

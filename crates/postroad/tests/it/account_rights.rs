@@ -65,6 +65,10 @@ async fn mail_of_the_service_itself_is_read_by_nobody(world: World) {
     assert_eq!(shown["status"], "success", "{shown}");
     assert!(shown["data"]["plain_body"].is_null() && shown["data"]["raw_message"].is_null(), "{shown}");
     assert!(!shown.to_string().contains(&token), "{shown}");
+    // A restored server would no longer be the service's own.
+    for (call, id) in [("servers/delete", &own["id"]), ("accounts/delete", &own["account"])] {
+        assert_eq!(code(&world, operator(&world), call, &json!({ "id": id })).await, "ValidationError");
+    }
     // Mail of others is shown as ever.
     let id = world.accepted_id(&good()).await;
     assert_eq!(world.expanded(id).await["plain_body"], "Thank you.\r\n");
@@ -163,6 +167,18 @@ async fn nobody_gives_a_role_above_their_own(world: World) {
             assert_eq!(answer["data"]["code"], "ValidationError");
         }
     }
+    // Nor is an invitation to a higher role replaced or revoked.
+    let owner = invite("owner", true)["email"].clone();
+    let open = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
+    let id = &open["items"][0]["id"];
+    for key in [account, limited, narrow] {
+        let again = json!({"account": one.id, "email": owner, "role": "member"});
+        assert_eq!(code(&world, key, "users/invite", &again).await, "ValidationError");
+        let revoke = json!({"account": one.id, "id": id});
+        assert_eq!(code(&world, key, "users/uninvite", &revoke).await, "ValidationError");
+    }
+    let left = done(&world, account, "users/invitations", &json!({ "email": owner })).await;
+    assert_eq!((&left["items"][0]["id"], &left["items"][0]["role"]), (id, &json!("owner")));
     // Nor is somebody above them changed or removed.
     let email = |name: &str| format!("{name}@customer.example");
     for (name, role) in [("olga", "owner"), ("adam", "admin")] {

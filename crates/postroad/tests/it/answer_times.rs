@@ -45,12 +45,18 @@ async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World
     let of_account = |name: &'static str, foreign: &Value| {
         (name, [(account, json!({ "id": foreign })), (account, absent.clone())])
     };
+    let invite = json!({"email": "b@zebra.example", "account": zebra.id, "mail": false});
+    let invitation = done(&world, operator, "users/invite", &invite).await["id"].clone();
+    let key = json!({"name": "zebra", "account": zebra.id});
+    let key = done(&world, operator, "account_keys/create", &key).await["id"].clone();
     let named = |name: &str| (account, json!({ "name": name }));
-    let pairs: [(&str, [Asked<'_>; 2]); 6] = [
+    let pairs: [(&str, [Asked<'_>; 2]); 8] = [
         of_account("servers/get", &zebra.servers[0]),
         of_account("credentials/get", &zebra.credentials[0]),
         of_account("users/sessions", &user),
         of_account("ip_pools/get", &pool),
+        of_account("users/uninvite", &invitation),
+        of_account("account_keys/revoke", &key),
         ("domains/get", [named("from.zebra.example"), named("horse.example")]),
         ("messages/message", [(server, json!({ "id": message })), (server, absent.clone())]),
     ];

@@ -113,6 +113,22 @@ impl Store {
         self.read(move |sql| Box::pin(list_logins(sql))).await
     }
 
+    /// Credentials of a server that are neither revoked nor expired; counts up to `max`.
+    pub async fn count_credentials(&self, server_id: ServerId, max: usize) -> Result<usize> {
+        let text =
+            "SELECT count(*) FROM (SELECT 1 FROM credentials WHERE server_id = $1 AND revoked_at IS NULL
+                        AND (expires_at IS NULL OR expires_at > $2) LIMIT $3) c";
+        let params = vec![server_id.0.into(), self.clock.now().into(), (max as i64).into()];
+        let count = self.fetch_opt(text, params, |row| row.int(0)).await?;
+        Ok(count.unwrap_or(0) as usize)
+    }
+
+    /// The login of a credential that has one.
+    pub async fn find_login_of(&self, id: CredentialId) -> Result<Option<String>> {
+        let text = "SELECT login FROM logins WHERE credential_id = $1";
+        self.fetch_opt(text, vec![id.0.into()], |row| row.text(0)).await
+    }
+
     pub async fn find_credential_access(&self, key: KeyHash) -> Result<Option<CredentialAccess>> {
         self.read(move |sql| Box::pin(find_access(sql, key))).await
     }

@@ -29,11 +29,7 @@ impl Store {
             return Ok(id);
         }
         let now = self.clock.now();
-        match self.change(move |sql| Box::pin(create(sql, now))).await {
-            // Another node was faster.
-            Err(StoreError::Conflict) => self.find_service_server().await?.ok_or(StoreError::Conflict),
-            created => created,
-        }
+        self.change(move |sql| Box::pin(create(sql, now))).await
     }
 }
 
@@ -48,6 +44,10 @@ async fn find(sql: &Sql<'_>) -> Result<Option<ServerId>, StoreError> {
 }
 
 async fn create(sql: &Sql<'_>, now: Timestamp) -> Result<ServerId, StoreError> {
+    if !sql.is_sqlite() {
+        // Concurrent calls take turns; the second one finds the server of the first.
+        sql.query("SELECT CAST(pg_advisory_xact_lock(2, hashtext($1)) AS TEXT)", &[SETTING.into()]).await?;
+    }
     if let Some(id) = find(sql).await? {
         return Ok(id);
     }

@@ -98,18 +98,32 @@ impl Store {
     }
 }
 
-/// Due times of the next event of each enabled webhook: one index lookup for each.
+/// The server and its account are not deleted. Events of those that are wait until they are restored.
+macro_rules! is_active {
+    () => {
+        "EXISTS (SELECT 1 FROM servers s JOIN accounts a ON a.id = s.account_id
+             WHERE s.id = w.server_id AND s.delete_at IS NULL AND a.delete_at IS NULL)"
+    };
+}
+
+/// Due times of the next event of each enabled webhook: a few index lookups for each.
 pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT server_id, id, due_at FROM (
-             SELECT w.server_id, w.id, (SELECT q.due_at FROM webhook_queue q WHERE q.server_id = w.server_id
-                 AND q.webhook_id = w.id AND $1 = $1 ORDER BY q.due_at LIMIT 1) AS due_at
-             FROM webhooks w WHERE w.enabled = 1) WHERE due_at IS NOT NULL"
+        concat!(
+            "SELECT server_id, id, due_at FROM (
+                 SELECT w.server_id, w.id, (SELECT q.due_at FROM webhook_queue q WHERE q.server_id = w.server_id
+                     AND q.webhook_id = w.id AND $1 = $1 ORDER BY q.due_at LIMIT 1) AS due_at
+                 FROM webhooks w WHERE w.enabled = 1) w WHERE due_at IS NOT NULL AND ",
+            is_active!()
+        )
     } else {
-        "SELECT w.server_id, w.id, q.due_at FROM webhooks w CROSS JOIN LATERAL (
-             SELECT due_at FROM webhook_queue q WHERE q.server_id = w.server_id AND q.webhook_id = w.id
-                 AND (q.claimed_until IS NULL OR q.claimed_until <= $1) ORDER BY q.due_at LIMIT 1) q
-         WHERE w.enabled = 1"
+        concat!(
+            "SELECT w.server_id, w.id, q.due_at FROM webhooks w CROSS JOIN LATERAL (
+                 SELECT due_at FROM webhook_queue q WHERE q.server_id = w.server_id AND q.webhook_id = w.id
+                     AND (q.claimed_until IS NULL OR q.claimed_until <= $1) ORDER BY q.due_at LIMIT 1) q
+             WHERE w.enabled = 1 AND ",
+            is_active!()
+        )
     };
     let rows = sql.query_with_kept_plan(text, &[now.into()]).await?;
     let read = |row: &Row| {

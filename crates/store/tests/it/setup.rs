@@ -34,10 +34,10 @@ async fn the_service_server_is_nobody_elses(fixture: Fixture) {
     let new =
         NewServer { account_id: customer, name: "operator".into(), mode: ServerMode::Live, pool_id: None };
     let theirs = store.create_server(new).await.expect("the store works").id;
-    let (one, other) =
-        tokio::join!(store.find_or_create_service_server(), store.find_or_create_service_server());
-    let own = one.expect("the store works");
-    assert_eq!(other.expect("the store works"), own, "made once");
+    let made = futures_util::future::join_all((0..16).map(|_| store.find_or_create_service_server())).await;
+    let mut made: Vec<ServerId> = made.into_iter().map(|id| id.expect("the store works")).collect();
+    made.dedup();
+    let [own] = made[..] else { panic!("made more than once: {made:?}") };
     assert_ne!(own, theirs);
     let server = store.find_server(own).await.expect("the store works").expect("it is there");
     assert_eq!((server.account_name.as_str(), server.name.as_str()), ("postroad 2", "operator"));
@@ -228,6 +228,11 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
         .await
         .expect("the store works");
     assert_eq!(find(ending).await.expires_at, Some(end));
+    // The revoked one does not count, nor do expired ones.
+    let count = async |max| store.count_credentials(fixture.server, max).await.expect("the store works");
+    assert_eq!((count(10).await, count(2).await), (3, 2));
+    fixture.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(count(10).await, 1);
 }
 
 async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
@@ -253,6 +258,8 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     assert_eq!(find().await, hashes(&[3, 1]), "the old secret too, as long as it is good");
     let logins = store.list_logins().await.expect("the store works");
     assert_eq!(logins, [(second, "a@example.com".to_owned())]);
+    let login_of = async |id| store.find_login_of(id).await.expect("the store works");
+    assert_eq!((login_of(first).await, login_of(second).await), (None, Some("a@example.com".to_owned())));
     store.revoke_credential(second).await.expect("the store works");
     assert_eq!(find().await, []);
     create(4).await.expect("a revoked credential frees its login");

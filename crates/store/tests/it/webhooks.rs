@@ -128,6 +128,12 @@ async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fi
     assert!(claim(&fixture, &webhook).await.is_empty());
     let due = fixture.store.list_due_webhooks().await.expect("the store works");
     assert_eq!(due.iter().map(|due| (due.webhook_id, due.due_at)).collect::<Vec<_>>(), [(webhook.id, later)]);
+    // Nothing is posted for a deleted server until it is restored.
+    for delete_at in [Some(fixture.in_secs(60)), None] {
+        fixture.store.set_server_deleted(webhook.server_id, delete_at).await.expect("the store works");
+        let due = fixture.store.list_due_webhooks().await.expect("the store works");
+        assert_eq!(due.is_empty(), delete_at.is_some());
+    }
     fixture.clock.advance(Duration::from_secs(5));
     let works = claim(&fixture, &webhook).await;
     assert_eq!((kinds(&works), works[0].attempts), (vec![EventKind::Delivered], 1));

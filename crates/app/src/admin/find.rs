@@ -1,0 +1,102 @@
+//! Servers and accounts by the names that the operator writes, each by an index.
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{AccountId, ServerId};
+use postroad_store::{Account, AccountFilter, Server, ServerFilter};
+
+use super::AdminError;
+use crate::App;
+
+/// Objects of one name that an error can list.
+const NAMED_MAX: usize = 10;
+
+#[boxed_futures]
+impl App {
+    /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
+    pub async fn find_server_id(&self, name_or_id: &str) -> Result<ServerId, AdminError> {
+        Ok(self.find_server(name_or_id).await?.id)
+    }
+
+    /// The server of an installation with exactly one.
+    pub async fn only_server_id(&self) -> Result<ServerId, AdminError> {
+        match self.inner.store.list_servers_page(ServerFilter::default(), None, 2).await?.as_slice() {
+            [only] => Ok(only.id),
+            [] => {
+                Err(AdminError::refused("there is no server yet; `postroad admin server create` creates one"))
+            }
+            _ => Err(AdminError::refused("there are several servers; say which one with --server")),
+        }
+    }
+
+    pub(super) async fn find_server(&self, name_or_id: &str) -> Result<Server, AdminError> {
+        let mut meant = self.servers_named(name_or_id, None).await?;
+        if let Ok(id) = name_or_id.parse() {
+            meant.extend(self.inner.store.find_server(ServerId(id)).await?);
+        }
+        // Both names may have slashes.
+        for (at, _) in name_or_id.match_indices('/') {
+            for account in self.accounts_named(&name_or_id[..at]).await? {
+                meant.extend(self.servers_named(&name_or_id[at + 1..], Some(account.id)).await?);
+            }
+        }
+        meant.sort_by_key(|server| server.id);
+        meant.dedup_by_key(|server| server.id);
+        match meant.as_slice() {
+            [server] => Ok(server.clone()),
+            [one, other, ..] => Err(AdminError::refused(format!(
+                "several servers are called `{name_or_id}`: say {}/{} (id {}) or {}/{} (id {})",
+                one.account_name, one.name, one.id, other.account_name, other.name, other.id
+            ))),
+            [] => Err(AdminError::refused(format!(
+                "there is no server `{name_or_id}`; `postroad admin server list` shows them"
+            ))),
+        }
+    }
+
+    /// Finds an account by id or name.
+    pub(super) async fn find_account(&self, name_or_id: &str) -> Result<Account, AdminError> {
+        let mut meant = self.accounts_named(name_or_id).await?;
+        if let Ok(id) = name_or_id.parse() {
+            meant.extend(self.inner.store.find_account(AccountId(id)).await?);
+        }
+        meant.sort_by_key(|account| account.id);
+        meant.dedup_by_key(|account| account.id);
+        if meant.len() > 1 {
+            // Accounts name themselves, and may take the name of another.
+            let ids: Vec<String> = meant.iter().map(|account| account.id.to_string()).collect();
+            let ids = ids.join(", ");
+            return Err(AdminError::refused(format!(
+                "`{name_or_id}` means several accounts: give the id, one of {ids}"
+            )));
+        }
+        meant.pop().ok_or_else(|| {
+            AdminError::refused(format!(
+                "there is no account `{name_or_id}`; `postroad admin account list` shows them"
+            ))
+        })
+    }
+
+    /// Also deleted ones that can be restored.
+    async fn servers_named(
+        &self,
+        name: &str,
+        account_id: Option<AccountId>,
+    ) -> Result<Vec<Server>, AdminError> {
+        let mut found = Vec::new();
+        for deleted in [false, true] {
+            let filter = ServerFilter { account_id, name: Some(name.to_owned()), suspended: None, deleted };
+            found.extend(self.inner.store.list_servers_page(filter, None, NAMED_MAX).await?);
+        }
+        Ok(found)
+    }
+
+    /// Also deleted ones that can be restored.
+    async fn accounts_named(&self, name: &str) -> Result<Vec<Account>, AdminError> {
+        let mut found = Vec::new();
+        for deleted in [false, true] {
+            let filter = AccountFilter { name: Some(name.to_owned()), suspended: None, deleted };
+            found.extend(self.inner.store.list_accounts_page(filter, None, NAMED_MAX).await?);
+        }
+        Ok(found)
+    }
+}
