@@ -16,6 +16,9 @@ use crate::send::IdempotencyRequest;
 
 /// An invitation can be accepted for this long.
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
+/// How long a refused call waits for an invitation that a concurrent one with the same idempotency key may be creating.
+const MADE_LOOKUPS_MAX: usize = 10;
+const MADE_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
 /// People and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
@@ -78,9 +81,8 @@ impl App {
         let limit = if request.mail && !by.actor.is_operator() {
             match self.count_invitation(account_id, email.as_str()).await {
                 Ok(limit) => Some(limit),
-                // Concurrent calls with the same idempotency key may have used the limit up.
                 Err(refusal) => {
-                    return self.invitation_made_before(account_id, &request).await?.ok_or(refusal);
+                    return self.invitation_made_meanwhile(account_id, &request).await?.ok_or(refusal);
                 }
             }
         } else {
@@ -132,6 +134,24 @@ impl App {
             }
         }
         Ok(Some(Created { value: Invited { invitation, link: None, limit: None }, is_replay: true }))
+    }
+
+    /// Concurrent calls with the same idempotency key may have used the limit of invitations up, and are creating it.
+    async fn invitation_made_meanwhile(
+        &self,
+        account_id: AccountId,
+        request: &InvitationRequest,
+    ) -> Result<Option<Created<Invited>>, AccountRefusal> {
+        if request.key.is_none() {
+            return Ok(None);
+        }
+        for _ in 0..MADE_LOOKUPS_MAX {
+            if let Some(made) = self.invitation_made_before(account_id, request).await? {
+                return Ok(Some(made));
+            }
+            tokio::time::sleep(MADE_LOOKUP_PAUSE).await;
+        }
+        Ok(None)
     }
 
     /// An invitation is replaced and revoked by those who could have made it.

@@ -2,7 +2,9 @@
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::analytics::{Dimension, METRICS, Metric, Timeseries, Top, TopBy, TopQuery};
+use postroad_app::analytics::{
+    Dimension, Figures, METRICS, Metric, Percentiles, Rates, Timeseries, Top, TopBy, TopQuery,
+};
 
 use super::analytics_query::{AnalyticsQuery, RECIPIENT_DOMAIN};
 use super::show::shown;
@@ -13,6 +15,18 @@ use crate::visit::Visit;
 
 /// Recipient domains of a file, largest first.
 const DOMAINS_MAX: usize = 1_000;
+/// Columns after the counts. Times are from acceptance to delivery.
+const RATES_AND_TIMES: [&str; 9] = [
+    "delivery_rate",
+    "bounce_rate",
+    "complaint_rate",
+    "open_rate",
+    "click_rate",
+    "unsubscribe_rate",
+    "seconds_p50",
+    "seconds_p90",
+    "seconds_p99",
+];
 
 pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
@@ -42,30 +56,21 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
 /// The table by recipient domain, with all figures.
 fn top_csv(top: &Top) -> String {
     let mut text = RECIPIENT_DOMAIN.to_owned();
-    for metric in METRICS {
-        text.push(',');
-        text.push_str(metric.as_str());
-    }
-    text.push_str("\r\n");
+    push_names(&mut text);
     for entry in &top.entries {
         text.push_str(&cell(&shown(&entry.value)));
-        for metric in METRICS {
-            text.push(',');
-            text.push_str(&entry.figures.count(metric).to_string());
-        }
-        text.push_str("\r\n");
+        push_figures(&mut text, &entry.figures);
     }
     text
 }
 
 fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
     let mut text = "at".to_owned();
-    let columns = dimensions.iter().map(|dimension| dimension.as_str());
-    for column in columns.chain(METRICS.map(Metric::as_str)) {
+    for dimension in dimensions {
         text.push(',');
-        text.push_str(column);
+        text.push_str(dimension.as_str());
     }
-    text.push_str("\r\n");
+    push_names(&mut text);
     for one in &series.series {
         let value = |at: usize| {
             if one.is_rest {
@@ -82,12 +87,32 @@ fn csv(series: &Timeseries, dimensions: &[Dimension]) -> String {
         for point in &one.points {
             text.push_str(&point.at.to_rfc3339());
             text.push_str(&values);
-            for metric in METRICS {
-                text.push(',');
-                text.push_str(&point.figures.count(metric).to_string());
-            }
-            text.push_str("\r\n");
+            push_figures(&mut text, &point.figures);
         }
     }
     text
+}
+
+/// Names of the columns that `push_figures` fills; ends the line.
+fn push_names(text: &mut String) {
+    for name in METRICS.map(Metric::as_str).into_iter().chain(RATES_AND_TIMES) {
+        text.push(',');
+        text.push_str(name);
+    }
+    text.push_str("\r\n");
+}
+
+/// Counts, rates as fractions and times in seconds; a figure that does not exist is left empty. Ends the line.
+fn push_figures(text: &mut String, figures: &Figures) {
+    for metric in METRICS {
+        text.push(',');
+        text.push_str(&figures.count(metric).to_string());
+    }
+    let Rates { delivery, bounce, complaint, open, click, unsubscribe } = figures.rates();
+    let Percentiles { p50, p90, p99 } = figures.latency.sent;
+    for figure in [delivery, bounce, complaint, open, click, unsubscribe, p50, p90, p99] {
+        text.push(',');
+        text.extend(figure.map(|figure| format!("{figure:.6}")));
+    }
+    text.push_str("\r\n");
 }

@@ -79,6 +79,16 @@ async fn a_tag_with_a_comma_is_followed_and_recipient_domains_are_exported() {
     let csv = get_csv(&site, &page, &site.cookie().await, "by=recipient_domain").await;
     assert!(csv.starts_with("recipient_domain,accepted"), "{csv}");
     assert!(csv.contains("\"example.net\"") && csv.contains("\"example.org\""), "{csv}");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let at = |name: &str| lines[0].iter().position(|column| *column == name).unwrap();
+    for line in &lines[1..] {
+        assert_eq!(line.len(), lines[0].len(), "{csv}");
+        assert_eq!(line[at("delivery_rate")], "1.000000", "{csv}");
+    }
+    let csv = get_csv(&site, &page, &site.cookie().await, "by=tag").await;
+    let times: Vec<&str> = csv.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(times[0], "seconds_p99", "{csv}");
+    assert!(times[1..].iter().any(|time| time.parse().is_ok_and(|time: f64| time > 0.0)), "{csv}");
 }
 
 async fn get_csv(site: &Site, page: &str, cookie: &str, query: &str) -> String {
