@@ -6,7 +6,7 @@ use postroad_app::access::Operation;
 use postroad_model::{MessageId, Status};
 use postroad_store::SearchItem;
 
-use super::search::Search;
+use super::search::{Search, Tab};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::problem::sentences;
@@ -24,6 +24,7 @@ struct Row {
     to: String,
     subject: String,
     tag: Option<String>,
+    /// The time of acceptance; on the tab of scheduled messages, when they are sent.
     at: When,
     is_test: bool,
     held_reason: Option<String>,
@@ -88,7 +89,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
             let found = app.search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
-            rows = found.items.into_iter().map(row).collect();
+            rows = found.items.into_iter().map(|item| row(item, search.tab)).collect();
             next = found.next.map(|next| search.page(&next.to_string()));
         }
     }
@@ -120,14 +121,14 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     })
 }
 
-fn row(item: SearchItem) -> Row {
+fn row(item: SearchItem, tab: Tab) -> Row {
     Row {
         id: item.id.0,
         status: StatusBadge(item.status),
         to: item.rcpt_to,
         subject: item.subject,
         tag: item.tag,
-        at: When(item.created_at),
+        at: When(item.send_at.filter(|_| tab == Tab::Scheduled).unwrap_or(item.created_at)),
         is_test: item.test,
         held_reason: item.held_reason.map(held_words),
     }

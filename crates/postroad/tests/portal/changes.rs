@@ -86,6 +86,10 @@ async fn all_scheduled_messages_of_a_tag_get_another_time() {
     browser.until_text("No scheduled message with the tag sal").await;
     submit("sale").await;
     browser.until_text("Rescheduled.").await;
+    assert!(browser.page_text().await.contains("To be sent"));
+    let listed = browser.attribute("tbody tr:last-child time", "datetime").await.unwrap();
+    let listed = Timestamp::parse_rfc3339(&listed).unwrap().since(SystemClock.now());
+    assert!(listed > Duration::from_hours(1) && listed < Duration::from_hours(3), "{listed:?}");
     browser.screenshot(&pictures().join("messages-rescheduled.png")).await;
     let waits = async |id: i64| {
         browser.open(&site.path(&format!("/servers/{server}/messages/{id}"))).await;

@@ -24,6 +24,8 @@ pub struct SearchItem {
     pub tag: Option<String>,
     pub template: Option<String>,
     pub created_at: Timestamp,
+    /// When the sender wants it sent.
+    pub send_at: Option<Timestamp>,
     pub size: u64,
     pub test: bool,
     /// Why a held message is held.
@@ -47,6 +49,8 @@ pub(super) struct SearchRow {
     pub(super) size: i64,
     pub(super) test: bool,
     pub(super) created_at: Timestamp,
+    /// The time of a reschedule.
+    pub(super) send_at: Option<Timestamp>,
 }
 
 /// The options of a send that searches use.
@@ -55,6 +59,7 @@ pub(super) struct SearchRow {
 pub(super) struct SearchedOptions {
     pub(super) template: Option<String>,
     pub(super) attachment: bool,
+    pub(super) send_at: Option<Timestamp>,
 }
 
 impl SearchRow {
@@ -74,6 +79,7 @@ impl SearchRow {
             size: row.int(11)?,
             test: row.flag(12)?,
             created_at: row.time(13)?,
+            send_at: row.time_opt(14)?,
         })
     }
 
@@ -92,7 +98,7 @@ impl SearchRow {
     }
 
     pub(super) fn into_item(self) -> Result<SearchItem> {
-        let template = self.options()?.template;
+        let SearchedOptions { template, send_at, .. } = self.options()?;
         Ok(SearchItem {
             id: MessageId(self.id),
             token: MessageToken(self.token),
@@ -104,6 +110,7 @@ impl SearchRow {
             tag: self.tag,
             template,
             created_at: self.created_at,
+            send_at: self.send_at.or(send_at),
             size: self.size as u64,
             test: self.test,
             held_reason: None,

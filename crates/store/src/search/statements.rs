@@ -4,7 +4,7 @@
 macro_rules! columns {
     () => {
         "m.id, m.token, m.rcpt_to, m.status, s.message_id, s.mail_from, s.from_domain, s.subject, s.tag, s.metadata,
-         s.options, s.size, s.test, s.created_at"
+         s.options, s.size, s.test, s.created_at, m.send_at"
     };
 }
 
