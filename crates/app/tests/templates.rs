@@ -173,6 +173,10 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
         ("{{ toatl|currency('EUR') }}", "toatl", 1, Some("total")),
         ("{% for x in itmes %}{% endfor %}", "itmes", 1, Some("items")),
         ("{{ [totl]|join }}", "totl", 1, Some("total")),
+        // Other tags of the line are not rendered, or have what they need.
+        ("{% if total == 0 %}{{ first }}{% endif %}{{ second }}", "second", 1, None),
+        ("{{ user.name }} {{ first|default('') }} {% if total > 9 %}{{ a }}{% elif usr %}{% endif %}", "usr", 1, Some("user")),
+        ("{% for i in items %}{% if i.price > 1 %}{{ i.x }}{% endif %}{{ i.titel|upper }}{% endfor %}", "i.titel", 1, Some("title")),
     ] {
         match render(source, values.clone()) {
             Err(RenderFailure::VariableMissing {
