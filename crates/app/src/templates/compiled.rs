@@ -70,6 +70,11 @@ impl CompiledTemplate {
         Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
     }
 
+    /// The languages that have texts of their own.
+    pub(super) fn languages(&self) -> impl Iterator<Item = &str> {
+        self.locales.keys().map(String::as_str)
+    }
+
     /// All texts, to collect their variables.
     pub(super) fn each_text(&self) -> impl Iterator<Item = &CompiledText> {
         self.locales

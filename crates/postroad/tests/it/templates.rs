@@ -51,6 +51,7 @@ both_engines!(
     mistakes_in_mjml_are_told_with_line_and_column,
     mistakes_in_styles_are_told_with_line_and_column,
     validate_tells_every_mistake_at_once,
+    validate_tries_the_sample_in_every_language,
     a_mail_by_template_has_its_texts_and_names_it,
     a_key_repeats_the_same_template_call_only,
     another_server_knows_nothing_of_it,
@@ -193,6 +194,31 @@ async fn mistakes_in_styles_are_told_with_line_and_column(world: World) {
     // Whoever does without the inlining has styles as they are.
     let own = json!({"subject": "x", "html_body": html, "inline_css": false});
     assert_eq!(done(&world, "validate", own).await["valid"], true);
+}
+
+async fn validate_tries_the_sample_in_every_language(world: World) {
+    let body = json!({
+        "subject": "Hello {{ name }}", "html_body": "<p>{{ total }}</p>",
+        "locales": {
+            "de": {"subject": "Hallo {{ vorname }}"},
+            "es": {"subject": "Hola {{ name }}"},
+            "fr": {"html_body": "<p>\n{{ total|currency('EUR') }}</p>"},
+        },
+        "sample_model": {"name": "Ann", "total": "nine"},
+    });
+    let found = done(&world, "validate", body.clone()).await;
+    let errors: Vec<String> = found["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| format!("{} {}", error["part"].as_str().unwrap(), error["line"]))
+        .collect();
+    assert_eq!(errors, ["locales/de/subject 1", "locales/fr/html_body 2"], "{found:#}");
+    assert_eq!(found["valid"], false, "{found:#}");
+    let mut fine = body;
+    fine["sample_model"] = json!({"name": "Ann", "vorname": "Anna", "total": 9});
+    let found = done(&world, "validate", fine).await;
+    assert_eq!(found["valid"], true, "{found:#}");
 }
 
 async fn validate_tells_every_mistake_at_once(world: World) {
