@@ -82,7 +82,8 @@ async fn concurrent_changes_of_different_texts_are_all_kept(world: World) {
 
 /// Publishing a template publishes its layout, if that never was.
 async fn a_draft_of_a_layout_changes_no_mail(world: World) {
-    let frame = |mark: &str| json!({"alias": "frame", "html_body": format!("<i>{mark}</i>{{{{ content }}}}")});
+    let frame =
+        |mark: &str| json!({"alias": "frame", "html_body": format!("<i>{mark}</i>{{{{ content }}}}")});
     let mut layout = frame("first");
     layout["name"] = json!("Frame");
     layout["type"] = json!("layout");
@@ -173,4 +174,33 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     assert_eq!(framed["subject"], "Framed");
     done(&one, "delete", json!({"alias": "frame"})).await;
     assert_publishing_fails(&other).await;
+}
+
+/// The node has the template in its cache for two seconds, and its layout for less.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_remembers_a_template_without_its_layout_reads_both_again() {
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let one = World::start_on(Some(&url), Some(database), &[]);
+    let other = World::start_on(Some(&url), None, &[]);
+    let layout =
+        json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
+    done(&one, "create", layout).await;
+    for alias in ["a", "b"] {
+        let template = json!({"alias": alias, "name": alias, "layout": "frame", "subject": "Framed", "html_body": "x",
+            "publish": true});
+        done(&one, "create", template).await;
+    }
+    other.accepted_id(&by_template(json!({"alias": "b"}))).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    other.accepted_id(&by_template(json!({"alias": "a"}))).await;
+    done(&one, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
+    done(&one, "delete", json!({"alias": "b"})).await;
+    done(&one, "delete", json!({"alias": "frame"})).await;
+    loop {
+        let sent = other.accepted_id(&by_template(json!({"alias": "a"}))).await;
+        if other.expanded(sent).await["details"]["subject"] == "Bare" {
+            break;
+        }
+    }
 }
