@@ -1,6 +1,7 @@
 //! Erases the personal data of one message: its text, recipient, transcripts, event data and webhook answers.
 
 use postroad_boxed_futures::boxed_futures;
+use postroad_model::idgen::node_of;
 use postroad_model::{MessageId, SendId, ServerId, Status};
 
 use super::event_data::without_personal_fields;
@@ -23,7 +24,9 @@ pub const ERASED_ADDRESS: &str = erased_address!();
 
 /// Messages before and after a send's id that are searched for its recipients: their ids were created together, with
 /// few others in between.
-const NEIGHBOURS_MAX: i64 = 5_000;
+const NEIGHBOURS_MAX: usize = 5_000;
+/// Read at once. Only the largest sends have more recipients, or many others in between.
+const NEIGHBOURS_AT_ONCE: usize = 500;
 /// Events changed in one transaction; accepts wait for it.
 const EVENTS_AT_ONCE: i64 = 100;
 /// The same for returned mail.
@@ -143,17 +146,10 @@ async fn find_related(
     let has_personal_tag = tag.is_some_and(|tag| mentions_any(&tag, &spellings(&rcpt_to)));
     let mut copies = vec![id.0];
     for text in [
-        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id < $2
-             ORDER BY id DESC LIMIT $3) AS near
-         WHERE near.send_id = $2",
-        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id > $2
-             ORDER BY id LIMIT $3) AS near
-         WHERE near.send_id = $2",
+        "SELECT id, send_id FROM messages WHERE server_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+        "SELECT id, send_id FROM messages WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3",
     ] {
-        let rows = sql.query(text, &[server_id.0.into(), send_id.into(), NEIGHBOURS_MAX.into()]).await?;
-        for row in &rows {
-            copies.push(row.int(0)?);
-        }
+        copies.extend(find_copies(sql, server_id, send_id, text).await?);
     }
     let text = if sql.is_sqlite() {
         "SELECT m.id, m.send_id FROM json_each($2) AS copy
@@ -167,6 +163,35 @@ async fn find_related(
     let returned =
         rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
     Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
+}
+
+/// Copies on one side of the send's id. The search ends where a step finds none. Only messages of the node that accepted the
+/// send count: those of other nodes lie between its ids of one second and those of the next.
+async fn find_copies(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    send_id: i64,
+    text: &'static str,
+) -> Result<Vec<i64>, StoreError> {
+    let (mut copies, mut position, mut read) = (Vec::new(), send_id, 0);
+    while read < NEIGHBOURS_MAX {
+        let params = [server_id.0.into(), position.into(), (NEIGHBOURS_AT_ONCE as i64).into()];
+        let rows = sql.query(text, &params).await?;
+        let (mut is_any, mut is_same_node) = (false, false);
+        for row in &rows {
+            position = row.int(0)?;
+            is_same_node |= node_of(position) == node_of(send_id);
+            if row.int(1)? == send_id {
+                copies.push(position);
+                is_any = true;
+            }
+        }
+        read += rows.len();
+        if rows.len() < NEIGHBOURS_AT_ONCE || (is_same_node && !is_any) {
+            break;
+        }
+    }
+    Ok(copies)
 }
 
 async fn is_any_waiting(sql: &Sql<'_>, server_id: ServerId, copies: String) -> Result<bool, StoreError> {

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::ClientWrapper;
-use postroad_model::{EventId, MessageId, ServerId};
+use postroad_model::{EventId, MessageId, ServerId, idgen};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
@@ -68,7 +68,7 @@ pub(super) async fn accept(
 ) -> Result<Vec<Outcome>, StoreError> {
     let node = database.node()?;
     let ids = || sends.iter().flat_map(|send| send.recipients.iter().map(|r| r.id.0).chain([send.info.id.0]));
-    if ids().any(|id| lease::node_of(id) != node.number) {
+    if ids().any(|id| idgen::node_of(id) != node.number) {
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
