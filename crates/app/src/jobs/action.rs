@@ -180,7 +180,7 @@ impl App {
                     MessageAction::Retry => WaitingFor::Delivery,
                     _ => WaitingFor::Release,
                 };
-                match store.retry_if(server_id, id, only).await? {
+                match store.retry_if(server_id, id, only, self.inner.simulator_domain.clone()).await? {
                     Retried::Now | Retried::Released => return Ok(()),
                     Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
                     Retried::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },

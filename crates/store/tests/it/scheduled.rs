@@ -7,7 +7,7 @@ use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
 use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried};
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
@@ -130,7 +130,7 @@ async fn held_ones_do_not_end_the_turn(fixture: Fixture) {
 
 async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
     let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 3_600)).await[0];
-    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Now);
+    assert_eq!(fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"), Retried::Now);
     assert_eq!(fixture.claim_due().await.len(), 1);
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
@@ -143,7 +143,7 @@ async fn released_hold_with_a_future_send_at_reads_scheduled(fixture: Fixture) {
     };
     let send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
     let id = fixture.accept(with_send_at(send, fixture.in_secs(600))).await[0];
-    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Released);
+    assert_eq!(fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"), Retried::Released);
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(fixture.in_secs(600))));
     let released = fixture.events(id).await.pop().expect("an event");
