@@ -15,13 +15,13 @@ const ABSENT_MAX: usize = 50;
 /// Least similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Names the missing variable of the failed expression.
+/// Names the missing variable of the failed expression, which is in this line.
 pub(super) fn explain(
     error: &minijinja::Error,
+    line: usize,
     lookups: &[Lookup],
     model: &Map<String, Value>,
 ) -> TextFailure {
-    let line = error.line().unwrap_or_default();
     let failed = lookups_of(error, lookups);
     let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
         failed.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))

@@ -1,6 +1,6 @@
 //! Checks texts without saving them: errors, variables, a model to try them with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::iter;
 
 use postroad_boxed_futures::boxed_futures;
@@ -115,16 +115,20 @@ impl Trial<'_> {
                 }
                 Err(failure) => failure,
             };
-            let is_missing = matches!(failure, RenderFailure::VariableMissing { .. });
-            if is_missing && !is_absence_listed {
-                is_absence_listed = true;
-                problems.extend(self.all_absent(model));
+            let mut named = None;
+            if let RenderFailure::VariableMissing { variable, .. } = &failure {
+                named = Some(format!("`{variable}`"));
+                if !is_absence_listed {
+                    is_absence_listed = true;
+                    problems.extend(self.all_absent(model));
+                }
             }
             let failure = described(&failure);
-            let is_same = |other: &TemplateProblem| {
-                (&other.part, other.line, other.column) == (&failure.part, failure.line, failure.column)
-            };
-            if !problems.iter().any(is_same) {
+            let is_listed = problems.iter().filter(|other| other.part == failure.part).any(|other| {
+                let is_named = named.as_ref().is_some_and(|name| other.message.contains(name));
+                is_named || (other.line, other.column) == (failure.line, failure.column)
+            });
+            if !is_listed {
                 problems.push(failure);
             }
         }
@@ -140,7 +144,12 @@ impl Trial<'_> {
             let absent = missing::all_absent(text.lookups(), model).into_iter();
             problems.extend(absent.map(|found| problem(part.clone(), found)));
         }
-        problems.retain(|problem| !problem.message.contains("no variable `content`"));
+        // Two texts may be generated from one field.
+        let mut seen = HashSet::new();
+        problems.retain(|problem| {
+            !problem.message.contains("no variable `content`")
+                && seen.insert((problem.part.clone(), problem.message.clone()))
+        });
         problems
     }
 }

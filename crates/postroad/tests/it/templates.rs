@@ -264,11 +264,9 @@ async fn validate_tells_every_mistake_at_once(world: World) {
                 "the sample model has no variable `name`; did you mean `nam`?",
                 "the sample model has no variable `user.last`",
                 "the sample model has no variable `total`",
-                "the sample model has no variable `user.last`",
-                "the sample model has no variable `total`",
             ]
         ),
-        "the plain text is made of the HTML"
+        "the plain text is made of the HTML, which has them"
     );
     let mut sampled = texts;
     sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
