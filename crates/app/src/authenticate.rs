@@ -7,7 +7,6 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
 use postroad_store::{AccountLimits, CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
 
 use crate::App;
 use crate::access::{Actor, Denial, Operation, Subject, permit};
@@ -132,12 +131,12 @@ impl App {
         if let Some(access) = self.inner.access.find(&key_hash) {
             return Ok(Some(access));
         }
-        let read_at = Instant::now();
+        let start = self.inner.access.start_read();
         let found = self.inner.store.find_credential_access(key_hash).await?;
         // The look-up was by hash; this comparison decides, in constant time.
         let found = found.filter(|access| access.credential.key_hash.0.ct_eq(&key_hash.0).into());
         if let Some(access) = &found {
-            self.inner.access.put(key_hash, access.clone(), read_at);
+            self.inner.access.put(key_hash, access.clone(), start);
         }
         Ok(found)
     }

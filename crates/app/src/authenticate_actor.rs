@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{AccountKey, StoreError};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
 
 use crate::access::{Actor, Level, Operation, permit_any};
 use crate::accounts::Requester;
@@ -75,12 +74,12 @@ impl App {
         if let Some(key) = self.inner.account_keys.find(&key_hash) {
             return Ok(Some(key));
         }
-        let read_at = Instant::now();
+        let start = self.inner.account_keys.start_read();
         let found = self.inner.store.find_account_key(key_hash).await?;
         // The look-up was by hash; this comparison decides, in constant time.
         let found = found.filter(|key| key.key_hash.0.ct_eq(&key_hash.0).into());
         if let Some(key) = &found {
-            self.inner.account_keys.put(key_hash, key.clone(), read_at);
+            self.inner.account_keys.put(key_hash, key.clone(), start);
         }
         Ok(found)
     }

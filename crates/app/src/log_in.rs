@@ -7,7 +7,6 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, EmailAddress, Scope};
 use postroad_store::{Credential, KeyHash, StoreError};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
 
 use crate::access::{Denial, Operation};
 use crate::authenticate::AuthFailure;
@@ -140,7 +139,7 @@ impl App {
         if let Some(networks) = self.inner.bound_networks.find(&()) {
             return Ok(networks);
         }
-        let read_at = Instant::now();
+        let start = self.inner.bound_networks.start_read();
         let now = self.inner.clock.now();
         let is_good = |credential: &Credential| {
             credential.revoked_at.is_none() && credential.expires_at.is_none_or(|at| at > now)
@@ -157,7 +156,7 @@ impl App {
                 })
             })
             .collect();
-        self.inner.bound_networks.put((), networks.clone(), read_at);
+        self.inner.bound_networks.put((), networks.clone(), start);
         Ok(networks)
     }
 }

@@ -2,7 +2,6 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{AuditSubject, StoreError};
-use tokio::time::Instant;
 
 use crate::App;
 use crate::access::Operation;
@@ -16,9 +15,9 @@ impl App {
         if let Some(on) = self.inner.maintenance.find(&()) {
             return Ok(on);
         }
-        let read_at = Instant::now();
+        let start = self.inner.maintenance.start_read();
         let on = self.inner.store.find_setting(SETTING).await?.is_some();
-        self.inner.maintenance.put((), on, read_at);
+        self.inner.maintenance.put((), on, start);
         Ok(on)
     }
 

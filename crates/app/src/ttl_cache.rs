@@ -13,32 +13,58 @@ const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct TtlCache<K, V> {
-    entries: Mutex<HashMap<K, (V, Instant)>>,
+    cached: Mutex<Cached<K, V>>,
+}
+
+#[derive(Debug)]
+struct Cached<K, V> {
+    entries: HashMap<K, (V, Instant)>,
+    /// How often the cache was cleared.
+    generation: u64,
+}
+
+/// When a value was read for the cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadStart {
+    at: Instant,
+    generation: u64,
 }
 
 impl<K, V> Default for TtlCache<K, V> {
     fn default() -> Self {
-        Self { entries: Mutex::default() }
+        Self { cached: Mutex::new(Cached { entries: HashMap::new(), generation: 0 }) }
     }
 }
 
 impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     pub(crate) fn find(&self, key: &K) -> Option<V> {
-        let entries = self.entries.lock();
-        entries.get(key).filter(|(_, read_at)| read_at.elapsed() < LIVES).map(|(value, _)| value.clone())
+        let cached = self.cached.lock();
+        let found = cached.entries.get(key).filter(|(_, read_at)| read_at.elapsed() < LIVES);
+        found.map(|(value, _)| value.clone())
     }
 
-    /// `read_at` is the time before the value was read, so that its age is never underestimated.
-    pub(crate) fn put(&self, key: K, value: V, read_at: Instant) {
-        let mut entries = self.entries.lock();
-        if entries.len() >= ENTRIES_MAX {
-            entries.clear();
+    /// Call it before reading a value, so that its age is never underestimated.
+    pub(crate) fn start_read(&self) -> ReadStart {
+        ReadStart { at: Instant::now(), generation: self.cached.lock().generation }
+    }
+
+    /// Does nothing if the cache was cleared since the read began: the value may be older than the change.
+    pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
+        let mut cached = self.cached.lock();
+        if start.generation != cached.generation {
+            return;
         }
-        entries.insert(key, (value, read_at));
+        if cached.entries.len() >= ENTRIES_MAX {
+            cached.entries.clear();
+        }
+        cached.entries.insert(key, (value, start.at));
     }
 
+    /// After a change in this process.
     pub(crate) fn clear(&self) {
-        self.entries.lock().clear();
+        let mut cached = self.cached.lock();
+        cached.entries.clear();
+        cached.generation += 1;
     }
 }
 
@@ -49,9 +75,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn entries_are_forgotten_after_two_seconds() {
         let cache = TtlCache::default();
-        cache.put(1, "one", Instant::now());
+        cache.put(1, "one", cache.start_read());
         assert_eq!(cache.find(&1), Some("one"));
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(cache.find(&1), None);
+    }
+
+    #[test]
+    fn a_value_read_before_a_change_is_not_kept_after_it() {
+        let cache = TtlCache::default();
+        let before = cache.start_read();
+        cache.clear();
+        cache.put(1, "old", before);
+        assert_eq!(cache.find(&1), None);
+        cache.put(1, "new", cache.start_read());
+        cache.put(1, "old", before);
+        assert_eq!(cache.find(&1), Some("new"));
     }
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use postroad_app::templates::{Model, RenderFailure, StandaloneTemplate, TemplateProblem, TemplateRefusal};
-use postroad_store::{TemplateContent, TemplateTexts};
+use postroad_store::{TemplateContent, TemplateFormat, TemplateTexts};
 use serde_json::{Value, json};
 
 fn content(html: &str) -> TemplateContent {
@@ -173,6 +173,20 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
         ("{{ toatl|currency('EUR') }}", "toatl", 1, Some("total")),
         ("{% for x in itmes %}{% endfor %}", "itmes", 1, Some("items")),
         ("{{ [totl]|join }}", "totl", 1, Some("total")),
+        // Other tags of the line are not rendered, or have what they need.
+        ("{% if total == 0 %}{{ first }}{% endif %}{{ second }}", "second", 1, None),
+        (
+            "{{ user.name }} {{ first|default('') }} {% if total > 9 %}{{ a }}{% elif usr %}{% endif %}",
+            "usr",
+            1,
+            Some("user"),
+        ),
+        (
+            "{% for i in items %}{% if i.price > 1 %}{{ i.x }}{% endif %}{{ i.titel|upper }}{% endfor %}",
+            "i.titel",
+            1,
+            Some("title"),
+        ),
     ] {
         match render(source, values.clone()) {
             Err(RenderFailure::VariableMissing {
@@ -189,6 +203,28 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
             }
             other => panic!("{source}: {other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_missing_variable_of_generated_html_is_named_where_its_author_wrote_it() {
+    let mjml = "<mjml><mj-body><mj-section><mj-column>\n<mj-text>{{ name }}</mj-text>\n\n\
+                <mj-button href=\"https://example.com/{{ id }}\">\n  {{ name }} {{ titel }}</mj-button>\n\
+                </mj-column></mj-section></mj-body></mjml>";
+    let styled = "<style>\np { color: red }\ntd { color: blue }\n</style>\n<p>{{ name }}</p>\n<p>{{ id }} {{ name }}\n{{ titel }}</p>";
+    for (format, source, line) in [(TemplateFormat::Mjml, mjml, 5), (TemplateFormat::Html, styled, 7)] {
+        let mut content = content(source);
+        (content.format, content.inline_css) = (format, true);
+        let template = StandaloneTemplate::build(content).unwrap();
+        assert_ne!(template.content.texts.html(), Some(source), "it is generated");
+        let failure =
+            template.render(&model(json!({"name": "Ann", "id": 1, "title": "x"})), None).unwrap_err();
+        let RenderFailure::VariableMissing { variable, part, line: at, column, .. } = failure else {
+            panic!("{failure:?}")
+        };
+        let text = source.lines().nth(at - 1).unwrap();
+        assert_eq!((variable.as_str(), part.as_str(), at), ("titel", "html_body", line));
+        assert!(text[column - 1..].starts_with("titel"), "{text}, column {column}");
     }
 }
 

@@ -125,7 +125,8 @@ impl QueueAdmin {
         server_id: ServerId,
         id: MessageId,
     ) -> Result<Option<NewDelivery>, StoreError> {
-        Ok(self.store.list_deliveries(server_id, id).await?.pop().map(|delivery| delivery.record))
+        let newest = self.store.list_newest_deliveries(server_id, id, 1).await?;
+        Ok(newest.into_iter().next().map(|delivery| delivery.record))
     }
 
     async fn gates_before(&self, entry: &QueueEntry) -> Result<Vec<Gate>, StoreError> {

@@ -73,6 +73,11 @@ pub fn first_id_at(moment: Timestamp) -> i64 {
     with_node(ticks_at(moment), 0)
 }
 
+/// Number of the node that handed out an id.
+pub fn node_of(id: i64) -> u8 {
+    ((id >> SEQUENCE_BITS) & i64::from(NODE_COUNT - 1)) as u8
+}
+
 fn ticks_at(moment: Timestamp) -> i64 {
     (moment.as_secs() - EPOCH_SECS).max(0) << SEQUENCE_BITS
 }

@@ -1,5 +1,8 @@
 //! Idempotency keys: finds the answer of an earlier request, removes expired keys. `accept` writes them.
 
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
@@ -49,17 +52,24 @@ impl Store {
     }
 }
 
+/// Stored instead of a key that contained an erased address.
+pub(crate) fn erased_key(server_id: ServerId, key: &str) -> String {
+    let text = format!("postroad idempotency key {} {key}", server_id.0);
+    format!("erased:{}", BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes())))
+}
+
 pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
     key: String,
     now: Timestamp,
 ) -> Result<Option<StoredAnswer>, StoreError> {
+    let erased = erased_key(server_id, &key);
     let row = sql
         .query_opt(
             "SELECT fingerprint, answer FROM idempotency_keys
-             WHERE server_id = $1 AND key = $2 AND expires_at > $3",
-            &[server_id.0.into(), key.into(), now.into()],
+             WHERE server_id = $1 AND key IN ($2, $4) AND expires_at > $3 LIMIT 1",
+            &[server_id.0.into(), key.into(), now.into(), erased.into()],
         )
         .await?;
     let Some(mut row) = row else { return Ok(None) };

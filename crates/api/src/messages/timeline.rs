@@ -35,8 +35,8 @@ pub(crate) struct TimelineOut {
 pub(crate) struct TimelineItemOut {
     #[schema(format = DateTime)]
     at: String,
-    /// `accepted`, `held`, `released`, `dns`, `attempt`, `wait`, `waiting`, `sent`, `delayed`, `failed`, `bounced`,
-    /// `cancelled`, `opened`, `clicked`, `unsubscribed`, `complained` or `webhook`.
+    /// `accepted`, `queued`, `rescheduled`, `held`, `released`, `dns`, `attempt`, `wait`, `waiting`, `sent`, `delayed`,
+    /// `failed`, `bounced`, `cancelled`, `opened`, `clicked`, `unsubscribed`, `complained` or `webhook`.
     #[schema(example = "attempt")]
     kind: &'static str,
     /// A sentence.

@@ -12,7 +12,8 @@ use crate::accounts::Requester;
 impl App {
     /// Makes a queued message due now, and puts a held one into the queue.
     pub async fn retry_waiting(&self, server_id: ServerId, id: MessageId) -> Result<Retried, StoreError> {
-        self.changing_messages(Operation::MessagesRetry, server_id).retry(server_id, id).await
+        let store = self.changing_messages(Operation::MessagesRetry, server_id);
+        store.retry(server_id, id, self.inner.simulator_domain.clone()).await
     }
 
     /// Ends a message that is queued or held.

@@ -117,12 +117,17 @@ impl From<StoreError> for ActionFailure {
 
 impl App {
     /// Changes several messages independently of each other; results are in their order. Fails only if the store fails.
+    /// Erasing reads many rows for each message, so it counts as a long read.
     pub async fn change_messages(
         &self,
         caller: &Caller,
         action: MessageAction,
         ids: Vec<MessageId>,
     ) -> Result<Vec<(MessageId, Result<(), ActionFailure>)>, StoreError> {
+        let _permit = match action {
+            MessageAction::Erase => Some(self.inner.long_reads.permit(caller.server_id).await),
+            _ => None,
+        };
         self.change_all(&self.recording_action(caller, action), caller.server_id, action, ids).await
     }
 
@@ -175,7 +180,7 @@ impl App {
                     MessageAction::Retry => WaitingFor::Delivery,
                     _ => WaitingFor::Release,
                 };
-                match store.retry_if(server_id, id, only).await? {
+                match store.retry_if(server_id, id, only, self.inner.simulator_domain.clone()).await? {
                     Retried::Now | Retried::Released => return Ok(()),
                     Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
                     Retried::OverHourlyLimit { limit } => ActionFailure::HourlyLimitReached { limit },

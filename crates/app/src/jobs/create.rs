@@ -52,7 +52,8 @@ impl App {
         self.start_job(caller, MessageAction::Erase, &query_of(address), dry_run).await
     }
 
-    /// Counts the messages that match the query and can be changed so, and starts the job.
+    /// Counts the messages that match the query and can be changed so, and starts the job. An erasure needs a condition,
+    /// because an empty query matches every message.
     pub async fn start_job(
         &self,
         caller: &Caller,
@@ -61,6 +62,10 @@ impl App {
         dry_run: bool,
     ) -> Result<StartedJob, JobRefusal> {
         let server_id = caller.server_id;
+        if action == MessageAction::Erase && query.trim().is_empty() {
+            let message = "`query` should have a condition: an empty one would erase every message";
+            return Err(JobRefusal::Query(FieldProblem::new("/query", message)));
+        }
         let filter = job_filter(action, query).map_err(JobRefusal::Query)?;
         let person = erase::person_of(action, query);
         let (matched, is_complete) = self.count_messages(server_id, filter, person.as_ref()).await?;

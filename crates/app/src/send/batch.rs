@@ -116,9 +116,6 @@ impl Batch {
                 self.warn(sealed.take_warnings());
                 match self.count(&sealed) {
                     Ok(()) => Ok(sealed),
-                    Err(bound) if self.mode == BatchMode::Atomic => {
-                        return Err(Refusal::Validation(vec![FieldProblem::new("/messages", bound)]));
-                    }
                     Err(bound) => {
                         let problem = FieldProblem::new("", bound.clone());
                         self.full = Some(bound);

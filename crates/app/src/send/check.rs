@@ -4,7 +4,6 @@
 use postroad_mail::find_spelled_addresses;
 use postroad_model::{DomainName, Limits, ServerId, mailbox::claimed_domain};
 use postroad_store::{SendingDomain, StoreError};
-use tokio::time::Instant;
 
 use crate::{App, Caller, Refusal};
 
@@ -48,10 +47,10 @@ impl App {
         if let Some(domain) = self.inner.verified.find(&key) {
             return Ok(Some(domain));
         }
-        let read_at = Instant::now();
+        let start = self.inner.verified.start_read();
         let found = self.inner.store.find_sending_domain(server_id, key.1.clone()).await?;
         if let Some(domain) = &found {
-            self.inner.verified.put(key, domain.clone(), read_at);
+            self.inner.verified.put(key, domain.clone(), start);
         }
         Ok(found)
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use postroad_model::{PoolId, ServerId};
 use postroad_store::StoreError;
-use tokio::time::Instant;
 
 use crate::App;
 
@@ -30,7 +29,7 @@ impl App {
     }
 
     async fn read_pools(&self, server_id: ServerId) -> Result<Arc<[UsablePool]>, StoreError> {
-        let read_at = Instant::now();
+        let start = self.inner.pools.start_read();
         let store = &self.inner.store;
         let own = store.find_server(server_id).await?.and_then(|server| server.pool_id);
         let usable: Arc<[UsablePool]> = store
@@ -40,7 +39,7 @@ impl App {
             .filter(|pool| pool.shared || own == Some(pool.id))
             .map(|pool| UsablePool { name: pool.name, id: pool.id })
             .collect();
-        self.inner.pools.put(server_id, Arc::clone(&usable), read_at);
+        self.inner.pools.put(server_id, Arc::clone(&usable), start);
         Ok(usable)
     }
 }

@@ -3,7 +3,6 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId};
 use postroad_store::StoreError;
-use tokio::time::Instant;
 
 use crate::App;
 
@@ -14,9 +13,9 @@ impl App {
         if let Some(known) = self.inner.service_server.find(&()) {
             return Ok(known == Some(id));
         }
-        let read_at = Instant::now();
+        let start = self.inner.service_server.start_read();
         let own = self.inner.store.find_service_server().await?;
-        self.inner.service_server.put((), own, read_at);
+        self.inner.service_server.put((), own, start);
         Ok(own == Some(id))
     }
 
@@ -30,9 +29,9 @@ impl App {
 
     /// Created with the first message.
     pub(super) async fn service_server(&self) -> Result<ServerId, StoreError> {
-        let read_at = Instant::now();
+        let start = self.inner.service_server.start_read();
         let id = self.inner.store.find_or_create_service_server().await?;
-        self.inner.service_server.put((), Some(id), read_at);
+        self.inner.service_server.put((), Some(id), start);
         Ok(id)
     }
 }

@@ -182,6 +182,10 @@ fn in_data(message: String) -> FieldProblem {
 fn send_refusal(refusal: TemplateRefusal) -> Refusal {
     match refusal {
         TemplateRefusal::NotPublished => Refusal::TemplateNotPublished,
+        // It was read twice, so it is being changed on another node.
+        TemplateRefusal::VersionNotFound => {
+            Refusal::Unavailable("a template or its layout is being changed".to_owned())
+        }
         TemplateRefusal::Render(failure) => Refusal::TemplateRendering(Box::new(failure)),
         TemplateRefusal::Store(refusal) => refusal,
         TemplateRefusal::Validation(problems) => Refusal::Validation(problems),

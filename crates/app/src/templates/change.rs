@@ -2,7 +2,9 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::TemplateId;
-use postroad_store::{AuditSubject, NewTemplate, TemplateChange, TemplateContent, TemplateKind, TemplateRef};
+use postroad_store::{
+    AuditSubject, NewTemplate, Template, TemplateChange, TemplateContent, TemplateKind, TemplateRef,
+};
 
 use super::content::{self, TemplateFields};
 use super::find::FoundTemplate;
@@ -13,6 +15,9 @@ use crate::access::Operation;
 use crate::accounts::{Created, CreationKey};
 use crate::{App, Caller, FieldProblem};
 use postroad_store::{StoreError, Updated};
+
+/// How often a change is applied again because somebody else saved a version meanwhile.
+const CHANGE_TRIES: usize = 10;
 
 /// The requested version.
 #[derive(Debug)]
@@ -87,7 +92,7 @@ impl App {
     }
 
     /// Changes the given fields, if `if_latest` is the newest version or left out. New texts become a new version, which is
-    /// published if `publish` is set.
+    /// published if `publish` is set. Without `if_latest`, concurrent changes are applied one after the other.
     pub async fn change_template(
         &self,
         caller: &Caller,
@@ -96,8 +101,34 @@ impl App {
         fields: TemplateFields,
         publish: bool,
     ) -> Result<FoundTemplate, TemplateRefusal> {
+        let mut tries = 1;
+        let changed = loop {
+            // A copy of at most 2 MiB, for another try.
+            let changed = self.change_once(caller, template.clone(), if_latest, fields.clone()).await;
+            let is_overtaken =
+                if_latest.is_none() && matches!(changed, Err(TemplateRefusal::OtherVersion(_)));
+            if !is_overtaken || tries == CHANGE_TRIES {
+                break changed?;
+            }
+            tries += 1;
+        };
+        if publish {
+            let (id, version) = (changed.id, changed.latest);
+            return self.publish_version(caller, id, version, Operation::TemplatesPublish).await;
+        }
+        self.with_version(changed, None).await
+    }
+
+    /// `OtherVersion` unless `if_latest` is the newest version, or if another version was saved since the texts were read.
+    async fn change_once(
+        &self,
+        caller: &Caller,
+        template: TemplateRef,
+        if_latest: Option<i64>,
+        fields: TemplateFields,
+    ) -> Result<Template, TemplateRefusal> {
         let before = self.find_template(caller, template, None).await?;
-        let id = before.template.id;
+        let (id, latest) = (before.template.id, before.template.latest);
         let mut problems = Vec::new();
         let alias = fields.alias.clone();
         content::check_alias(alias.as_ref().and_then(Option::as_deref), &mut problems);
@@ -117,23 +148,20 @@ impl App {
         } else {
             return Err(TemplateRefusal::Validation(problems));
         };
+        let if_latest = if_latest.or(content.is_some().then_some(latest));
         let change = TemplateChange { if_latest, alias, name, content };
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);
         let alias = change.alias.clone().flatten();
         let changed = store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
         self.inner.templates.forget();
-        let changed = match changed {
-            Err(StoreError::Conflict) => return Err(self.taken(caller, alias, Some(id)).await?),
+        match changed {
+            Err(StoreError::Conflict) => Err(self.taken(caller, alias, Some(id)).await?),
             changed => match changed? {
-                Updated::Done(template) => template,
-                Updated::OtherVersion(version) => return Err(TemplateRefusal::OtherVersion(version)),
+                Updated::Done(template) => Ok(template),
+                Updated::OtherVersion(version) => Err(TemplateRefusal::OtherVersion(version)),
             },
-        };
-        if publish {
-            return self.publish_version(caller, id, changed.latest, Operation::TemplatesPublish).await;
         }
-        self.with_version(changed, None).await
     }
 
     /// Publishes the newest version, or the named one.

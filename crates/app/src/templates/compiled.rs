@@ -70,6 +70,11 @@ impl CompiledTemplate {
         Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
     }
 
+    /// The languages that have texts of their own.
+    pub(super) fn languages(&self) -> impl Iterator<Item = &str> {
+        self.locales.keys().map(String::as_str)
+    }
+
     /// All texts, to collect their variables.
     pub(super) fn each_text(&self) -> impl Iterator<Item = &CompiledText> {
         self.locales
@@ -78,14 +83,13 @@ impl CompiledTemplate {
             .flat_map(|texts| [&texts.subject, &texts.html, &texts.plain].into_iter().flatten())
     }
 
-    /// All texts, each with its field.
+    /// All texts, each with the field that its author wrote.
     pub(super) fn each_part(&self) -> impl Iterator<Item = (String, &CompiledText)> {
         let of_default = [(String::new(), &self.texts)];
         let of_locales = self.locales.iter().map(|(name, texts)| (format!("locales/{name}/"), texts));
         of_default.into_iter().chain(of_locales).flat_map(|(prefix, texts)| {
-            [("subject", &texts.subject), ("html_body", &texts.html), ("plain_body", &texts.plain)]
-                .into_iter()
-                .filter_map(move |(field, text)| Some((format!("{prefix}{field}"), text.as_ref()?)))
+            let all = [&texts.subject, &texts.html, &texts.plain].into_iter().flatten();
+            all.map(move |text| (format!("{prefix}{}", text.field), text))
         })
     }
 
@@ -140,8 +144,11 @@ impl CompiledTemplate {
         ];
         for (field, select, out) in fields {
             let Some((text, prefix)) = self.find(locale, select) else { continue };
-            let failed = |prefix: String| move |failure| explain(format!("{prefix}{field}"), failure);
-            let mut made = text.render(context, model, left).map_err(failed(prefix))?;
+            let failed = |prefix: String, text: &CompiledText| {
+                let part = format!("{prefix}{}", text.field);
+                move |failure| explain(part, failure)
+            };
+            let mut made = text.render(context, model, left).map_err(failed(prefix, text))?;
             if let Some((text, prefix)) =
                 layout.filter(|_| field != "subject").and_then(|l| l.find(locale, select))
             {
@@ -150,7 +157,8 @@ impl CompiledTemplate {
                     _ => Value::from(made),
                 };
                 let around = context.around(content);
-                made = text.render(&around, model, left).map_err(failed(format!("layout/{prefix}")))?;
+                let failed = failed(format!("layout/{prefix}"), text);
+                made = text.render(&around, model, left).map_err(failed)?;
             }
             left -= made.len();
             *out = Some(made);
@@ -181,17 +189,25 @@ type Select = fn(&CompiledTexts) -> Option<&CompiledText>;
 
 impl CompiledTexts {
     fn compile(engine: &Engine, texts: &TemplateTexts, prefix: &str, problems: &mut Problems) -> Self {
-        let mut text = |part: &str, source: Option<&str>, escaping| {
-            let compiled = engine.compile(source?, escaping);
-            let part = format!("{prefix}{part}");
+        let mut text = |field: &'static str, source: Option<&str>, escaping| {
+            let compiled = engine.compile(field, source?, escaping);
+            let part = format!("{prefix}{field}");
             let all = |found: Vec<_>| found.into_iter().map(move |found| problem(part.clone(), found));
             compiled.map_err(|found| problems.extend(all(found))).ok()
         };
-        Self {
-            subject: text("subject", texts.subject.as_deref(), Escaping::None),
-            html: text("html_body", texts.html(), Escaping::Html),
-            plain: text("plain_body", texts.plain(), Escaping::None),
+        let subject = text("subject", texts.subject.as_deref(), Escaping::None);
+        let mut html = text("html_body", texts.html(), Escaping::Html);
+        let plain_field = if texts.plain_body.is_some() { "plain_body" } else { "html_body" };
+        let mut plain = text(plain_field, texts.plain(), Escaping::None);
+        if let Some(source) = &texts.html_body {
+            if texts.built_html.is_some() {
+                html = html.map(|html| html.generated_from(source));
+            }
+            if texts.plain_body.is_none() {
+                plain = plain.map(|plain| plain.generated_from(source));
+            }
         }
+        Self { subject, html, plain }
     }
 
     fn bytes(&self) -> usize {
@@ -236,14 +252,17 @@ fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
     Ok(())
 }
 
+fn place(part: &str, line: usize) -> String {
+    if line == 0 { format!("`{part}`") } else { format!("`{part}`, line {line}") }
+}
+
 fn explain(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
         TextFailure::Missing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            let message = format!(
-                "The model has no variable `{variable}`, which the template needs in `{part}`, line {}{hint}",
-                position.line
-            );
+            let place = place(&part, position.line);
+            let message =
+                format!("The model has no variable `{variable}`, which the template needs in {place}{hint}");
             RenderFailure::VariableMissing {
                 variable,
                 part,
@@ -254,7 +273,7 @@ fn explain(part: String, failure: TextFailure) -> RenderFailure {
             }
         }
         TextFailure::Failed { line, message } => {
-            let message = format!("The template cannot be rendered: {message} (`{part}`, line {line})");
+            let message = format!("The template cannot be rendered: {message} ({})", place(&part, line));
             RenderFailure::Failed { part, line, message }
         }
     }

@@ -1,5 +1,6 @@
 //! Compiles and renders single texts with minijinja.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -70,6 +71,10 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 pub(super) struct CompiledText {
     environment: Environment<'static>,
     lookups: Vec<Lookup>,
+    /// The field that its author wrote.
+    pub(super) field: &'static str,
+    /// It was generated from that field; lines of errors are not those of its author.
+    is_generated: bool,
     /// Approximate memory.
     pub(super) bytes: usize,
 }
@@ -77,6 +82,7 @@ pub(super) struct CompiledText {
 impl Engine {
     pub(super) fn compile(
         &self,
+        field: &'static str,
         source: &str,
         escaping: Escaping,
     ) -> Result<CompiledText, Vec<(SourcePosition, String)>> {
@@ -90,13 +96,41 @@ impl Engine {
             let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
             vec![(SourcePosition { line: error.line().unwrap_or(1), column: 1 }, message)]
         })?;
-        Ok(CompiledText { environment, lookups: lowered.lookups, bytes })
+        Ok(CompiledText { environment, lookups: lowered.lookups, field, is_generated: false, bytes })
     }
 }
 
 impl CompiledText {
     pub(super) fn lookups(&self) -> &[Lookup] {
         &self.lookups
+    }
+
+    /// For a text that was generated from `source`: errors have the positions that variables have there. Uses of the same variable
+    /// correspond in their order.
+    pub(super) fn generated_from(mut self, source: &str) -> Self {
+        self.is_generated = true;
+        let written = check(source).map(|lowered| lowered.lookups).unwrap_or_default();
+        let mut positions: HashMap<String, VecDeque<SourcePosition>> = HashMap::new();
+        for lookup in written {
+            positions.entry(lookup.text).or_default().push_back(lookup.position);
+        }
+        for lookup in &mut self.lookups {
+            lookup.position = match positions.get_mut(&lookup.text) {
+                // A part that was generated twice.
+                Some(left) if left.len() == 1 => left[0],
+                Some(left) => left.pop_front().unwrap_or(SourcePosition::UNKNOWN),
+                None => SourcePosition::UNKNOWN,
+            };
+        }
+        self
+    }
+
+    /// 0 if it is not known.
+    fn line_of(&self, error: &Error) -> usize {
+        if !self.is_generated {
+            return error.line().unwrap_or_default();
+        }
+        missing::lookups_of(error, &self.lookups).first().map_or(0, |lookup| lookup.position.line)
     }
 
     /// Renders at most `bytes_max` bytes within the remaining work budget of `context`.
@@ -107,7 +141,7 @@ impl CompiledText {
         bytes_max: usize,
     ) -> Result<String, TextFailure> {
         let mut output = BoundedOutput { bytes: Vec::new(), bytes_max };
-        let template = self.environment.get_template(NAME).map_err(|error| failed(&error))?;
+        let template = self.environment.get_template(NAME).map_err(|error| failed(&error, 0))?;
         let root = Value::from_dyn_object(Arc::clone(context));
         let started = Instant::now();
         let rendered = template.render_captured_to(root, &mut output);
@@ -119,18 +153,18 @@ impl CompiledText {
         match rendered.map(drop) {
             Ok(()) => Ok(String::from_utf8(output.bytes).expect("minijinja writes texts")),
             Err(error) if error.kind() == ErrorKind::UndefinedError => {
-                Err(missing::explain(&error, &self.lookups, model))
+                Err(missing::explain(&error, self.line_of(&error), &self.lookups, model))
             }
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(failed(&error, self.line_of(&error))),
         }
     }
 }
 
-fn failed(error: &Error) -> TextFailure {
+fn failed(error: &Error, line: usize) -> TextFailure {
     let message = match error.kind() {
         ErrorKind::OutOfFuel => TOO_MUCH_WORK.to_owned(),
         ErrorKind::WriteFailure => format!("the rendered texts are larger than {OUTPUT_BYTES_MAX} bytes"),
         kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
     };
-    TextFailure::Failed { line: error.line().unwrap_or_default(), message }
+    TextFailure::Failed { line, message }
 }

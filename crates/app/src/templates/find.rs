@@ -5,7 +5,6 @@ use std::sync::Arc;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, TemplateId};
 use postroad_store::{Template, TemplateRef, TemplateVersion, TemplateVersionInfo};
-use tokio::time::Instant;
 
 use super::compiled::CompiledTemplate;
 use super::refusal::TemplateRefusal;
@@ -95,10 +94,10 @@ impl App {
         if let Some(template) = heads.find(&key) {
             return Ok(template);
         }
-        let read_at = Instant::now();
+        let start = heads.start_read();
         let found = self.inner.store.find_template(server_id, key.1.clone()).await?;
         let template = Arc::new(found.ok_or(TemplateRefusal::NotFound)?);
-        heads.put(key, Arc::clone(&template), read_at);
+        heads.put(key, Arc::clone(&template), start);
         Ok(template)
     }
 

@@ -15,20 +15,20 @@ const ABSENT_MAX: usize = 50;
 /// Least similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Names the missing variable of the failed tag.
+/// Names the missing variable of the failed expression, which is in this line.
 pub(super) fn explain(
     error: &minijinja::Error,
+    line: usize,
     lookups: &[Lookup],
     model: &Map<String, Value>,
 ) -> TextFailure {
-    let line = error.line().unwrap_or_default();
-    let in_tag = || lookups.iter().filter(|lookup| lookup.tag_line == line && !lookup.is_optional);
+    let failed = lookups_of(error, lookups);
     let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
-        in_tag().find_map(|lookup| Some((lookup, find(model, lookup.path.as_deref()?)?)))
+        failed.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
     };
     match first(find_absent)
         .or_else(|| first(find_null))
-        .or_else(|| in_tag().next().map(|lookup| (lookup, Absent { nearest: None })))
+        .or_else(|| failed.first().map(|lookup| (*lookup, Absent { nearest: None })))
     {
         Some((lookup, Absent { nearest })) => {
             TextFailure::Missing { variable: shortened(&lookup.text), position: lookup.position, nearest }
@@ -39,6 +39,19 @@ pub(super) fn explain(
             nearest: None,
         },
     }
+}
+
+/// Required look-ups in the expression that failed. A line may have several tags, so the line decides only if the error has
+/// no range.
+pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<&'l Lookup> {
+    let required = || lookups.iter().filter(|lookup| !lookup.is_optional);
+    let failed = error.range().unwrap_or_default();
+    let overlaps = |lookup: &&Lookup| lookup.range.start < failed.end && failed.start < lookup.range.end;
+    let in_expression: Vec<&Lookup> = required().filter(overlaps).collect();
+    if !in_expression.is_empty() {
+        return in_expression;
+    }
+    required().filter(|lookup| Some(lookup.tag_line) == error.line()).collect()
 }
 
 /// Every variable of a text that a model lacks, each with an error message. Optional variables are omitted.

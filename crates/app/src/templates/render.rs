@@ -33,6 +33,13 @@ pub(crate) struct TemplateMail {
     pub(crate) template: String,
 }
 
+/// The published version of a template.
+struct Published {
+    head: Arc<Template>,
+    compiled: Arc<CompiledTemplate>,
+    layout: Option<Arc<CompiledTemplate>>,
+}
+
 #[boxed_futures]
 impl App {
     /// Renders the named version, else the published one, else the newest.
@@ -59,32 +66,37 @@ impl App {
         locale: Option<String>,
         batch: Option<&Arc<BatchWork>>,
     ) -> Result<TemplateMail, TemplateRefusal> {
-        let mut head = self.recent_template(server_id, template.clone()).await?;
-        let compiled = match self.published(server_id, &head).await {
-            // The cached look-up may be outdated: the version may have been deleted.
+        let found = match self.published(server_id, template.clone()).await {
+            // The cached look-ups may be outdated: the version or its layout may have been deleted.
             Err(TemplateRefusal::VersionNotFound | TemplateRefusal::NotPublished) => {
                 self.inner.templates.forget();
-                head = self.recent_template(server_id, template).await?;
-                self.published(server_id, &head).await?
+                self.published(server_id, template).await?
             }
             other => other?,
         };
-        let layout = self.layout_of(server_id, &compiled).await?;
+        let Published { head, compiled, layout } = found;
         let rendered = run(compiled, layout, model, locale, batch.cloned()).await?;
         Ok(TemplateMail { rendered, template: shown_name(&head) })
     }
 
+    /// `VersionNotFound` also if its layout is gone.
     async fn published(
         &self,
         server_id: ServerId,
-        template: &Template,
-    ) -> Result<Arc<CompiledTemplate>, TemplateRefusal> {
+        template: TemplateRef,
+    ) -> Result<Published, TemplateRefusal> {
+        let head = self.recent_template(server_id, template).await?;
         // A layout alone is not a mail.
-        if template.kind == TemplateKind::Layout {
+        if head.kind == TemplateKind::Layout {
             return Err(TemplateRefusal::NotFound);
         }
-        let version = template.published.ok_or(TemplateRefusal::NotPublished)?;
-        self.compiled_template(server_id, template.id, version).await
+        let version = head.published.ok_or(TemplateRefusal::NotPublished)?;
+        let compiled = self.compiled_template(server_id, head.id, version).await?;
+        let layout = match self.layout_of(server_id, &compiled).await {
+            Err(TemplateRefusal::NotFound) => return Err(TemplateRefusal::VersionNotFound),
+            layout => layout?,
+        };
+        Ok(Published { head, compiled, layout })
     }
 
     /// The layout of a template: its published version, or its newest if none is published.

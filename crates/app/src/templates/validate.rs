@@ -1,5 +1,8 @@
 //! Checks texts without saving them: errors, variables, a model to try them with.
 
+use std::collections::{BTreeSet, HashSet};
+use std::iter;
+
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 
@@ -9,6 +12,7 @@ use super::language::TemplateProblem;
 use super::refusal::TemplateRefusal;
 use super::render::run_blocking;
 use super::render_failure::RenderFailure;
+use super::work::BatchWork;
 use super::{missing, variables};
 use crate::{App, Caller};
 
@@ -19,7 +23,7 @@ pub struct Validation {
     /// Such as `user.name` and `items[].price`.
     pub variables: Vec<String>,
     pub suggested_model: Model,
-    /// With the sample model, or else with the suggested one; `None` if there are problems.
+    /// In the default language, with the sample model, or else with the suggested one; `None` if there are problems.
     pub rendered: Option<RenderedTemplate>,
 }
 
@@ -66,14 +70,10 @@ impl App {
             let all: Vec<&CompiledTemplate> =
                 [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
             let (variables, suggested_model) = (variables::variables(&all), variables::suggested_model(&all));
-            let has_sample = sample.is_some();
-            let model = sample.unwrap_or_else(|| suggested_model.clone());
-            let (rendered, problems) = match compiled.render(layout.as_deref(), &model, None) {
-                Ok(rendered) => (Some(rendered), Problems::new()),
-                Err(failure) if has_sample => {
-                    (None, explained(&compiled, layout.as_deref(), &model, &failure))
-                }
-                Err(_) => (None, Problems::new()),
+            let trial = Trial { compiled: &compiled, layout: layout.as_deref() };
+            let (rendered, problems) = match &sample {
+                Some(sample) => trial.with_sample(sample),
+                None => (trial.render(&suggested_model).ok(), Problems::new()),
             };
             Ok(Validation { problems, variables, suggested_model, rendered })
         })
@@ -86,36 +86,80 @@ impl App {
     }
 }
 
-/// Failures with the sample model: every variable that it lacks, or another error.
-fn explained(
-    compiled: &CompiledTemplate,
-    layout: Option<&CompiledTemplate>,
-    model: &Model,
-    failure: &RenderFailure,
-) -> Problems {
-    let mut problems = Problems::new();
-    if matches!(failure, RenderFailure::VariableMissing { .. }) {
-        let of_layout = layout.into_iter().flat_map(CompiledTemplate::each_part);
+/// Texts that are tried with a model.
+struct Trial<'a> {
+    compiled: &'a CompiledTemplate,
+    layout: Option<&'a CompiledTemplate>,
+}
+
+impl Trial<'_> {
+    fn render(&self, model: &Model) -> Result<RenderedTemplate, RenderFailure> {
+        self.compiled.render(self.layout, model, None)
+    }
+
+    /// The mail in the default language, or the problems in any language. Languages for which no work is left are not
+    /// tried.
+    fn with_sample(&self, model: &Model) -> (Option<RenderedTemplate>, Problems) {
+        let work = BatchWork::default();
+        let all = [Some(self.compiled), self.layout].into_iter().flatten();
+        let languages: BTreeSet<&str> = all.flat_map(CompiledTemplate::languages).collect();
+        let (mut rendered, mut problems, mut is_absence_listed) = (None, Problems::new(), false);
+        for language in iter::once(None).chain(languages.into_iter().map(Some)) {
+            if work.is_used_up() {
+                break;
+            }
+            let failure = match self.compiled.render_of_batch(&work, self.layout, model, language) {
+                Ok(made) => {
+                    rendered = rendered.or(Some(made));
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            let mut named = None;
+            if let RenderFailure::VariableMissing { variable, .. } = &failure {
+                named = Some(format!("`{variable}`"));
+                if !is_absence_listed {
+                    is_absence_listed = true;
+                    problems.extend(self.all_absent(model));
+                }
+            }
+            let failure = described(&failure);
+            let is_listed = problems.iter().filter(|other| other.part == failure.part).any(|other| {
+                let is_named = named.as_ref().is_some_and(|name| other.message.contains(name));
+                is_named || (other.line, other.column) == (failure.line, failure.column)
+            });
+            if !is_listed {
+                problems.push(failure);
+            }
+        }
+        (rendered.filter(|_| problems.is_empty()), problems)
+    }
+
+    /// Every variable that the model lacks, in all texts.
+    fn all_absent(&self, model: &Model) -> Problems {
+        let of_layout = self.layout.into_iter().flat_map(CompiledTemplate::each_part);
         let of_layout = of_layout.map(|(part, text)| (format!("layout/{part}"), text));
-        for (part, text) in compiled.each_part().chain(of_layout) {
+        let mut problems = Problems::new();
+        for (part, text) in self.compiled.each_part().chain(of_layout) {
             let absent = missing::all_absent(text.lookups(), model).into_iter();
             problems.extend(absent.map(|found| problem(part.clone(), found)));
         }
-        problems.retain(|problem| !problem.message.contains("no variable `content`"));
-    }
-    if problems.is_empty() {
-        let (part, line, column) = match failure {
-            RenderFailure::VariableMissing { part, line, column, .. } => (part, *line, *column),
-            RenderFailure::Failed { part, line, .. } => (part, *line, 0),
-        };
-        problems.push(TemplateProblem {
-            part: part.clone(),
-            line,
-            column,
-            message: failure.message().to_owned(),
+        // Two texts may be generated from one field.
+        let mut seen = HashSet::new();
+        problems.retain(|problem| {
+            !problem.message.contains("no variable `content`")
+                && seen.insert((problem.part.clone(), problem.message.clone()))
         });
+        problems
     }
-    problems
+}
+
+fn described(failure: &RenderFailure) -> TemplateProblem {
+    let (part, line, column) = match failure {
+        RenderFailure::VariableMissing { part, line, column, .. } => (part, *line, *column),
+        RenderFailure::Failed { part, line, .. } => (part, *line, 0),
+    };
+    TemplateProblem { part: part.clone(), line, column, message: failure.message().to_owned() }
 }
 
 /// Shortcuts for tests and pages.

@@ -7,7 +7,9 @@ mod fact;
 mod locate;
 mod rule;
 
-use postroad_model::{EventId, MessageId, ServerId, Timestamp};
+use std::collections::HashMap;
+
+use postroad_model::{DeliveryId, EventId, MessageId, ServerId, Timestamp};
 use postroad_store::{Message, StoreError};
 use serde_json::{Value, json};
 
@@ -53,11 +55,11 @@ impl App {
         let mut items = vec![accepted(&message)];
         items.extend(events.iter().filter_map(fact::of_event));
         items.extend(fact::of_reschedules(&message, store.list_reschedules(server_id, id).await?));
-        let mut transcripts = store.list_transcripts(server_id, id).await?;
-        for delivery in store.list_deliveries(server_id, id).await? {
-            let index = transcripts.iter().position(|(of, _)| *of == delivery.id);
-            let transcript = index.map(|index| transcripts.swap_remove(index).1);
-            items.extend(attempt::of_delivery(delivery, transcript.as_deref()));
+        let transcripts = store.list_newest_transcripts(server_id, id, ITEMS_MAX).await?;
+        let transcripts: HashMap<DeliveryId, String> = transcripts.into_iter().collect();
+        for delivery in store.list_newest_deliveries(server_id, id, ITEMS_MAX).await? {
+            let transcript = transcripts.get(&delivery.id).map(String::as_str);
+            items.extend(attempt::of_delivery(delivery, transcript));
         }
         let event_ids: Vec<EventId> = events.iter().rev().take(EVENTS_MAX).map(|event| event.id).collect();
         items.extend(self.webhook_items(server_id, event_ids).await?);

@@ -13,6 +13,8 @@ both_engines!(
     a_draft_is_not_sent_and_nothing_is_before_the_first_version,
     a_template_is_sent_by_its_id,
     a_change_of_an_older_version_is_refused,
+    concurrent_changes_of_different_texts_are_all_kept,
+    a_draft_of_a_layout_changes_no_mail,
     thirty_versions_are_kept_with_the_published_and_the_previous_one,
     a_version_whose_layout_is_gone_is_not_published
 );
@@ -55,6 +57,56 @@ async fn a_change_of_an_older_version_is_refused(world: World) {
         (&json!(2), &json!("Second"), &json!("Second"))
     );
     assert_eq!(done(&world, "update", change(2, "Third")).await["version"], 3);
+}
+
+async fn concurrent_changes_of_different_texts_are_all_kept(world: World) {
+    done(&world, "create", draft("a")).await;
+    let change = async |field: &str, text: String| {
+        let mut change = json!({"alias": "a"});
+        change[field] = json!(text);
+        done(&world, "update", change).await;
+    };
+    for round in 0..10 {
+        let text = |field: &str| format!("{field} {round}");
+        tokio::join!(
+            change("subject", text("subject")),
+            change("plain_body", text("plain")),
+            change("html_body", text("html"))
+        );
+        let kept = done(&world, "get", json!({"alias": "a"})).await;
+        let texts = json!([kept["subject"], kept["plain_body"], kept["html_body"]]);
+        assert_eq!(texts, json!([text("subject"), text("plain"), text("html")]), "{kept}");
+    }
+    assert_eq!(done(&world, "get", json!({"alias": "a"})).await["version"], 31);
+}
+
+/// Publishing a template publishes its layout, if that never was.
+async fn a_draft_of_a_layout_changes_no_mail(world: World) {
+    let frame =
+        |mark: &str| json!({"alias": "frame", "html_body": format!("<i>{mark}</i>{{{{ content }}}}")});
+    let mut layout = frame("first");
+    layout["name"] = json!("Frame");
+    layout["type"] = json!("layout");
+    done(&world, "create", layout).await;
+    let template = json!({"alias": "a", "name": "A", "layout": "frame", "subject": "x", "html_body": "<p>y</p>",
+        "publish": true});
+    done(&world, "create", template).await;
+    let body = async || {
+        let sent = world.accepted_id(&by_template(json!({"alias": "a"}))).await;
+        world.expanded(sent).await["html_body"].as_str().unwrap().to_owned()
+    };
+    assert!(body().await.contains("first"));
+    let changed = done(&world, "update", frame("second")).await;
+    assert_eq!(
+        (&changed["version"], &changed["published_version"], &changed["state"]),
+        (&json!(2), &json!(1), &json!("draft"))
+    );
+    assert!(body().await.contains("first"), "a draft");
+    // Publishing the template again leaves the layout's draft alone.
+    done(&world, "publish", json!({"alias": "a"})).await;
+    assert!(body().await.contains("first"), "still a draft");
+    done(&world, "publish", json!({"alias": "frame"})).await;
+    assert!(body().await.contains("second"), "published");
 }
 
 async fn thirty_versions_are_kept_with_the_published_and_the_previous_one(world: World) {
@@ -122,4 +174,33 @@ async fn a_node_that_remembers_a_deleted_layout_does_not_publish_with_it() {
     assert_eq!(framed["subject"], "Framed");
     done(&one, "delete", json!({"alias": "frame"})).await;
     assert_publishing_fails(&other).await;
+}
+
+/// The node has the template in its cache for two seconds, and its layout for less.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_remembers_a_template_without_its_layout_reads_both_again() {
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let one = World::start_on(Some(&url), Some(database), &[]);
+    let other = World::start_on(Some(&url), None, &[]);
+    let layout =
+        json!({"alias": "frame", "name": "Frame", "type": "layout", "html_body": "<p>{{ content }}</p>"});
+    done(&one, "create", layout).await;
+    for alias in ["a", "b"] {
+        let template = json!({"alias": alias, "name": alias, "layout": "frame", "subject": "Framed", "html_body": "x",
+            "publish": true});
+        done(&one, "create", template).await;
+    }
+    other.accepted_id(&by_template(json!({"alias": "b"}))).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    other.accepted_id(&by_template(json!({"alias": "a"}))).await;
+    done(&one, "update", json!({"alias": "a", "layout": "", "subject": "Bare", "publish": true})).await;
+    done(&one, "delete", json!({"alias": "b"})).await;
+    done(&one, "delete", json!({"alias": "frame"})).await;
+    loop {
+        let sent = other.accepted_id(&by_template(json!({"alias": "a"}))).await;
+        if other.expanded(sent).await["details"]["subject"] == "Bare" {
+            break;
+        }
+    }
 }

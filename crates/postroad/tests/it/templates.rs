@@ -51,6 +51,7 @@ both_engines!(
     mistakes_in_mjml_are_told_with_line_and_column,
     mistakes_in_styles_are_told_with_line_and_column,
     validate_tells_every_mistake_at_once,
+    validate_tries_the_sample_in_every_language,
     a_mail_by_template_has_its_texts_and_names_it,
     a_key_repeats_the_same_template_call_only,
     another_server_knows_nothing_of_it,
@@ -195,6 +196,31 @@ async fn mistakes_in_styles_are_told_with_line_and_column(world: World) {
     assert_eq!(done(&world, "validate", own).await["valid"], true);
 }
 
+async fn validate_tries_the_sample_in_every_language(world: World) {
+    let body = json!({
+        "subject": "Hello {{ name }}", "html_body": "<p>{{ total }}</p>",
+        "locales": {
+            "de": {"subject": "Hallo {{ vorname }}"},
+            "es": {"subject": "Hola {{ name }}"},
+            "fr": {"html_body": "<p>\n{{ total|currency('EUR') }}</p>"},
+        },
+        "sample_model": {"name": "Ann", "total": "nine"},
+    });
+    let found = done(&world, "validate", body.clone()).await;
+    let errors: Vec<String> = found["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| format!("{} {}", error["part"].as_str().unwrap(), error["line"]))
+        .collect();
+    assert_eq!(errors, ["locales/de/subject 1", "locales/fr/html_body 2"], "{found:#}");
+    assert_eq!(found["valid"], false, "{found:#}");
+    let mut fine = body;
+    fine["sample_model"] = json!({"name": "Ann", "vorname": "Anna", "total": 9});
+    let found = done(&world, "validate", fine).await;
+    assert_eq!(found["valid"], true, "{found:#}");
+}
+
 async fn validate_tells_every_mistake_at_once(world: World) {
     let body = json!({
         "subject": "{{ a|uper }}", "plain_body": "{{ x|lowr }}\n{% if y %}{{ z is oddd }}{% endif %}",
@@ -238,11 +264,9 @@ async fn validate_tells_every_mistake_at_once(world: World) {
                 "the sample model has no variable `name`; did you mean `nam`?",
                 "the sample model has no variable `user.last`",
                 "the sample model has no variable `total`",
-                "the sample model has no variable `user.last`",
-                "the sample model has no variable `total`",
             ]
         ),
-        "the plain text is made of the HTML"
+        "the plain text is made of the HTML, which has them"
     );
     let mut sampled = texts;
     sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
@@ -360,10 +384,13 @@ async fn every_mail_is_wholly_of_one_version_while_versions_change(world: World)
     let change = async {
         let mut ids = Vec::new();
         for _ in 0..6 {
-            done(&world, "publish", json!({"alias": "v"})).await;
-            ids.extend(send(1).await);
-            done(&world, "rollback", json!({"alias": "v"})).await;
-            ids.extend(send(1).await);
+            for (action, mark) in [("publish", "two 0"), ("rollback", "one 0")] {
+                done(&world, action, json!({"alias": "v"})).await;
+                // Whatever the other sends read before the change.
+                let sent = send(1).await;
+                assert_eq!(world.expanded(sent[0]).await["details"]["subject"], mark, "after {action}");
+                ids.extend(sent);
+            }
         }
         ids
     };

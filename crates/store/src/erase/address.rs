@@ -1,11 +1,13 @@
-//! Erases an address outside of messages: suppressions keep only its hash; stored answers of idempotency keys, finished
-//! jobs, saved searches and pacing notes lose it.
+//! Erases an address outside of messages: suppressions and idempotency keys keep only a hash; stored answers, counted tags,
+//! finished jobs, saved searches and pacing notes lose it.
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{EmailAddress, ServerId};
+use postroad_model::ServerId;
 
 use super::message::ERASED_ADDRESS;
+use super::spellings::{mentions_any, spellings};
 use crate::error::StoreError;
+use crate::idempotency;
 use crate::sql::{Sql, Value, storable};
 use crate::suppressions::record::{address_key, erased_key};
 use crate::{Result, Store};
@@ -93,7 +95,8 @@ impl Store {
             }
         }
         self.forget_searches(server_id, &spellings).await?;
-        self.erase_answers(server_id, &spellings).await
+        self.erase_keys(server_id, &spellings).await?;
+        self.rename_counted_tags(server_id, &spellings).await
     }
 
     async fn forget_mentions(&self, mentions: &Mentions, server_id: ServerId, address: &str) -> Result<()> {
@@ -123,8 +126,9 @@ impl Store {
         .await
     }
 
-    /// Stored answers list recipients by address. Scanned in steps, because a busy server has many keys.
-    async fn erase_answers(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
+    /// Customers put addresses into keys, and stored answers list recipients. Scanned in steps, because a busy server has
+    /// many keys.
+    async fn erase_keys(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {
         let mut after = String::new();
         loop {
             let text = "SELECT key, answer FROM idempotency_keys WHERE server_id = $1 AND key > $2 ORDER BY key LIMIT $3";
@@ -136,7 +140,9 @@ impl Store {
                     let text = erased.as_deref().unwrap_or(answer);
                     erased = replace_whole(text, spelling, ERASED_ADDRESS).or(erased);
                 }
-                if let Some(erased) = erased {
+                if mentions_any(key, spellings) {
+                    self.hash_key(server_id, key, erased.as_ref().unwrap_or(answer)).await?;
+                } else if let Some(erased) = erased {
                     let text = "UPDATE idempotency_keys SET answer = $3 WHERE server_id = $1 AND key = $2";
                     self.overwrite(text, vec![server_id.0.into(), key.as_str().into(), erased.into()])
                         .await?;
@@ -148,15 +154,20 @@ impl Store {
             }
         }
     }
-}
 
-/// Spellings of an address in texts, with ASCII letters in lower case.
-pub(super) fn spellings(address: &str) -> Vec<String> {
-    let spellings = match EmailAddress::parse(address) {
-        Ok(address) => address.spellings(),
-        Err(_) => vec![address.to_ascii_lowercase()],
-    };
-    spellings.iter().map(|spelling| storable(spelling).into_owned()).collect()
+    /// A repeated request is still recognised by the hash. The key is removed after the hash is committed, so that accepts
+    /// find one of them at any time.
+    async fn hash_key(&self, server_id: ServerId, key: &str, answer: &str) -> Result<()> {
+        let text = "INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
+                    SELECT server_id, CAST($3 AS TEXT), fingerprint, CAST($4 AS TEXT), expires_at FROM idempotency_keys
+                        WHERE server_id = $1 AND key = $2
+                    ON CONFLICT (server_id, key) DO UPDATE
+                        SET fingerprint = excluded.fingerprint, answer = excluded.answer, expires_at = excluded.expires_at";
+        let hash = idempotency::erased_key(server_id, key);
+        self.execute(text, vec![server_id.0.into(), key.into(), hash.into(), answer.into()]).await?;
+        let text = "DELETE FROM idempotency_keys WHERE server_id = $1 AND key = $2";
+        self.overwrite(text, vec![server_id.0.into(), key.into()]).await
+    }
 }
 
 /// The suppression stays in force by the hash.

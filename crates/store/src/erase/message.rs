@@ -1,9 +1,11 @@
 //! Erases the personal data of one message: its text, recipient, transcripts, event data and webhook answers.
 
 use postroad_boxed_futures::boxed_futures;
+use postroad_model::idgen::node_of;
 use postroad_model::{MessageId, SendId, ServerId, Status};
 
 use super::event_data::without_personal_fields;
+use super::spellings::{mentions_any, spellings};
 use crate::error::StoreError;
 use crate::search::forget;
 use crate::sql::{Row, Sql, to_json};
@@ -22,7 +24,9 @@ pub const ERASED_ADDRESS: &str = erased_address!();
 
 /// Messages before and after a send's id that are searched for its recipients: their ids were created together, with
 /// few others in between.
-const NEIGHBOURS_MAX: i64 = 5_000;
+const NEIGHBOURS_MAX: usize = 5_000;
+/// Read at once. Only the largest sends have more recipients, or many others in between.
+const NEIGHBOURS_AT_ONCE: usize = 500;
 /// Events changed in one transaction; accepts wait for it.
 const EVENTS_AT_ONCE: i64 = 100;
 /// The same for returned mail.
@@ -40,6 +44,8 @@ pub enum Erased {
 /// A message with the copies that share its text, and its bounces.
 struct Related {
     send_id: SendId,
+    /// Whether the send's tag contains the recipient's address.
+    has_personal_tag: bool,
     /// All recipients' copies of the send, including the message itself.
     copies: Vec<i64>,
     /// Returned mail of all copies, which may contain the text with all its recipients: message and send.
@@ -60,7 +66,8 @@ impl Store {
         let mut sends = vec![related.send_id];
         sends.extend(related.returned.iter().map(|(_, send_id)| SendId(*send_id)));
         self.remove_bodies_of(server_id, sends).await?;
-        let tokens = self.list_personal_tokens(server_id, id, &related.copies).await?;
+        let tokens =
+            self.list_personal_tokens(server_id, id, &related.copies, related.has_personal_tag).await?;
         let are_indexed = self.forget_tokens(server_id, &tokens).await?;
         let returned = related.returned.iter().map(|(message_id, _)| MessageId(*message_id));
         for message_id in returned.chain([id]) {
@@ -131,22 +138,18 @@ async fn find_related(
     server_id: ServerId,
     id: MessageId,
 ) -> Result<Option<Related>, StoreError> {
-    let text = "SELECT send_id FROM messages WHERE server_id = $1 AND id = $2";
+    let text = "SELECT m.send_id, m.rcpt_to, s.tag FROM messages m
+                LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+                WHERE m.server_id = $1 AND m.id = $2";
     let Some(row) = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await? else { return Ok(None) };
-    let send_id = row.int(0)?;
+    let (send_id, rcpt_to, tag) = (row.int(0)?, row.text(1)?, row.text_opt(2)?);
+    let has_personal_tag = tag.is_some_and(|tag| mentions_any(&tag, &spellings(&rcpt_to)));
     let mut copies = vec![id.0];
     for text in [
-        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id < $2
-             ORDER BY id DESC LIMIT $3) AS near
-         WHERE near.send_id = $2",
-        "SELECT near.id FROM (SELECT id, send_id FROM messages WHERE server_id = $1 AND id > $2
-             ORDER BY id LIMIT $3) AS near
-         WHERE near.send_id = $2",
+        "SELECT id, send_id FROM messages WHERE server_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+        "SELECT id, send_id FROM messages WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3",
     ] {
-        let rows = sql.query(text, &[server_id.0.into(), send_id.into(), NEIGHBOURS_MAX.into()]).await?;
-        for row in &rows {
-            copies.push(row.int(0)?);
-        }
+        copies.extend(find_copies(sql, server_id, send_id, text).await?);
     }
     let text = if sql.is_sqlite() {
         "SELECT m.id, m.send_id FROM json_each($2) AS copy
@@ -159,7 +162,36 @@ async fn find_related(
     let rows = sql.query(text, &[server_id.0.into(), to_json(&copies).into()]).await?;
     let returned =
         rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
-    Ok(Some(Related { send_id: SendId(send_id), copies, returned }))
+    Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
+}
+
+/// Copies on one side of the send's id. The search ends where a step finds none. Only messages of the node that accepted the
+/// send count: those of other nodes lie between its ids of one second and those of the next.
+async fn find_copies(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    send_id: i64,
+    text: &'static str,
+) -> Result<Vec<i64>, StoreError> {
+    let (mut copies, mut position, mut read) = (Vec::new(), send_id, 0);
+    while read < NEIGHBOURS_MAX {
+        let params = [server_id.0.into(), position.into(), (NEIGHBOURS_AT_ONCE as i64).into()];
+        let rows = sql.query(text, &params).await?;
+        let (mut is_any, mut is_same_node) = (false, false);
+        for row in &rows {
+            position = row.int(0)?;
+            is_same_node |= node_of(position) == node_of(send_id);
+            if row.int(1)? == send_id {
+                copies.push(position);
+                is_any = true;
+            }
+        }
+        read += rows.len();
+        if rows.len() < NEIGHBOURS_AT_ONCE || (is_same_node && !is_any) {
+            break;
+        }
+    }
+    Ok(copies)
 }
 
 async fn is_any_waiting(sql: &Sql<'_>, server_id: ServerId, copies: String) -> Result<bool, StoreError> {
@@ -215,6 +247,10 @@ async fn erase_send_and_rows(
 ) -> Result<(), StoreError> {
     forget::end_writing(sql, server_id, &related.copies).await?;
     erase_send(sql, server_id, related.send_id).await?;
+    if related.has_personal_tag {
+        let text = "UPDATE sends SET tag = NULL WHERE server_id = $1 AND id = $2";
+        sql.execute(text, &[server_id.0.into(), related.send_id.0.into()]).await?;
+    }
     erase_rows(sql, server_id, id).await
 }
 

@@ -8,5 +8,7 @@ mod event_data;
 pub(crate) mod message;
 mod scrub;
 mod searches;
+mod spellings;
+mod tags;
 
 pub use message::{ERASED_ADDRESS, Erased};

@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 
-use super::address::spellings;
+use super::spellings::spellings;
 use crate::{Engine, Result, Store};
 
 #[boxed_futures]

@@ -168,16 +168,27 @@ impl<'a> DeliveryRow<'a> {
 impl Store {
     /// In time order.
     pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
-        self.read(move |sql| Box::pin(list(sql, server_id, id))).await
+        self.read(move |sql| Box::pin(list(sql, server_id, id, i64::MAX))).await
     }
 
-    /// The SMTP conversations of a message's deliveries, in time order.
-    pub async fn list_transcripts(
+    /// The newest deliveries, in time order.
+    pub async fn list_newest_deliveries(
         &self,
         server_id: ServerId,
         id: MessageId,
+        limit: usize,
+    ) -> Result<Vec<Delivery>> {
+        self.read(move |sql| Box::pin(list(sql, server_id, id, limit as i64))).await
+    }
+
+    /// The newest SMTP conversations of a message's deliveries, in time order.
+    pub async fn list_newest_transcripts(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        limit: usize,
     ) -> Result<Vec<(DeliveryId, String)>> {
-        self.read(move |sql| Box::pin(list_transcripts(sql, server_id, id))).await
+        self.read(move |sql| Box::pin(list_transcripts(sql, server_id, id, limit as i64))).await
     }
 }
 
@@ -196,22 +207,24 @@ pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
     }
 }
 
-/// In time order, which is the order of ids.
+/// The newest ones, in time order, which is the order of ids.
 pub(crate) async fn list(
     sql: &Sql<'_>,
     server_id: ServerId,
     message_id: MessageId,
+    limit: i64,
 ) -> Result<Vec<Delivery>, StoreError> {
     let rows = sql
         .query(
             "SELECT id, at, status, details, output, sent_with_ssl, log_id, duration_us, mx, remote_ip, source_ip,
                     tls, code, enhanced_code, bounce_class, next_attempt_at, possible_duplicate, tls_policy,
                     dkim
-             FROM deliveries WHERE server_id = $1 AND message_id = $2 ORDER BY id",
-            &[server_id.0.into(), message_id.0.into()],
+             FROM deliveries WHERE server_id = $1 AND message_id = $2 ORDER BY id DESC LIMIT $3",
+            &[server_id.0.into(), message_id.0.into(), limit.into()],
         )
         .await?;
     rows.iter()
+        .rev()
         .map(|row| {
             Ok(Delivery {
                 id: DeliveryId(row.int(0)?),
@@ -240,18 +253,19 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// In time order.
+/// The newest ones, in time order.
 pub(crate) async fn list_transcripts(
     sql: &Sql<'_>,
     server_id: ServerId,
     message_id: MessageId,
+    limit: i64,
 ) -> Result<Vec<(DeliveryId, String)>, StoreError> {
     let rows = sql
         .query(
             "SELECT delivery_id, transcript FROM delivery_transcripts
-             WHERE server_id = $1 AND message_id = $2 ORDER BY delivery_id",
-            &[server_id.0.into(), message_id.0.into()],
+             WHERE server_id = $1 AND message_id = $2 ORDER BY delivery_id DESC LIMIT $3",
+            &[server_id.0.into(), message_id.0.into(), limit.into()],
         )
         .await?;
-    rows.iter().map(|row| Ok((DeliveryId(row.int(0)?), row.text(1)?))).collect()
+    rows.iter().rev().map(|row| Ok((DeliveryId(row.int(0)?), row.text(1)?))).collect()
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::ClientWrapper;
-use postroad_model::{EventId, MessageId, ServerId};
+use postroad_model::{EventId, MessageId, ServerId, idgen};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
@@ -16,7 +16,7 @@ use super::{BatchKind, Database, Node, bounded_for, hold_causes, lease, pipeline
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
-use crate::idempotency::StoredAnswer;
+use crate::idempotency::{self, StoredAnswer};
 
 /// Result of one of the sends.
 #[derive(Debug, Clone)]
@@ -26,20 +26,24 @@ pub(super) struct Outcome {
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Sorted, to avoid deadlocks between nodes. An expired key is free again.
+/// Sorted, to avoid deadlocks between nodes. An expired key is free again; one whose hash is stored is not.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[])
-        AS row (server_id, key, fingerprint, answer, expires_at) ORDER BY server_id, key
+    SELECT server_id, key, fingerprint, answer, expires_at
+        FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[], $7::text[])
+        AS row (server_id, key, fingerprint, answer, expires_at, erased)
+        WHERE (SELECT 1 FROM idempotency_keys AS hashed
+            WHERE hashed.server_id = row.server_id AND hashed.key = row.erased AND hashed.expires_at > $6 LIMIT 1) IS NULL
+        ORDER BY server_id, key
     ON CONFLICT (server_id, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, answer = excluded.answer, expires_at = excluded.expires_at
         WHERE known.expires_at <= $6
     RETURNING server_id, key";
 
-const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
-    FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, key)
+const FIND_KEYS: &str = "SELECT known.server_id, wanted.key, fingerprint, answer
+    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS wanted (server_id, key, erased)
     CROSS JOIN LATERAL (SELECT * FROM idempotency_keys AS known
-        WHERE known.server_id = wanted.server_id AND known.key = wanted.key LIMIT 1) AS known";
+        WHERE known.server_id = wanted.server_id AND known.key IN (wanted.key, wanted.erased) LIMIT 1) AS known";
 
 /// With more bytes of bodies than this, a batch sends the bodies before its other rows.
 const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;
@@ -64,7 +68,7 @@ pub(super) async fn accept(
 ) -> Result<Vec<Outcome>, StoreError> {
     let node = database.node()?;
     let ids = || sends.iter().flat_map(|send| send.recipients.iter().map(|r| r.id.0).chain([send.info.id.0]));
-    if ids().any(|id| lease::node_of(id) != node.number) {
+    if ids().any(|id| idgen::node_of(id) != node.number) {
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
@@ -238,12 +242,15 @@ async fn repeated_keys<'a>(
     let keyed = || sends.iter().filter_map(|send| Some((send, send.idempotency.as_ref()?)));
     let servers: Vec<i64> = keyed().map(|(send, _)| send.info.server_id.0).collect();
     let keys: Vec<&str> = keyed().map(|(_, key)| key.key.as_str()).collect();
+    let erased: Vec<String> =
+        keyed().map(|(send, key)| idempotency::erased_key(send.info.server_id, &key.key)).collect();
     let fingerprints: Vec<&[u8]> = keyed().map(|(_, key)| &key.fingerprint[..]).collect();
     let answers: Vec<&str> = keyed().map(|(_, key)| key.answer.as_str()).collect();
     let expiries: Vec<i64> = keyed().map(|(_, key)| key.expires_at.as_micros()).collect();
     let now = keyed().map(|(send, _)| send.info.created_at.as_micros()).max().unwrap_or_default();
     let claim = client.prepare_cached(CLAIM_KEYS).await?;
-    let params: [&(dyn ToSql + Sync); 6] = [&servers, &keys, &fingerprints, &answers, &expiries, &now];
+    let params: [&(dyn ToSql + Sync); 7] =
+        [&servers, &keys, &fingerprints, &answers, &expiries, &now, &erased];
     let rows = client.query(&claim, &params).await.map_err(|error| match error.code() {
         // Another node is writing one of these keys.
         Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::KeyInUse,
@@ -256,7 +263,7 @@ async fn repeated_keys<'a>(
     // Read committed: this statement sees what the other transaction committed, for which the insert waited.
     let find = client.prepare_cached(FIND_KEYS).await?;
     let mut stored = HashMap::new();
-    for row in client.query(&find, &[&servers, &keys]).await? {
+    for row in client.query(&find, &[&servers, &keys, &erased]).await? {
         let fingerprint: Vec<u8> = row.get(2);
         let fingerprint =
             fingerprint.try_into().map_err(|_| StoreError::Internal("a short fingerprint".into()))?;

@@ -122,8 +122,3 @@ pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Res
 pub(super) fn lost() -> StoreError {
     StoreError::Unavailable("this node lost its lease; it takes a new one within seconds".into())
 }
-
-/// The number of the node that handed out an id (`model::idgen`).
-pub(super) fn node_of(id: i64) -> u8 {
-    ((id >> 16) & 31) as u8
-}

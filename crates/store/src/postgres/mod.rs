@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object, Pool};
 use parking_lot::RwLock;
-use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
+use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId, idgen};
 
 use crate::accept::hand_over::HandOver;
 use crate::accept::{Accepted, NewSend};
@@ -230,7 +230,7 @@ impl Engine {
         job: JobWithIds<T>,
     ) -> Result<T, StoreError> {
         let node = self.database.node()?;
-        if handed_out.iter().any(|id| lease::node_of(*id) != node.number) {
+        if handed_out.iter().any(|id| idgen::node_of(*id) != node.number) {
             return Err(lease::lost());
         }
         let next_id = node.ids.next();

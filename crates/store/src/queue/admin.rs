@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{EventKind, IdGenerator, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{
+    DomainName, EmailAddress, EventKind, IdGenerator, MessageId, ServerId, Status, Timestamp,
+};
 use serde_json::json;
 
-use super::release::release;
+use super::release::{Rules, release};
 use super::retried::Retried;
 use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
 use crate::error::StoreError;
@@ -52,15 +54,22 @@ impl WaitingFor {
 
 #[boxed_futures]
 impl Store {
-    /// For the operator: makes a queued message due now, and queues a held one. Ends a claim on it.
-    pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {
-        self.retry_for(server_id, id, WaitingFor::Anything, true).await
+    /// For the operator: makes a queued message due now, and queues a held one. Ends a claim on it. Limits and suppressions do
+    /// not apply to mail to the domain `exempt`.
+    pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
+        self.retry_for(server_id, id, WaitingFor::Anything, true, exempt).await
     }
 
     /// The same for other callers, if the message waits for this: they cannot release messages held by a ceiling on the
     /// server's mode.
-    pub async fn retry_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Retried> {
-        self.retry_for(server_id, id, only, false).await
+    pub async fn retry_if(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        only: WaitingFor,
+        exempt: DomainName,
+    ) -> Result<Retried> {
+        self.retry_for(server_id, id, only, false, exempt).await
     }
 
     async fn retry_for(
@@ -69,10 +78,11 @@ impl Store {
         id: MessageId,
         only: WaitingFor,
         by_operator: bool,
+        exempt: DomainName,
     ) -> Result<Retried> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(Retried, Entry)> = Box::new(move |sql, ids| {
-            Box::pin(async move { retry(sql, &ids, key, only, by_operator, now).await })
+            Box::pin(async move { retry(sql, &ids, key, only, by_operator, &exempt, now).await })
         });
         let job = self.describing(job, move |(retried, _)| {
             matches!(retried, Retried::Now | Retried::Released).then(|| of_message(id))
@@ -157,6 +167,7 @@ pub(crate) async fn retry(
     key: Key,
     only: WaitingFor,
     by_operator: bool,
+    exempt: &DomainName,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
     if lock_entry(sql, key).await? {
@@ -169,12 +180,13 @@ pub(crate) async fn retry(
         return Ok((Retried::NotWaiting, Entry::Unchanged));
     }
     let message = message::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
-    if let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
+    let is_exempt = EmailAddress::parse(&message.rcpt_to).is_ok_and(|address| address.domain() == exempt);
+    if !is_exempt && let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
         let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
         return Ok((suppressed, Entry::Unchanged));
     }
     if is_held {
-        return release(sql, ids, key, &message, &state, by_operator, now).await;
+        return release(sql, ids, key, &message, &state, Rules { by_operator, is_exempt }, now).await;
     }
     // A claim for its old time ends: `begin` answers `Gone`.
     let text = if sql.is_sqlite() {

@@ -5,32 +5,41 @@ use serde_json::json;
 
 use super::retried::Retried;
 use super::waiting::{Entry, Key, MessageState, add_event};
-use crate::accept::initial::{HoldCause, SCHEDULED, hour_at};
+use crate::accept::initial::{HoldCause, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::accept::{AccountLimits, account_periods, hourly_limit};
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::messages::Message;
 use crate::sql::Sql;
 
-/// Queues a held message, if the limits of its server and account allow it; for the operator the server's hourly limit
-/// does not apply. Scheduled messages count when they are due.
+/// Which rules apply to a release.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// The server's hourly limit does not apply.
+    pub(super) by_operator: bool,
+    /// No limit applies, and nothing is counted.
+    pub(super) is_exempt: bool,
+}
+
+/// Queues a held message, if the limits of its server and account allow it. Scheduled messages count when they are due.
 pub(super) async fn release(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
     message: &Message,
     state: &MessageState,
-    by_operator: bool,
+    rules: Rules,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
+    let Rules { by_operator, is_exempt } = rules;
     let unchanged = |retried| Ok((retried, Entry::Unchanged));
     let Some(server) = ReleasingServer::find(sql, key).await? else { return unchanged(Retried::NotWaiting) };
     if server.is_for_development && !by_operator {
         return unchanged(Retried::DevelopmentOnly);
     }
-    let is_due = message.send_at.is_none_or(|at| at <= now);
-    let hourly_limit = server.hourly_limit.filter(|_| is_due);
-    let account_limits = server.account_limits.filter(|_| is_due);
+    let is_counted = !is_exempt && message.send_at.is_none_or(|at| at <= now);
+    let hourly_limit = server.hourly_limit.filter(|_| is_counted);
+    let account_limits = server.account_limits.filter(|_| is_counted);
     // Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
     let mut before = 0;
     if let Some(limit) = hourly_limit {
@@ -47,7 +56,7 @@ pub(super) async fn release(
             return unchanged(Retried::OverAccountLimit { limit, period });
         }
     }
-    let Some(due_at) = queue(sql, ids, key, message, state, now).await? else {
+    let Some(due_at) = queue(sql, ids, key, message, state, is_exempt, now).await? else {
         give_hour_back(sql, key, hourly_limit, now).await?;
         if let Some(limits) = &account_limits {
             account_periods::give_back(sql, limits, 1, now).await?;
@@ -139,6 +148,7 @@ async fn queue(
     key: Key,
     message: &Message,
     state: &MessageState,
+    is_exempt: bool,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let address = EmailAddress::parse(&message.rcpt_to)
@@ -147,6 +157,11 @@ async fn queue(
     let due_at = message.send_at.map_or(now, |at| at.max(now));
     let is_scheduled = due_at > now;
     let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
+    let scheduled = match (is_scheduled, is_exempt) {
+        (false, _) => 0,
+        (true, false) => SCHEDULED,
+        (true, true) => SCHEDULED_UNCOUNTED,
+    };
     let changed = sql
         .execute(
             "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
@@ -175,7 +190,7 @@ async fn queue(
             due_at.into(),
             options.expires_at.into(),
             options.pool_id.map(|id| id.0).into(),
-            if is_scheduled { SCHEDULED } else { 0 }.into(),
+            scheduled.into(),
             now.into(),
         ],
     )

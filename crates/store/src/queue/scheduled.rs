@@ -11,7 +11,7 @@ use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 use super::due_holds::{DueEntry, hold_some};
 use super::waiting;
 use super::waiting::{Entry, Key};
-use crate::accept::initial::SCHEDULED_UNCOUNTED;
+use crate::accept::initial::{SCHEDULED_UNCOUNTED, hour_at};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
@@ -170,11 +170,11 @@ pub(crate) async fn promote(
             changes.push((key, Entry::Gone));
         } else {
             pending.push([key.0.0, key.1.0]);
-            changes.push((key, Entry::Queued(due_at)));
+            changes.push((key, Entry::Queued(counted_due(due_at, now))));
         }
     }
     if !pending.is_empty() {
-        open(sql, &pending).await?;
+        open(sql, &pending, now).await?;
     }
     Ok(changes)
 }
@@ -205,14 +205,24 @@ pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(())
 }
 
-/// Makes these pending and available for claims.
-async fn open(sql: &Sql<'_>, keys: &[[i64; 2]]) -> Result<(), StoreError> {
+/// When a message is due that became pending now: in the present hour, in which limits counted it. If it is moved later, that
+/// hour gets it back.
+fn counted_due(due_at: Timestamp, now: Timestamp) -> Timestamp {
+    if due_at < hour_start(now) { now } else { due_at }
+}
+
+fn hour_start(now: Timestamp) -> Timestamp {
+    Timestamp::from_micros(hour_at(now) * 3_600 * 1_000_000)
+}
+
+/// Makes these pending and available for claims, due as `counted_due` says.
+async fn open(sql: &Sql<'_>, keys: &[[i64; 2]], now: Timestamp) -> Result<(), StoreError> {
     let (messages, queue) = if sql.is_sqlite() {
         (
             "UPDATE messages SET status = $2 WHERE status = $3 AND (server_id, id) IN (
                  SELECT value ->> 0, value ->> 1 FROM json_each($1))",
-            "UPDATE queue SET scheduled = 0 WHERE (server_id, message_id) IN (
-                 SELECT value ->> 0, value ->> 1 FROM json_each($1))",
+            "UPDATE queue SET scheduled = 0, due_at = CASE WHEN due_at < $2 THEN $3 ELSE due_at END
+             WHERE (server_id, message_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each($1))",
         )
     } else {
         (
@@ -220,7 +230,7 @@ async fn open(sql: &Sql<'_>, keys: &[[i64; 2]]) -> Result<(), StoreError> {
              FROM (SELECT (value->>0)::bigint AS server_id, (value->>1)::bigint AS id
                    FROM json_array_elements(CAST($1::text AS json)) AS value) AS row
              WHERE messages.server_id = row.server_id AND messages.id = row.id AND status = $3",
-            "UPDATE queue SET scheduled = 0
+            "UPDATE queue SET scheduled = 0, due_at = CASE WHEN due_at < $2 THEN $3 ELSE due_at END
              FROM (SELECT (value->>0)::bigint AS server_id, (value->>1)::bigint AS id
                    FROM json_array_elements(CAST($1::text AS json)) AS value) AS row
              WHERE queue.server_id = row.server_id AND queue.message_id = row.id",
@@ -229,6 +239,6 @@ async fn open(sql: &Sql<'_>, keys: &[[i64; 2]]) -> Result<(), StoreError> {
     let keys = to_json(&keys);
     let statuses = [Status::Pending.as_str(), Status::Scheduled.as_str()];
     sql.execute(messages, &[keys.as_str().into(), statuses[0].into(), statuses[1].into()]).await?;
-    sql.execute(queue, &[keys.into()]).await?;
+    sql.execute(queue, &[keys.into(), hour_start(now).into(), now.into()]).await?;
     Ok(())
 }

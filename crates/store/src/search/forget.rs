@@ -1,4 +1,4 @@
-//! Removes a person's data from the index: their address, and the subject and metadata sent to them.
+//! Removes a person's data from the index: their address, and the subject, metadata and personal tag sent to them.
 
 use postroad_model::{MessageId, ServerId};
 
@@ -19,19 +19,22 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// The tokens of a message and of `copies`, all messages with the same texts. Read them before the texts are erased.
+    /// The tokens of a message and of `copies`, all messages with the same texts, and the token of their tag if asked for. Read
+    /// them before the texts are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,
         id: MessageId,
         copies: &[i64],
+        with_tag: bool,
     ) -> Result<Vec<PersonalTokens>> {
         let wanted = copies.to_vec();
         let rows = self
             .read(move |sql| Box::pin(async move { messages::read_by_ids(sql, server_id, &wanted).await }))
             .await?;
         let personal = |row: &messages::SearchRow| {
-            let tokens = tokens::of_person(row, row.id == id.0)?;
+            let mut tokens = tokens::of_person(row, row.id == id.0)?;
+            tokens.extend(row.tag.as_deref().filter(|_| with_tag).map(tokens::of_tag));
             Ok(PersonalTokens { message: row.id, tokens })
         };
         rows.iter().map(personal).collect()

@@ -90,6 +90,10 @@ pub(super) fn of_metadata(key: &str, value: &str) -> i64 {
     hash.finish()
 }
 
+pub(super) fn of_tag(tag: &str) -> i64 {
+    of_value(TokenKind::Tag, tag)
+}
+
 pub(super) fn of_attachment() -> i64 {
     Hash::new(TokenKind::Attachment).finish()
 }
@@ -100,7 +104,7 @@ pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
     tokens.extend(of_text(TokenKind::From, &lower(&row.mail_from)));
     tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
     tokens.extend(of_digits(TokenKind::Subject, &row.subject));
-    tokens.extend(row.tag.as_ref().map(|tag| of_value(TokenKind::Tag, tag)));
+    tokens.extend(row.tag.as_deref().map(of_tag));
     tokens.push(of_value(TokenKind::Domain, &row.from_domain.to_ascii_lowercase()));
     let options = row.options()?;
     tokens.extend(options.template.map(|template| of_value(TokenKind::Template, &template)));

@@ -14,7 +14,7 @@ use crate::accept::{Accepted, AccountLimits, LimitOwner, LimitUse, NewRecipient,
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::events::event::EventRow;
-use crate::idempotency::{Idempotency, StoredAnswer};
+use crate::idempotency::{self, Idempotency, StoredAnswer};
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
@@ -205,11 +205,13 @@ fn claim_key(
     send: &NewSend,
     key: &Idempotency,
 ) -> Result<Option<StoredAnswer>, StoreError> {
+    let (server_id, now) = (send.info.server_id, send.info.created_at.as_micros());
     let found = connection
         .prepare_cached(
-            "SELECT fingerprint, answer FROM idempotency_keys WHERE server_id = ?1 AND key = ?2 AND expires_at > ?3",
+            "SELECT fingerprint, answer FROM idempotency_keys
+             WHERE server_id = ?1 AND key IN (?2, ?4) AND expires_at > ?3 LIMIT 1",
         )?
-        .query_row(params![send.info.server_id.0, key.key, send.info.created_at.as_micros()], |row| {
+        .query_row(params![server_id.0, key.key, now, idempotency::erased_key(server_id, &key.key)], |row| {
             Ok(StoredAnswer { fingerprint: row.get(0)?, answer: row.get(1)? })
         })
         .optional()?;
@@ -220,7 +222,7 @@ fn claim_key(
                  VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![
-                send.info.server_id.0,
+                server_id.0,
                 key.key,
                 key.fingerprint,
                 key.answer,

@@ -134,7 +134,28 @@ pub(super) async fn publish(
     .await?;
     let layout = versions::find_layout(sql, server_id, id, version).await?;
     lock_layout(sql, server_id, layout).await?;
+    if let Some(layout) = layout {
+        publish_layout(sql, server_id, layout, now).await?;
+    }
     find_by_id(sql, server_id, id).await
+}
+
+/// Publishes the newest version of a layout that has none published, so that later drafts of it change no mail.
+async fn publish_layout(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: TemplateId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let text = "UPDATE templates SET published = latest, updated_at = $3
+                WHERE server_id = $1 AND id = $2 AND published IS NULL";
+    let params = [server_id.0.into(), id.0.into(), now.into()];
+    if sql.execute(text, &params).await? > 0 {
+        let text = "UPDATE template_versions SET published_at = $3 WHERE server_id = $1 AND template_id = $2
+                    AND version = (SELECT published FROM templates WHERE server_id = $1 AND id = $2)";
+        sql.execute(text, &params).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: TemplateId) -> Result<(), StoreError> {

@@ -51,7 +51,8 @@ impl Store {
             .await
     }
 
-    /// Publishes this version. `NotFound` without the template or the version, `MissingReference` without its layout.
+    /// Publishes this version, and its layout if that has no published version. `NotFound` without the template or the
+    /// version, `MissingReference` without its layout.
     pub async fn publish_template(
         &self,
         server_id: ServerId,

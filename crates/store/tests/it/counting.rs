@@ -13,7 +13,7 @@ use crate::domains::{
     ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
     DOMAINS_BEFORE_SQLITE,
 };
-use crate::fixture::{EngineFiles, Fixture, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     what_happened_is_counted_where_it_belongs,
@@ -212,7 +212,7 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
 async fn a_message_held_twice_counts_once(fixture: Fixture) {
     let id = live(&fixture, send(&fixture, "a@one.example", |_| {}), &[SUPPRESSED]).await;
     for _ in 0..2 {
-        fixture.store.retry(fixture.server, id).await.expect("a held message is released");
+        fixture.store.retry(fixture.server, id, simulator()).await.expect("a held message is released");
         fixture.claim_due().await;
         let held = NewEvent { kind: EventKind::Held, data: r#"{"reason": "suppressed"}"#.into() };
         assert!(fixture.finish(Outcome { event: held, ..fixture.outcome(id, Status::Held) }).await);
@@ -250,7 +250,7 @@ async fn latencies_leave_out_what_was_held(fixture: Fixture) {
     live(&fixture, send(&fixture, "b@one.example", |_| {}), &[DELAYED, DELAYED, DELIVERED]).await;
     let held = live(&fixture, send(&fixture, "c@one.example", |_| {}), &[SUPPRESSED]).await;
     fixture.clock.advance(Duration::from_hours(5));
-    fixture.store.retry(fixture.server, held).await.expect("a held message is released");
+    fixture.store.retry(fixture.server, held, simulator()).await.expect("a held message is released");
     fixture.claim_due().await;
     let sent = NewEvent { kind: EventKind::Delivered, data: r#"{"attempt": 1, "time": 1.5}"#.into() };
     assert!(fixture.finish(Outcome { event: sent, ..fixture.outcome(held, Status::Sent) }).await);

@@ -14,6 +14,7 @@ on_both_engines!(
     the_index_forgets_an_erased_message,
     a_block_that_is_being_written_is_written_again_without_an_erased_person,
     a_message_with_many_events_is_erased_in_steps,
+    the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
     saved_searches_for_an_erased_address_go,
 );
 
@@ -35,6 +36,31 @@ async fn erase(fixture: &Fixture, id: MessageId) {
     let store = &fixture.store;
     store.cancel_if(fixture.server, id, WaitingFor::Anything).await.expect("the store works");
     assert_eq!(store.erase_message(fixture.server, id).await.expect("the store works"), Erased::Done);
+}
+
+/// More recipients than are read at once, and other messages beside them.
+async fn the_text_of_a_send_to_many_is_kept_until_the_last_is_done(fixture: Fixture) {
+    for _ in 0..3 {
+        accept(&fixture, "before@example.com", b"x").await;
+    }
+    let addresses: Vec<String> = (0..620).map(|number| format!("u{number}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let ids = fixture.accept(fixture.send(fixture.server, &addresses, InitialState::Pending, b"x")).await;
+    for _ in 0..3 {
+        accept(&fixture, "after@example.com", b"x").await;
+    }
+    for (waiting, other) in [(ids[0], ids[619]), (ids[619], ids[0])] {
+        let text = format!(
+            "UPDATE messages SET status = 'Sent'; UPDATE messages SET status = 'Pending' WHERE id = {}",
+            waiting.0
+        );
+        fixture.execute(&text).await;
+        let erased = fixture.store.erase_message(fixture.server, other).await.expect("the store works");
+        assert_eq!(erased, Erased::StillNeeded);
+    }
+    fixture.execute("UPDATE messages SET status = 'Sent'").await;
+    let erased = fixture.store.erase_message(fixture.server, ids[300]).await.expect("the store works");
+    assert_eq!(erased, Erased::Done);
 }
 
 /// Whether a file below the folder has 32 bytes of the text, looked for at many of its places.

@@ -315,6 +315,11 @@ pub(crate) fn message_ids(send: &NewSend) -> Vec<MessageId> {
     send.recipients.iter().map(|recipient| recipient.id).collect()
 }
 
+/// The domain whose mail is not limited.
+pub(crate) fn simulator() -> DomainName {
+    DomainName::parse("sim.postroad.test").expect("a domain")
+}
+
 pub(crate) fn new_send(
     store: &Store,
     server_id: ServerId,

@@ -488,7 +488,7 @@ async fn transcript_of_a_message_older_than_its_table_is_stored() {
     let mut outcome = fixture.outcome(id, Status::Sent);
     outcome.transcript = Some("S: 250".into());
     assert!(fixture.finish(outcome).await);
-    let kept = fixture.store.list_transcripts(fixture.server, id).await.expect("the store works");
+    let kept = fixture.store.list_newest_transcripts(fixture.server, id, 10).await.expect("the store works");
     assert_eq!(kept.len(), 1);
 }
 

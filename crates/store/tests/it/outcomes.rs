@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{SourceId, Status, SuppressionReason};
 use postroad_store::{ClaimSkips, NewSuppression, Outcome};
 
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     retry_comes_back_with_the_address_of_its_last_attempt,
@@ -50,7 +50,7 @@ async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixtur
     let id = fixture.claimed_message().await;
     let first = Outcome { claimed_for: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
     fixture.clock.advance(Duration::from_secs(1));
-    fixture.store.retry(fixture.server, id).await.expect("the store works");
+    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
     let claimed = fixture.claim_due().await;
     assert_eq!(claimed.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [id]);
     assert!(!fixture.finish(first).await, "it was claimed for another time");
@@ -71,12 +71,17 @@ async fn transcripts_are_kept_by_delivery(fixture: Fixture) {
     assert!(fixture.finish(Outcome { keep_claim: true, ..fixture.outcome(id, Status::SoftFail) }).await);
     assert!(fixture.finish(with_transcript(Status::Sent, "S: 250 OK")).await);
     let deliveries = fixture.deliveries(id).await;
-    let kept = fixture.store.list_transcripts(fixture.server, id).await.expect("the store works");
+    let newest = async |server, limit| {
+        fixture.store.list_newest_transcripts(server, id, limit).await.expect("the store works")
+    };
     assert_eq!(
-        kept,
+        newest(fixture.server, 10).await,
         [(deliveries[0].id, "S: 451 \u{fffd} later".to_owned()), (deliveries[2].id, "S: 250 OK".to_owned())]
     );
-    assert!(fixture.store.list_transcripts(fixture.other_server, id).await.expect("it works").is_empty());
+    assert_eq!(newest(fixture.server, 1).await, [(deliveries[2].id, "S: 250 OK".to_owned())]);
+    assert!(newest(fixture.other_server, 10).await.is_empty());
+    let newest = fixture.store.list_newest_deliveries(fixture.server, id, 2).await.expect("the store works");
+    assert_eq!(newest, deliveries[1..]);
 }
 
 async fn outcome_suppresses_the_address_for_later_sends(fixture: Fixture) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status, SuppressionReason};
 use postroad_store::{Begin, Begun, Cancelled, InitialState, NewSuppression, QueueFilter, Retried};
 
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     queue_is_listed_in_pages_by_due_time,
@@ -40,7 +40,7 @@ async fn held(fixture: &Fixture) -> MessageId {
 }
 
 async fn retry(fixture: &Fixture, id: MessageId) -> Retried {
-    fixture.store.retry(fixture.server, id).await.expect("the store works")
+    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works")
 }
 
 async fn cancel(fixture: &Fixture, id: MessageId) -> Cancelled {

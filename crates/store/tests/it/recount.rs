@@ -16,7 +16,7 @@ use tokio_postgres::SimpleQueryMessage;
 use serde_json::json;
 
 use crate::counting::fold_all;
-use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, connect, message_ids, new_send, on_both_engines, simulator};
 
 on_both_engines!(after_random_fates_the_counters_equal_a_recount);
 
@@ -149,7 +149,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
         .filter(|_| random.random_ratio(1, 3))
         .map(|id| {
             let (store, server) = (fixture.store.clone(), fixture.server);
-            tokio::spawn(async move { store.retry(server, id).await })
+            tokio::spawn(async move { store.retry(server, id, simulator()).await })
         })
         .collect();
     for released in released {

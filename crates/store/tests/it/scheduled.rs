@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
-use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried};
+use postroad_store::{ClaimSkips, InitialState, NewSend, Outcome, Retried, ScheduleChange, ScheduleChanged};
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
     scheduled_messages_count_against_the_hourly_limit_when_they_become_due,
+    a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_it,
     servers_take_turns_when_scheduled_messages_become_due,
     held_ones_do_not_end_the_turn,
     scheduled_message_that_is_retried_is_due_now,
@@ -47,6 +48,23 @@ async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
         .expect("the store works");
     assert_eq!(fixture.message(id).await.status, Status::Pending);
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted]);
+}
+
+async fn a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_it(fixture: Fixture) {
+    let limit = Some(2);
+    by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
+    let to_next_hour = 3_600 - fixture.now().as_secs().unsigned_abs() % 3_600;
+    fixture.clock.advance(Duration::from_secs(to_next_hour + 3_540));
+    let send = NewSend { hourly_limit: limit, ..scheduled(&fixture, &["a@example.com"], 30) };
+    let id = fixture.accept(send).await[0];
+    fixture.clock.advance(Duration::from_mins(2));
+    assert_eq!(fixture.claim_due().await.len(), 1, "it is due since the hour before");
+    let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
+    assert_eq!(fixture.query_int(counted).await, 1);
+    let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
+    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
+    assert_eq!(moved.expect("the store works"), ScheduleChanged::Done);
+    assert_eq!(fixture.query_int(counted).await, 0);
 }
 
 async fn scheduled_messages_count_against_the_hourly_limit_when_they_become_due(fixture: Fixture) {
@@ -130,7 +148,10 @@ async fn held_ones_do_not_end_the_turn(fixture: Fixture) {
 
 async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
     let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 3_600)).await[0];
-    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Now);
+    assert_eq!(
+        fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
+        Retried::Now
+    );
     assert_eq!(fixture.claim_due().await.len(), 1);
     assert_eq!(fixture.message(id).await.status, Status::Pending);
 }
@@ -143,7 +164,10 @@ async fn released_hold_with_a_future_send_at_reads_scheduled(fixture: Fixture) {
     };
     let send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
     let id = fixture.accept(with_send_at(send, fixture.in_secs(600))).await[0];
-    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Released);
+    assert_eq!(
+        fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works"),
+        Retried::Released
+    );
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(fixture.in_secs(600))));
     let released = fixture.events(id).await.pop().expect("an event");

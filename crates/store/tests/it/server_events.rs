@@ -13,7 +13,7 @@ use postroad_store::{
 use serde_json::{Value, json};
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, on_both_engines, simulator};
 
 on_both_engines!(
     holds_are_told_with_their_reason,
@@ -96,7 +96,7 @@ async fn releases_and_ends_are_told_with_the_new_status(fixture: Fixture) {
         fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
     };
     let id = held().await;
-    fixture.store.retry(fixture.server, id).await.expect("the store works");
+    fixture.store.retry(fixture.server, id, simulator()).await.expect("the store works");
     assert_eq!(last(&fixture, id).await, (EventKind::Released, json!({ "status": "Pending" })));
     fixture.store.cancel(fixture.server, id).await.expect("the store works");
     let expected =

@@ -1,5 +1,7 @@
 //! The variables that a template uses: their paths, positions and apparent kinds.
 
+use std::ops::Range;
+
 use super::problem::SourcePosition;
 
 /// One step from the model to a value.
@@ -30,6 +32,8 @@ pub(crate) struct Lookup {
     pub(crate) position: SourcePosition,
     /// The line where its tag begins, which minijinja reports for a failure.
     pub(crate) tag_line: usize,
+    /// Bytes of the lowered text.
+    pub(crate) range: Range<usize>,
     /// Whether the template handles its absence: `is defined`, `default`.
     pub(crate) is_optional: bool,
     pub(crate) hint: InputKind,

@@ -19,6 +19,11 @@ pub(crate) struct SourcePosition {
     pub(crate) column: usize,
 }
 
+impl SourcePosition {
+    /// The whole text.
+    pub(crate) const UNKNOWN: Self = Self { line: 0, column: 0 };
+}
+
 /// Maps offsets to lines and columns without scanning the text for each.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {

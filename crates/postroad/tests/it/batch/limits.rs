@@ -57,18 +57,25 @@ async fn a_batch_has_500_messages_at_most(world: World) {
     let message = "The messages of the batch have more than 5000 recipients together; send fewer at once";
     let mut batch = json!({"defaults": defaults(), "messages": messages, "mode": "atomic"});
     let answer = world.call(BATCH, &batch).await;
-    assert_eq!(answer["status"], "parameter-error", "{answer}");
-    assert_eq!(answer["data"]["errors"], json!([{"pointer": "/messages", "message": message}]));
+    assert_eq!(
+        (&answer["status"], &answer["data"]["code"]),
+        (&json!("error"), &json!("BatchRejected")),
+        "{answer}"
+    );
     batch["mode"] = json!("independent");
     let made = done(&world, &batch).await;
     assert_eq!(made["accepted"], 100, "twice the same mailbox is one recipient: {made}");
-    for at in [100, 101] {
-        let error = &made["results"][at]["error"];
-        let expected = json!([{"pointer": format!("/messages/{at}"), "message": message}]);
-        assert_eq!((&error["code"], &error["errors"]), (&json!("ValidationError"), &expected), "{error}");
+    for results in [&answer["data"]["results"], &made["results"]] {
+        assert_eq!(results.as_array().unwrap().len(), 103);
+        for at in [100, 101] {
+            let error = &results[at]["error"];
+            let expected = json!([{"pointer": format!("/messages/{at}"), "message": message}]);
+            assert_eq!((&error["code"], &error["errors"]), (&json!("ValidationError"), &expected), "{error}");
+        }
+        let error = &results[102]["error"];
+        assert!(error["code"].is_string() && !error.to_string().contains(message), "{error}");
     }
-    let error = &made["results"][102]["error"];
-    assert!(!error.to_string().contains(message), "{error}");
+    assert_eq!(answer["data"]["results"][0], json!({"index": 0, "status": "not_sent"}));
 }
 
 async fn a_batch_has_50_mib_at_most(world: World) {
@@ -113,8 +120,18 @@ async fn what_little_makes_much_of_is_refused(world: World) {
         "messages": vec![json!({"to": ["a@example.net"]}); 500],
     });
     let answer = world.call(BATCH, &batch).await;
-    assert_eq!(answer["status"], "parameter-error", "{answer}");
-    assert!(answer["data"]["message"].as_str().unwrap().contains("much larger than"), "{answer}");
+    assert_eq!(
+        (&answer["status"], &answer["data"]["code"]),
+        (&json!("error"), &json!("BatchRejected")),
+        "{answer}"
+    );
+    let results = answer["data"]["results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[0]["status"]), (500, &json!("not_sent")));
+    assert!(
+        results[499]["error"]["message"].as_str().unwrap().contains("much larger than"),
+        "{}",
+        results[499]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{Clock, MessageId, SystemClock};
+use postroad_model::{Clock, DomainName, MessageId, SystemClock};
 use postroad_testkit::ManualClock;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
@@ -185,7 +185,8 @@ async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(en
     let store = world.stopped_store_at(tomorrow).await;
     let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
     // Makes it due now, which is tomorrow; the other one leaves an event with an id of tomorrow.
-    store.retry(server, MessageId(waiting)).await.unwrap();
+    let simulator = DomainName::parse("sim.postroad.test").unwrap();
+    store.retry(server, MessageId(waiting), simulator).await.unwrap();
     store.cancel(server, MessageId(other)).await.unwrap();
     drop(store);
     world.restart();

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use postroad_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::holds::ended_job;
 use super::{found, q};
+use crate::analytics::{SUMMARY, TIMESERIES, asked};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 pub(super) const ERASE: &str = "/api/v1/messages/erase";
@@ -44,15 +46,45 @@ pub(super) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-both_engines!(a_person_is_erased_and_nobody_else, recipients_share_a_text_until_the_last_is_done);
+/// A tag as customers write it.
+fn personal_tag() -> String {
+    format!("user:{ADDRESS}")
+}
+
+async fn until_tag_is_counted(world: &World, sent: u64) {
+    eventually(async || {
+        let summary = asked(world, SUMMARY, &json!({"tag": personal_tag()})).await;
+        if summary["sent"] == sent { Ok(()) } else { Err(format!("{summary:#}")) }
+    })
+    .await;
+}
+
+both_engines!(
+    a_person_is_erased_and_nobody_else,
+    recipients_share_a_text_until_the_last_is_done,
+    a_query_without_conditions_erases_nothing
+);
+
+async fn a_query_without_conditions_erases_nothing(world: World) {
+    let id = id_of(&send(&world, json!({"to": [ADDRESS]})).await, ADDRESS);
+    world.until_status(id, "Sent").await;
+    for query in ["", " \t\n"] {
+        for dry_run in [true, false] {
+            let answer = world.call(ERASE, &json!({"query": query, "dry_run": dry_run})).await;
+            assert_eq!(answer["data"]["code"], "ValidationError", "{query:?}: {answer}");
+            assert_eq!(answer["data"]["errors"][0]["pointer"], "/query", "{answer}");
+        }
+    }
+    assert_eq!(found(&world, &q(&format!("to:{ADDRESS}"))).await, [id]);
+}
 
 async fn a_person_is_erased_and_nobody_else(world: World) {
     let mut erased = Vec::new();
     for number in 0..5 {
         let subject = format!("Order {number} of {ADDRESS}");
         let sent = send(&world, json!({
-                "to": [ADDRESS.to_uppercase()], "subject": subject, "metadata": {"customer": ADDRESS}, "tag": "orders",
-                "idempotency_key": format!("order-{number}"),
+                "to": [ADDRESS.to_uppercase()], "subject": subject, "metadata": {"customer": ADDRESS}, "tag": personal_tag(),
+                "idempotency_key": format!("order-{number}:{ADDRESS}"),
             })).await;
         erased.push(id_of(&sent, &ADDRESS.to_uppercase()));
     }
@@ -73,6 +105,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     world.until_status(longer_id, "Sent").await;
     world.call("/api/v1/suppressions/add", &json!({"address": ADDRESS, "reason": "manual"})).await;
     world.call("/api/v1/messages/search", &q(&format!("to:{ADDRESS}"))).await;
+    until_tag_is_counted(&world, 5).await;
 
     let dry = world.call(ERASE, &json!({"address": ADDRESS, "dry_run": true})).await;
     assert_eq!((&dry["data"]["job_id"], &dry["data"]["matched"]), (&Value::Null, &json!(6)), "{dry}");
@@ -132,11 +165,23 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
             SEND,
             &good_but(json!({
                 "to": [ADDRESS.to_uppercase()], "subject": format!("Order 0 of {ADDRESS}"),
-                "metadata": {"customer": ADDRESS}, "tag": "orders", "idempotency_key": "order-0",
+                "metadata": {"customer": ADDRESS}, "tag": personal_tag(), "idempotency_key": format!("order-0:{ADDRESS}"),
             })),
         )
         .await;
     assert_eq!(repeated["data"]["messages"]["erased@erased.invalid"]["id"], erased[0], "{repeated}");
+    let other_request = json!({"to": [ADDRESS], "idempotency_key": format!("order-0:{ADDRESS}")});
+    let conflict = world.call(SEND, &good_but(other_request)).await;
+    assert_eq!(conflict["data"]["code"], "IdempotencyConflict", "{conflict}");
+    // Its counters stay, under a name that does not reveal the tag.
+    assert_eq!(gone["data"]["details"]["tag"], Value::Null, "{gone}");
+    let series = asked(&world, TIMESERIES, &json!({"dimensions": ["tag"]})).await["series"].clone();
+    let is_renamed = |one: &&Value| one["tag"].as_str().is_some_and(|tag| tag.starts_with("erased:"));
+    let renamed: Vec<&Value> = series.as_array().unwrap().iter().filter(is_renamed).collect();
+    let [renamed] = renamed.as_slice() else { panic!("{series:#}") };
+    let sent = renamed["points"].as_array().unwrap().iter().map(|point| point["sent"].as_u64().unwrap());
+    assert_eq!(sent.sum::<u64>(), 5, "{series:#}");
+    assert!(!series.to_string().contains(ADDRESS), "{series:#}");
     let removed = world.call("/api/v1/suppressions/remove", &json!({"address": ADDRESS})).await;
     assert_eq!(removed["status"], "success", "{removed}");
 }
@@ -169,7 +214,8 @@ async fn no_file_of_the_store_contains_an_erased_address() {
         let sent = send(
             &world,
             json!({"to": [ADDRESS], "subject": format!("{number} for {ADDRESS}"), "plain_body": text,
-            "metadata": {"customer": ADDRESS}, "idempotency_key": format!("key-{number}")}),
+            "metadata": {"customer": ADDRESS}, "idempotency_key": format!("key-{number}-{}", ADDRESS.to_uppercase()),
+            "tag": personal_tag()}),
         )
         .await;
         last = id_of(&sent, ADDRESS);
@@ -177,6 +223,7 @@ async fn no_file_of_the_store_contains_an_erased_address() {
     }
     world.until_status(last, "Sent").await;
     world.call("/api/v1/suppressions/add", &json!({"address": ADDRESS})).await;
+    until_tag_is_counted(&world, 40).await;
     let folder = world.data_dir();
     assert!(!files_with(&folder, ADDRESS).is_empty(), "the store had it in clear before");
     let job = erase(&world, json!({"query": format!("to:{ADDRESS}")})).await;

@@ -40,8 +40,35 @@ both_engines!(
     held_messages_are_released_and_cancelled_by_id,
     a_query_releases_everything_it_finds_and_nothing_else,
     a_job_goes_on_after_a_crash,
+    a_release_to_the_simulator_is_not_limited,
     mistakes_and_foreign_jobs_are_refused
 );
+
+async fn a_release_to_the_simulator_is_not_limited(world: World) {
+    let (_, key) = world.new_key(&["--hold"]);
+    let to = "delivered@sim.postroad.test";
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let sent = world.call_as(&key, crate::world::SEND, &good_but(json!({"to": [to]}))).await;
+        ids.push(sent["data"]["messages"][to]["id"].as_i64().unwrap_or_else(|| panic!("{sent}")));
+    }
+    let others = held(&world, 2, "x").await;
+    world.admin(&["server", "set-hourly-limit", "dev", "1"]);
+    world.call("/api/v1/suppressions/add", &json!({"address": to})).await;
+    let codes = async |ids: &[i64]| {
+        let released = world.call(RELEASE, &json!({"ids": ids})).await;
+        let results = released["data"]["results"].as_array().unwrap_or_else(|| panic!("{released}")).clone();
+        results.into_iter().map(|result| result["error"]["code"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&ids).await, [Value::Null, Value::Null]);
+    for id in ids {
+        world.until_status(id, "Sent").await;
+    }
+    // They took nothing from the limit.
+    let mut others = codes(&others).await;
+    others.sort_by_key(ToString::to_string);
+    assert_eq!(others, [json!("HourlyLimitReached"), Value::Null]);
+}
 
 async fn held_messages_are_released_and_cancelled_by_id(world: World) {
     let ids = held(&world, 4, "x").await;

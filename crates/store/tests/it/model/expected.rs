@@ -185,11 +185,16 @@ impl Expected {
         skipped: &[usize],
         now: Timestamp,
     ) -> Vec<(usize, String, Timestamp, Option<Timestamp>, u32)> {
-        self.queue.sort_by_key(|entry| (entry.due_at, entry.message));
         for entry in self.queue.iter_mut().filter(|entry| entry.scheduled && entry.due_at <= now) {
             entry.scheduled = false;
-            self.messages[entry.message].status = Status::Pending;
+            // Due in the hour that counts it.
+            if entry.due_at.as_secs() / 3_600 < now.as_secs() / 3_600 {
+                entry.due_at = now;
+            }
+            let message = &mut self.messages[entry.message];
+            (message.status, message.next_attempt_at) = (Status::Pending, Some(entry.due_at));
         }
+        self.queue.sort_by_key(|entry| (entry.due_at, entry.message));
         let requests = &self.requests;
         let is_open = |entry: &&mut Entry| {
             let is_skipped = skipped.contains(&requests[entry.message].server);

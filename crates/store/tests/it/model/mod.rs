@@ -235,7 +235,12 @@ impl Run {
             format!("cancel {number} {given:?}")
         } else {
             let wanted = self.expected.retry(number, now);
-            let given = self.fixture.store.retry(server, id).await.expect("the store works");
+            let given = self
+                .fixture
+                .store
+                .retry(server, id, crate::fixture::simulator())
+                .await
+                .expect("the store works");
             assert_eq!(given, wanted, "of {number}; {}", self.so_far());
             format!("retry {number} {given:?}")
         }
