@@ -99,7 +99,7 @@ impl Timestamp {
     }
 
     /// Parses an HTTP date (RFC 9110 5.6.7) in the preferred form.
-    pub fn parse_http_date(text: &str) -> Option<Self> {
+    pub fn parse_rfc2822(text: &str) -> Option<Self> {
         let moment = OffsetDateTime::parse(text, &Rfc2822).ok()?;
         Some(Self(moment.unix_timestamp().checked_mul(1_000_000)?))
     }

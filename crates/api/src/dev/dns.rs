@@ -23,10 +23,10 @@ pub(crate) struct DnsState {
 }
 
 pub(crate) fn router(state: DnsState) -> Router {
-    let wrong = async || Problem::WrongDnsMethod;
+    let method_not_allowed = async || Problem::WrongDnsMethod;
     Router::new()
-        .route("/dev/dns", get(list).fallback(wrong))
-        .route("/dev/dns/{domain}", axum::routing::post(publish).delete(remove).fallback(wrong))
+        .route("/dev/dns", get(list).fallback(method_not_allowed))
+        .route("/dev/dns/{domain}", axum::routing::post(publish).delete(remove).fallback(method_not_allowed))
         .layer(middleware::from_fn(guard::admit))
         .with_state(state)
 }

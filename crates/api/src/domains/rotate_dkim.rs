@@ -1,6 +1,6 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
-use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(NamedOwner, String, ImportedDkimKey), Failure> {
+) -> Result<(NamedOwner, String, DkimKeyRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);

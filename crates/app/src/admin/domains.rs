@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::{Requester, page};
-use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, NamedOwner, RecordView, ReportPeriod};
+use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
@@ -25,7 +25,7 @@ pub struct NamedDomain {
 
 #[boxed_futures]
 impl App {
-    pub async fn add_domain(&self, named: NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+    pub async fn add_domain(&self, named: NamedDomain, key: DkimKeyRequest) -> Result<Value, AdminError> {
         let name = parse_name(&named.name)?;
         let owner = match (&named.server, &named.account) {
             (Some(server), None) => {
@@ -116,7 +116,7 @@ impl App {
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
 
-    pub async fn give_new_key(&self, named: &NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+    pub async fn give_new_key(&self, named: &NamedDomain, key: DkimKeyRequest) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
         let rotated = self.rotate_dkim_by(&by, owner, domain.name.as_str(), key).await;

@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainId;
 
 use super::view::DomainView;
-use super::{DomainRefusal, ImportedDkimKey, ListedDomains};
+use super::{DkimKeyRequest, DomainRefusal, ListedDomains};
 use crate::access::Operation;
 use crate::{App, Caller};
 
@@ -15,7 +15,7 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let created = self.create_domain_by(&caller.requester(), caller.into(), name, key, None).await?;
         Ok(created.value)
@@ -51,7 +51,7 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         self.rotate_dkim_by(&caller.requester(), caller.into(), name, key).await
     }

@@ -6,7 +6,7 @@ use postroad_store::{Domain, DomainFilter, DomainOwner, DomainScope};
 
 use super::create::parse_name;
 use super::view::DomainView;
-use super::{DomainRefusal, DomainReports, ImportedDkimKey, ReportPeriod};
+use super::{DkimKeyRequest, DomainRefusal, DomainReports, ReportPeriod};
 use crate::access::{Actor, Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, Caller};
@@ -40,7 +40,7 @@ impl App {
         by: &Requester,
         owner: NamedOwner,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
         let owner = self.domain_owner(by, Operation::DomainsCreate, owner).await?;
@@ -120,7 +120,7 @@ impl App {
         by: &Requester,
         owner: NamedOwner,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let domain = self.changeable_domain(by, Operation::DomainsRotateDkim, owner, name).await?;
         self.rotate_dkim_of(by, domain, key).await

@@ -238,7 +238,7 @@ fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
 
 fn explain(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
-        TextFailure::Missing { variable, position, nearest } => {
+        TextFailure::VariableMissing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             let message = format!(
                 "The model has no variable `{variable}`, which the template needs in `{part}`, line {}{hint}",

@@ -5,6 +5,6 @@ use super::language::SourcePosition;
 /// Why a text could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFailure {
-    Missing { variable: String, position: SourcePosition, nearest: Option<String> },
+    VariableMissing { variable: String, position: SourcePosition, nearest: Option<String> },
     Failed { line: usize, message: String },
 }

@@ -17,8 +17,8 @@ fn every_suffix_has_a_sample_that_needs_it() {
     let providers = Providers::built_in();
     for provider in providers.iter() {
         for suffix in &provider.mx_suffixes {
-            let ends_so = |sample: &&String| sample.ends_with(&format!(".{suffix}"));
-            let sample = provider.samples.iter().find(ends_so);
+            let has_suffix = |sample: &&String| sample.ends_with(&format!(".{suffix}"));
+            let sample = provider.samples.iter().find(has_suffix);
             let sample = sample.unwrap_or_else(|| panic!("{}: no sample for {suffix}", provider.name));
             // Without the suffix nobody takes the sample as this provider does.
             let mut without = providers.clone();
@@ -29,7 +29,7 @@ fn every_suffix_has_a_sample_that_needs_it() {
 }
 
 #[test]
-fn the_providers_that_were_promised_are_there_with_their_reasons() {
+fn built_in_providers_have_a_basis() {
     let providers = Providers::built_in();
     let names: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
     assert_eq!(
@@ -105,7 +105,7 @@ fn check_problem(toml: &str, expected: &str) {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_key() {
     check_problem("[google\n", "not valid TOML");
     check_problem("google = 3\n", "[google]: ");
     check_problem("[google]\nconections_max = 3\n", "[google]: unknown field `conections_max`");

@@ -35,7 +35,7 @@ impl Page {
 }
 
 /// The page of `rows` rows after `after`, and whether some of its rows wait too long.
-pub(crate) async fn look(
+pub(crate) async fn find_page(
     sql: &Sql<'_>,
     now: Timestamp,
     after: RowKey,
@@ -69,7 +69,7 @@ pub(crate) async fn look(
 
 /// Makes events of a page due that would wait longer than the pause after their last attempt: `pauses` after the first
 /// attempt, the second, … Returns how many.
-pub(crate) async fn pull(
+pub(crate) async fn bring_forward(
     sql: &Sql<'_>,
     now: Timestamp,
     pauses: &[Duration],

@@ -11,11 +11,11 @@ use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
-    /// With its first version, not published. `Conflict` if the alias or name is taken, `InUse` if the server has `most` already,
-    /// `MissingReference` without its layout.
-    pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {
+    /// With its first version, not published. `Conflict` if the alias or name is taken, `LimitReached` if the server has
+    /// `templates_max` already, `MissingReference` without its layout.
+    pub async fn create_template(&self, new: NewTemplate, templates_max: usize) -> Result<Template> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(statements::create(sql, new, most as i64, now))).await
+        self.write(move |sql| Box::pin(statements::create(sql, new, templates_max as i64, now))).await
     }
 
     pub async fn find_template(
@@ -44,11 +44,11 @@ impl Store {
         server_id: ServerId,
         id: TemplateId,
         change: TemplateChange,
-        history: usize,
+        versions_kept_max: usize,
     ) -> Result<Updated<Template>> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, history as i64, now)))
-            .await
+        let kept_max = versions_kept_max as i64;
+        self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, kept_max, now))).await
     }
 
     /// Publishes this version. `NotFound` without the template or the version, `MissingReference` without its layout.

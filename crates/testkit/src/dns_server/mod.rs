@@ -160,18 +160,18 @@ impl DnsServer {
     }
 
     /// Ends every failure of a name.
-    pub fn heal(&self, name: &str) -> &Self {
-        self.change(|zone| zone.heal(&name_of(name)))
+    pub fn clear_failures(&self, name: &str) -> &Self {
+        self.change(|zone| zone.clear_failures(&name_of(name)))
     }
 
     /// Number of queries over UDP and TCP, answered or not.
     pub fn questions(&self, name: &str, record_type: RecordType) -> usize {
-        let asked = self.lock().asked(&name_of(name), record_type);
-        asked.udp + asked.tcp
+        let counts = self.lock().query_counts(&name_of(name), record_type);
+        counts.udp + counts.tcp
     }
 
     pub fn tcp_questions(&self, name: &str, record_type: RecordType) -> usize {
-        self.lock().asked(&name_of(name), record_type).tcp
+        self.lock().query_counts(&name_of(name), record_type).tcp
     }
 
     fn record(&self, name: &str, data: RData) -> &Self {

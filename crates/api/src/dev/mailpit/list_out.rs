@@ -4,7 +4,7 @@ use postroad_app::NamedAddress;
 use serde_json::{Value, json};
 
 use super::group::Group;
-use super::parsed::Parsed;
+use super::parsed::ParsedMessage;
 use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
@@ -40,7 +40,7 @@ impl ListQuery {
 }
 
 /// A page of `found`, with figures of `all`.
-pub(super) fn listed(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
+pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
     let messages: Vec<Value> =
         found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read)).collect();
     json!({
@@ -56,7 +56,7 @@ pub(super) fn listed(all: &[Group], found: &[Group], page: &ListQuery, read: &Re
 }
 
 fn entry(group: &Group, read: &ReadMarks) -> Value {
-    let parsed = Parsed::of(group);
+    let parsed = ParsedMessage::new(group);
     let first = group.first();
     let files = parsed.view().attachments.iter().filter(|file| file.content_id.is_none()).count();
     let people = parsed.correspondents();

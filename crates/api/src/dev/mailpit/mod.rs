@@ -26,8 +26,8 @@ use super::guard;
 use super::problem::Problem;
 use crate::{blocking_pool, envelope};
 use group::Group;
-use list_out::{ListQuery, listed};
-use parsed::Parsed;
+use list_out::{ListQuery, list_json};
+use parsed::ParsedMessage;
 use read_marks::ReadMarks;
 use search::Search;
 
@@ -124,7 +124,7 @@ fn configuration() -> Response {
 async fn list(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
     let (groups, read) = (mailpit.groups(), mailpit.read.clone());
-    let out = mailpit.run(move || listed(&groups, &groups, &page, &read)).await?;
+    let out = mailpit.run(move || list_json(&groups, &groups, &page, &read)).await?;
     Ok(answer(&out))
 }
 
@@ -135,7 +135,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
     let out = mailpit
         .run(move || {
             let found = search.filter(&groups, &read);
-            listed(&groups, &found, &page, &read)
+            list_json(&groups, &found, &page, &read)
         })
         .await?;
     Ok(answer(&out))
@@ -145,13 +145,13 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
     mailpit.read.set(&group, true);
-    let out = mailpit.run(move || message_out::shown(&group)).await?;
+    let out = mailpit.run(move || message_out::message_json(&group)).await?;
     Ok(answer(&out))
 }
 
 async fn headers(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    let out = mailpit.run(move || message_out::headers(&Parsed::of(&group))).await?;
+    let out = mailpit.run(move || message_out::headers(&ParsedMessage::new(&group))).await?;
     Ok(answer(&out))
 }
 
@@ -165,7 +165,7 @@ async fn part(
     Path((id, part)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    let found = mailpit.run(move || message_out::part(&Parsed::of(&group), &part)).await?;
+    let found = mailpit.run(move || message_out::part(&ParsedMessage::new(&group), &part)).await?;
     let content = found.ok_or(Problem::NoSuchMessage)?;
     // The sender chose the type: a browser must not act on it.
     Ok(text("application/octet-stream", content))
@@ -182,7 +182,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
     let group = mailpit.find(id)?;
     let body = mailpit
         .run(move || {
-            let body = message_out::body(&Parsed::of(&group), is_html);
+            let body = message_out::body(&ParsedMessage::new(&group), is_html);
             if is_html { without_loaders(&body) } else { body }
         })
         .await?;
