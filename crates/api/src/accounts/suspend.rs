@@ -1,4 +1,4 @@
-//! accounts/suspend: stop the calls of one account.
+//! accounts/suspend: suspend an account.
 
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_shape;
@@ -22,7 +22,7 @@ pub(crate) struct SuspendAccountIn {
 
 /// Suspend one account
 ///
-/// Its keys are refused until it is resumed. Messages accepted before wait until then.
+/// Its keys are refused. Messages that were accepted earlier wait until the account is resumed.
 #[crate::documented::path(
     post,
     path = "/api/v1/accounts/suspend",

@@ -57,7 +57,7 @@ pub(crate) struct TopEntryOut {
     figures: FiguresOut,
 }
 
-/// Name, or id of a credential.
+/// Value of the dimension: a name, or the id of a credential.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ValueOut {

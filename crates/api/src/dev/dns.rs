@@ -39,7 +39,7 @@ async fn list(State(state): State<DnsState>) -> Response {
 /// Publishes every record of the domain at once, as a customer does at their DNS service.
 async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
     let records = state.app.records_to_publish(&domain).await.map_err(|refusal| match refusal {
-        DomainRefusal::Store(_) => Problem::Stopping,
+        DomainRefusal::Store(_) => Problem::StoreUnavailable,
         _ => Problem::NoSuchDomain,
     })?;
     let local = records.into_iter().filter_map(|record| {

@@ -28,6 +28,7 @@ pub(super) enum Problem {
     BadQuery(String),
     /// The service is stopping.
     Stopping,
+    StoreUnavailable,
 }
 
 impl Problem {
@@ -90,6 +91,11 @@ impl Problem {
             Self::Stopping => {
                 (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The service is stopping".into())
             }
+            Self::StoreUnavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "ServiceUnavailable",
+                "The store is unavailable; try again".into(),
+            ),
         }
     }
 }

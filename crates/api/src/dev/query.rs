@@ -24,7 +24,9 @@ impl ListQuery {
         let mut limit = LIMIT_DEFAULT;
         for (name, value) in pairs(query) {
             match name.as_str() {
-                "limit" => limit = value.parse().map_err(|_| bad("`limit` is a number of messages"))?,
+                "limit" => {
+                    limit = value.parse().map_err(|_| bad("`limit` must be a whole number, 0 or more"))?
+                }
                 _ => return Err(unknown(&name, "limit")),
             }
         }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Id of the domain.
+/// The domain by name, and its owner.
 #[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct DomainNameIn {

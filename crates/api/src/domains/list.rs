@@ -29,7 +29,7 @@ pub(crate) struct ListDomainsIn {
     account: Option<i64>,
     /// Only domains of this name.
     name: Option<String>,
-    /// Only verified ones, or only others.
+    /// `true`: only verified domains; `false`: only unverified ones; all if left out.
     verified: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! servers/suspend: stop the calls of one server.
+//! servers/suspend: suspend a server.
 
 use postroad_model::ServerId;
 use postroad_openapi_macros::request_shape;
@@ -22,7 +22,7 @@ pub(crate) struct SuspendServerIn {
 
 /// Suspend one server
 ///
-/// Its keys are refused until it is resumed. Messages accepted before wait until then.
+/// Its keys are refused. Messages that were accepted earlier wait until the server is resumed.
 #[crate::documented::path(
     post,
     path = "/api/v1/servers/suspend",

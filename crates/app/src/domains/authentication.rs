@@ -1,4 +1,4 @@
-//! How receivers authenticate the mail of a From domain: which names pass SPF and DKIM, and whether DMARC is satisfied.
+//! Authentication of a From domain's mail at receivers: the names that pass SPF and DKIM, and the state of DMARC.
 
 use postroad_boxed_futures::boxed_futures;
 

@@ -1,4 +1,4 @@
-//! What only the operator decides about a domain: that it counts as verified, and how its mail is tracked.
+//! Settings of a domain that only the operator changes: verified without DNS, tracking.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;

@@ -69,7 +69,7 @@ impl ReturnReceiver {
             return Err(ReturnRefusal::NoOperator);
         };
         if self.forward_budget.reserve(mail.peer, 1, Instant::now()).is_none() {
-            tracing::warn!("mail to the operator exceeds its hourly budget; the peer was told to retry");
+            tracing::warn!("mail to the operator exceeds its hourly budget; replied 451");
             return Err(ReturnRefusal::Busy);
         }
         let forward = Forward {

@@ -38,7 +38,8 @@ const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Total size to which reports may unpack; limits the CPU time that outsiders can use.
 const REPORT_BYTES: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, network_max: 64 << 20, refill: Duration::from_mins(1) };
-/// Stored reports, one for each of our domains in them: more than receivers send, but too few to fill the store.
+/// Reports stored per hour, counted once per domain. Far above what receivers send; keeps outsiders from filling the
+/// store.
 const STORED_REPORTS: BudgetLimits =
     BudgetLimits { all_max: 20_000, network_max: 2_000, refill: Duration::from_hours(1) };
 /// Messages forwarded to the operator: more than people read, but too few to flood a mailbox.
@@ -68,13 +69,13 @@ pub struct ReturnedMail {
     pub peer: IpAddr,
 }
 
-/// Why returned mail is refused.
+/// Refusal of returned mail.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnRefusal {
     /// The message no longer exists.
     #[error("there is no such message any more")]
     Unknown,
-    #[error("there is no report in it")]
+    #[error("the mail contains no report")]
     NoReport,
     #[error("the report is about no domain of ours")]
     ForeignReport,
@@ -93,7 +94,7 @@ pub enum ReturnRefusal {
     #[error("the mail cannot be forwarded: {0}")]
     NotForwardable(String),
     /// Too many messages are being parsed.
-    #[error("too much mail comes back at the moment")]
+    #[error("too many messages are being parsed")]
     Busy,
     /// The store is unavailable; the sender may retry.
     #[error(transparent)]
@@ -102,7 +103,7 @@ pub enum ReturnRefusal {
 
 #[boxed_futures]
 impl App {
-    /// Loads the secret of return paths, or creates it.
+    /// Creates the receiver of returned mail; loads the secret of return paths, or creates it.
     pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
         let installation = self.installation().await?;
         let inner = &self.inner;

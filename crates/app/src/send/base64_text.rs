@@ -52,7 +52,7 @@ fn is_white_space(byte: u8) -> bool {
 /// Whole groups of four, so that each piece can be decoded by itself.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// The most bytes `text` can decode to: lets sizes be refused before anything is decoded.
+/// Upper bound of the decoded size: large texts are refused before anything is decoded.
 pub(super) fn decoded_bytes_max(text: &str) -> usize {
     text.len() / 4 * 3 + 3
 }

@@ -1,8 +1,7 @@
-//! Why one text of a template could not be rendered.
+//! Rendering error of one text, before its part (subject, body) is known; `RenderFailure` adds the part.
 
 use super::language::SourcePosition;
 
-/// Why a text could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFailure {
     VariableMissing { variable: String, position: SourcePosition, nearest: Option<String> },

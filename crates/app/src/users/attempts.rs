@@ -1,5 +1,5 @@
-//! Limits on sign-in attempts: by address, by person, and by both. Attempts by others do not lock a person out at
-//! addresses where that person signed in before.
+//! Limits on sign-in attempts: by network (an IPv4 address or an IPv6 prefix), by person, and by both. Attempts by
+//! others do not lock a person out of networks where that person signed in before.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::accounts::{AccountRefusal, CallLimit};
 use crate::{App, FieldProblem};
 
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
-/// Attempts for one person from one address.
+/// Attempts for one person from one network.
 const PER_PERSON_AND_NETWORK_MAX: u32 = 10;
-/// Attempts for anybody from one address, which may be a whole office.
+/// Attempts for anybody from one network, which may be a whole office.
 const PER_NETWORK_MAX: u32 = 100;
-/// Attempts for one person from unknown addresses.
+/// Attempts for one person from networks where that person never signed in.
 const PER_PERSON_MAX: u32 = 50;
-/// Mails with a link to reset a password, for one person.
+/// Password-reset mails for one person.
 const RESETS_PER_PERSON_MAX: u32 = 5;
-/// Such mails requested from one address.
+/// Password-reset mails requested from one network.
 const RESETS_PER_NETWORK_MAX: u32 = 50;
-/// Mails that an account has sent to one address that it invites.
+/// Invitations that an account mails to one e-mail address.
 const INVITATIONS_MAX: u32 = 5;
-/// Mails that an account has sent to all whom it invites.
+/// Invitations that an account mails in total.
 const INVITATIONS_OF_ACCOUNT_MAX: u32 = 100;
 
 /// One counted attempt.
@@ -72,7 +72,7 @@ impl App {
         Ok(self.inner.store.forgive_attempt(vec![person_and_network, network, person]).await?)
     }
 
-    /// Counts a request for a link; `false` if there were too many, and no mail is sent.
+    /// Counts a request for a password-reset link; `false` if there were too many, and no mail is sent.
     pub(super) async fn count_reset(&self, email: &str, address: IpAddr) -> Result<bool, UserRefusal> {
         let network = client_network(address).to_string();
         let keys = vec![key(&["reset", email]), key(&["reset address", &network])];
@@ -81,8 +81,8 @@ impl App {
         Ok(counts.iter().zip(limits).all(|((count, _), limit)| *count <= limit))
     }
 
-    /// Counts a mailed invitation; refused if there were too many. Counted for each account, so that none learns whom
-    /// others invite, or keeps them from it. Returns the limit with the least room.
+    /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals nor
+    /// blocks another account's invitations. Returns the limit with the least room.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,

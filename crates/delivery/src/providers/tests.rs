@@ -19,11 +19,16 @@ fn every_suffix_has_a_sample_that_needs_it() {
         for suffix in &provider.mx_suffixes {
             let has_suffix = |sample: &&String| sample.ends_with(&format!(".{suffix}"));
             let sample = provider.samples.iter().find(has_suffix);
-            let sample = sample.unwrap_or_else(|| panic!("{}: no sample for {suffix}", provider.name));
-            // Without the suffix nobody takes the sample as this provider does.
+            let sample =
+                sample.unwrap_or_else(|| panic!("{}: no sample has the suffix {suffix}", provider.name));
+            // Without the suffix, the sample must not be found under this provider.
             let mut without = providers.clone();
             without.by_suffix.remove(suffix);
-            assert_ne!(without.find(sample).name, provider.name, "{suffix} is shadowed");
+            assert_ne!(
+                without.find(sample).name,
+                provider.name,
+                "{suffix} is redundant: another suffix of the provider covers it"
+            );
         }
     }
 }
@@ -85,7 +90,7 @@ fn an_operator_changes_single_keys_and_adds_providers() {
 
     let acme = providers.find("a.mx.acme.example");
     assert_eq!((acme.name.as_str(), acme.connections_max), ("acme", 10));
-    assert_eq!(acme.slow_start_connections, 10, "no more at the start than ever");
+    assert_eq!(acme.slow_start_connections, 10, "the slow start never exceeds `connections_max`");
 }
 
 #[test]
@@ -100,7 +105,7 @@ fn a_longer_suffix_of_the_operator_takes_hosts_of_a_built_in_entry() {
 
 #[track_caller]
 fn check_problem(toml: &str, expected: &str) {
-    let problem = Providers::with_overrides(toml).expect_err("a problem").to_string();
+    let problem = Providers::with_overrides(toml).expect_err("the overrides are invalid").to_string();
     assert!(problem.contains(expected), "{problem}");
 }
 

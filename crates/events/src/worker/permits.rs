@@ -16,11 +16,11 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Concurrent posts of one server in each class; more if one endpoint alone may have more.
+/// Concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
 const SERVER_POSTS_MAX: usize = 32;
 /// Slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Servers remembered although they have no posts.
+/// Server and class pairs remembered without posts.
 const SERVER_CLASSES_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub(super) struct PostPermits {
     per_server: usize,
 }
 
-/// Permit; dropping it frees it.
+/// Permit for one post; released on drop.
 #[derive(Debug)]
 pub(super) struct PostPermit {
     server_id: ServerId,

@@ -6,7 +6,7 @@ use super::ReportProblem;
 const END_OF_CENTRAL_DIRECTORY_BYTES: usize = 22;
 const CENTRAL_HEADER_BYTES: usize = 46;
 const LOCAL_HEADER_BYTES: usize = 30;
-/// The end record is at the end, before a comment of at most this length.
+/// Longest archive comment, which follows the end-of-central-directory record.
 const COMMENT_BYTES_MAX: usize = 0xffff;
 /// Entries examined; archives with more are not reports.
 const ENTRIES_MAX: usize = 16;
@@ -26,7 +26,7 @@ pub(super) struct PackedFile<'a> {
 /// The first file named like a report. The sizes come from the directory: files written as a stream have none in their
 /// own header.
 pub(super) fn find_report(bytes: &[u8]) -> Result<Option<PackedFile<'_>>, ReportProblem> {
-    let damaged = ReportProblem::Damaged("the zip archive has no proper directory");
+    let damaged = ReportProblem::Damaged("the zip archive has no valid central directory");
     let end = find_end(bytes).ok_or(damaged)?;
     let mut at = number(bytes, end + 16, 4).ok_or(damaged)?;
     for _ in 0..number(bytes, end + 10, 2).ok_or(damaged)?.min(ENTRIES_MAX) {
@@ -52,7 +52,7 @@ fn read_file(
     let compression = match method {
         0 => Compression::Stored,
         8 => Compression::Deflated,
-        _ => return Err(ReportProblem::Damaged("the zip archive is packed in an unknown way")),
+        _ => return Err(ReportProblem::Damaged("the zip archive uses an unsupported compression method")),
     };
     let local = bytes.get(at..).filter(|local| local.starts_with(b"PK\x03\x04")).ok_or(damaged)?;
     let name_and_extra_bytes =

@@ -91,14 +91,15 @@ impl DeliveryStatus {
 }
 
 impl RecipientFields {
-    /// `None` for a success. Without a field, the text of the notice decides.
+    /// `None` for a success. Without a known `Action` and a successful `Status`, `is_delay` (from the text of the
+    /// notice) decides.
     pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
         match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
             Some("delivered" | "relayed" | "expanded") => None,
             Some("delayed") => Some(ReturnedKind::Delay),
-            // SendGrid's own value.
+            // `expired` is SendGrid's.
             Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
             _ if status.starts_with('2') => None,
             _ if is_delay => Some(ReturnedKind::Delay),
@@ -111,7 +112,7 @@ impl RecipientFields {
         self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
     }
 
-    /// Even if it is not a complete address.
+    /// The first recipient named, even if it is not a complete address.
     pub(super) fn any_recipient(&self) -> Option<String> {
         self.addresses().next()
     }
@@ -124,7 +125,8 @@ impl RecipientFields {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
 
-    /// Without its type; Notes and Postfix write their own texts here, which are equally good.
+    /// The diagnostic text without its type prefix. Notes and Postfix use types of their own; their texts are accepted
+    /// too.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
         // Messaging Server and PowerMTA explain the status after it.
@@ -136,13 +138,13 @@ impl RecipientFields {
         }
     }
 
-    /// Sendmail's type for the exit status of the program that got the message.
+    /// Whether the diagnostic has Sendmail's type `x-unix`: the exit status of a local delivery program.
     pub(super) fn is_local_program(&self) -> bool {
         let diagnostic = self.find("diagnostic-code").and_then(|value| value.get(..7));
         diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
     }
 
-    /// The reporting host's own classification. PowerMTA's operators classify by their own word lists.
+    /// PowerMTA's bounce category. Operators configure it, so it counts only if nothing else is known.
     pub(super) fn category(&self) -> Option<BounceClass> {
         Some(match self.find("x-powermta-bouncecategory")?.to_ascii_lowercase().as_str() {
             "bad-mailbox" => BounceClass::BadMailbox,

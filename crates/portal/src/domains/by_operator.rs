@@ -1,4 +1,4 @@
-//! What only the operator sets: that a domain counts as verified, and how its mail is tracked.
+//! Forms of a domain that only the operator sends: verified without DNS, tracking.
 
 use axum::extract::Path;
 use postroad_app::domains::NamedOwner;

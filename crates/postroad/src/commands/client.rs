@@ -42,7 +42,7 @@ impl Client {
     }
 
     async fn open(&self, request: &Request) -> anyhow::Result<(App, QueueAdmin)> {
-        // The first account creates an installation.
+        // `account create` may create the installation; every other command needs an existing one.
         if !matches!(request, Request::Admin(AdminCommand::Account(AccountCommand::Create { .. }))) {
             service::check_installation(&self.config)?;
         }

@@ -113,7 +113,7 @@ impl Store {
         Ok(AuditVerdict { has_more: seq < head_seq && broken_at.is_none(), ..verdict })
     }
 
-    /// Whether there is a log of the account, which may be gone.
+    /// Whether the account has an audit log. True also for deleted accounts.
     pub async fn has_audit_log(&self, account_id: AccountId) -> Result<bool> {
         let text = "SELECT account_id FROM audit_heads WHERE account_id = $1";
         Ok(self.fetch_opt(text, vec![account_id.0.into()], |row| row.int(0)).await?.is_some())
@@ -140,7 +140,7 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
-/// A query for entries by the column that finds them by index, and by all other conditions of a filter.
+/// A query for entries: `$by` is the condition that uses an index, the rest are the filter's other conditions.
 macro_rules! entries {
     ($by:literal, $rest:literal) => {
         concat!(
@@ -158,15 +158,14 @@ macro_rules! entries {
     };
 }
 
-/// The page of a list, by its filter.
+/// A page of entries, newest first.
 macro_rules! newest {
     ($by:literal) => {
         entries!($by, "AND (at, seq) < ($8, $9) ORDER BY at DESC, seq DESC LIMIT $10")
     };
 }
 
-/// In the order of their times, because every index ends with the time. That of their numbers differs where the clock was set
-/// back.
+/// Ordered by time, because every index ends with it. The order by `seq` differs if the clock was set back.
 async fn list(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -194,7 +193,7 @@ async fn list(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// In the order of their numbers: whoever goes on behind the last one misses none.
+/// Ordered by `seq`, so that a reader that continues after the last entry misses none.
 async fn export(
     sql: &Sql<'_>,
     account_id: AccountId,

@@ -20,10 +20,10 @@ pub enum ServerUpdate {
     OtherVersion(i64),
 }
 
-/// Changes of ceilings; `Keep` keeps one.
+/// Changes to a server's ceilings; `Change::Keep` leaves one as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// If it is set to `development`, only whoever did that can make the server live.
+    /// `development` means that only whoever set it can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -62,7 +62,8 @@ fn effective_value<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings; effective values follow them. Changes nothing if `change` would exceed the new ones.
+/// Sets ceilings; effective values follow them. If `change` would exceed the new ones, changes nothing and returns the
+/// exceeded ceilings.
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
@@ -94,7 +95,8 @@ pub(super) async fn set_all(
     Ok(exceeded.iter().map(|ceiling| (*ceiling, set_by(ceiling))).collect())
 }
 
-/// The server with its values as set; locked until the transaction ends.
+/// Locks the server until the transaction ends and returns it with its stored values, before the account's ceilings
+/// apply.
 pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)

@@ -21,7 +21,7 @@ pub(super) async fn create(
     now: Timestamp,
 ) -> Result<Template, StoreError> {
     let server_id = new.server_id;
-    // Two concurrent calls may both be the last: the limit keeps the table small and need not be exact.
+    // Two concurrent calls may both pass this check; the limit need not be exact.
     let text = "SELECT id FROM templates WHERE server_id = $1 ORDER BY id LIMIT $2";
     if sql.query(text, &[server_id.0.into(), templates_max.into()]).await?.len() as i64 >= templates_max {
         return Err(StoreError::LimitReached);

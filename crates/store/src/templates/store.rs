@@ -11,7 +11,7 @@ use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
-    /// With its first version, not published. `Conflict` if the alias or name is taken, `LimitReached` if the server has
+    /// Creates a template with its first version, not published. `Conflict` if the alias or name is taken, `LimitReached` if the server has
     /// `templates_max` already, `MissingReference` without its layout.
     pub async fn create_template(&self, new: NewTemplate, templates_max: usize) -> Result<Template> {
         let now = self.clock.now();
@@ -36,9 +36,9 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
     }
 
-    /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
-    /// those that are published or were. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias or name is
-    /// taken, `MissingReference` without the layout of the content.
+    /// Changes alias and name, and adds a version if there is a new content. Keeps the newest `versions_kept_max` versions,
+    /// the published one and the one before it. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias
+    /// or name is taken, `MissingReference` without the layout of the content.
     pub async fn change_template(
         &self,
         server_id: ServerId,

@@ -29,7 +29,7 @@ pub(super) struct QueryCounts {
     pub(super) tcp: usize,
 }
 
-/// Parts of a reply that depend on the query.
+/// Parts of a response that depend on the query.
 #[derive(Debug)]
 pub(super) struct DnsResponse {
     pub(super) code: ResponseCode,

@@ -78,7 +78,7 @@ fn list_unsubscribe(parsed: &ParsedMessage<'_>) -> Value {
     })
 }
 
-/// Values by name, written as in `Message-Id`.
+/// Header values by name; names are capitalised as in `Message-Id`.
 pub(super) fn headers(parsed: &ParsedMessage<'_>) -> Value {
     let named = parsed.view().headers.iter().map(|(name, values)| (canonical(name), json!(values)));
     Value::Object(named.collect::<Map<String, Value>>())

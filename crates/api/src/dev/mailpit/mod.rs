@@ -43,18 +43,21 @@ pub(crate) struct Mailpit {
 
 pub(crate) fn router(inbox: Inbox) -> Router {
     let mailpit = Mailpit { inbox, read: ReadMarks::default(), calls: Arc::new(Semaphore::new(CALLS_MAX)) };
-    let wrong = async || Problem::WrongMailpitMethod;
+    let method_not_allowed = async || Problem::WrongMailpitMethod;
     Router::new()
-        .route("/api/v1/info", get(info).fallback(wrong))
-        .route("/api/v1/webui", get(async || configuration()).fallback(wrong))
-        .route("/api/v1/tags", get(async || answer(&json!([]))).fallback(wrong))
-        .route("/api/v1/messages", get(list).put(change::set_read).delete(change::delete).fallback(wrong))
-        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(wrong))
-        .route("/api/v1/message/{id}", get(message).fallback(wrong))
-        .route("/api/v1/message/{id}/headers", get(headers).fallback(wrong))
-        .route("/api/v1/message/{id}/raw", get(raw).fallback(wrong))
-        .route("/api/v1/message/{id}/part/{part}", get(part).fallback(wrong))
-        .route("/view/{file}", get(view).fallback(wrong))
+        .route("/api/v1/info", get(info).fallback(method_not_allowed))
+        .route("/api/v1/webui", get(async || configuration()).fallback(method_not_allowed))
+        .route("/api/v1/tags", get(async || answer(&json!([]))).fallback(method_not_allowed))
+        .route(
+            "/api/v1/messages",
+            get(list).put(change::set_read).delete(change::delete).fallback(method_not_allowed),
+        )
+        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}", get(message).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/headers", get(headers).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/raw", get(raw).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/part/{part}", get(part).fallback(method_not_allowed))
+        .route("/view/{file}", get(view).fallback(method_not_allowed))
         .layer(middleware::from_fn(guard::admit))
         .with_state(mailpit)
 }

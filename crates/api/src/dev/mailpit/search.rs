@@ -69,7 +69,7 @@ impl Search {
     }
 }
 
-/// Words at spaces outside of quotes. Quotes are dropped.
+/// Splits at white space outside quotes and removes the quotes.
 fn words(query: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -124,7 +124,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     Timestamp::parse_rfc3339(&text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")))
 }
 
-/// Bytes, or with `k` or `m`.
+/// A size in bytes, or with the unit `k` (KiB) or `m` (MiB).
 fn parse_size(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {

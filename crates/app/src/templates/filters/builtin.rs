@@ -7,11 +7,11 @@ use crate::templates::invalid::invalid;
 use crate::templates::language::InputKind;
 use crate::templates::work::{Context, is_absent, require};
 
-/// Longest row that `batch` and `slice` may create: they pad rows.
+/// Longest row that `batch` and `slice` may create: they fill short rows.
 const ROW_MAX: i64 = 1_000;
 const RANGE_MAX: usize = 10_000;
 
-/// Kinds of the first argument.
+/// Kind of the first argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ArgumentKind {
     /// A text or a number. A list would be written out as a text, which can take arbitrarily long.

@@ -3,9 +3,10 @@
 use super::position::Position;
 use super::protect::{Piece, pieces};
 
-/// Elements with an empty line around their content, and those with a line break.
+/// Elements with an empty line around their content.
 const PARAGRAPHS: [&str; 13] =
     ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
+/// Elements that start on a new line.
 const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
 
 /// Named character references that mails use.
@@ -126,7 +127,7 @@ impl Writer {
                 }
             }
             _ => {
-                // What `raw` protects is written as text, which needs no protection.
+                // The content of `raw` blocks is written as literal text, so `raw` and `endraw` are left out.
                 for piece in tag_pieces(tag).filter(|piece| piece.starts_with("{%") && !is_raw(piece)) {
                     push_template_tag(&mut self.out, piece);
                 }
@@ -256,8 +257,8 @@ fn attribute(element: &str, name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes text that was text in the HTML too. Decoded, or without the elements between them, two characters could begin a tag
-/// of the template.
+/// Writes literal text. Decoding entities or removing elements can join two characters into the start of a template tag,
+/// so braces are escaped.
 fn push_text(out: &mut String, text: &str) {
     for character in text.chars() {
         if matches!(character, '{' | '%' | '#') {
@@ -267,7 +268,7 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Writes a source text whose tags are tags.
+/// Writes template source unchanged.
 fn push_template_tag(out: &mut String, tag: &str) {
     if tag.starts_with('{') {
         close_brace(out);
@@ -275,7 +276,7 @@ fn push_template_tag(out: &mut String, tag: &str) {
     out.push_str(tag);
 }
 
-/// A brace at the end is text, whatever follows it.
+/// Escapes a trailing `{`, so that it cannot start a template tag with the next character.
 fn close_brace(out: &mut String) {
     if out.ends_with('{') {
         out.pop();
