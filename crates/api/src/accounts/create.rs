@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let (name, key) = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_account_by(&call.caller, &name, key.as_ref()).await?;
+    let made = call.app.create_account_as(&call.caller, &name, key.as_ref()).await?;
     Ok(created(made, AccountOut::from, warnings))
 }
 

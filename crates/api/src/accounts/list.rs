@@ -57,7 +57,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountListOut>,
     let (filter, after, limit) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_accounts_by(&call.caller, filter, after, limit).await?;
+    let (found, has_more) = call.app.list_accounts_as(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(AccountOut::from).collect();
     Ok(Success { data: AccountListOut { items }, flags: page_flags(limit, next, warnings), memory })

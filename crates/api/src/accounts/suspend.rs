@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let (id, reason) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let done =
-        call.app.suspend_account_by(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
+        call.app.suspend_account_as(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialListOu
     let (filter, after, limit) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_credentials_by(&call.caller, filter, after, limit).await?;
+    let (found, has_more) = call.app.list_credentials_as(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(CredentialOut::from).collect();
     Ok(Success { data: CredentialListOut { items }, flags: page_flags(limit, next, warnings), memory })

@@ -53,7 +53,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let request = read(&call, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
     let CreateParams { owner, name, key, creation } = request;
-    let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
+    let made = call.app.create_domain_as(&call.caller, owner, &name, key, creation).await?;
     let account_id = made.value.domain.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Domains).await);
     Ok(created(made, DomainOut::from, warnings))

@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let mut findings = Findings::default();
     let (owner, name, key) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let rotated = call.app.rotate_dkim_by(&call.caller, owner, &name, key).await.map_err(Failure::from);
+    let rotated = call.app.rotate_dkim_as(&call.caller, owner, &name, key).await.map_err(Failure::from);
     Success::with_warnings(rotated.map(DomainOut::from), warnings)
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let request = read(&call.headers, &call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    let made = call.app.create_server_by(&call.caller, request).await?;
+    let made = call.app.create_server_as(&call.caller, request).await?;
     warnings.extend(call.app.ceiling_warning(made.value.account_id, LimitedObject::Servers).await);
     Ok(created(made, AccountServerOut::from, warnings))
 }

@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let (id, reason) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let done =
-        call.app.suspend_server_by(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
+        call.app.suspend_server_as(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 

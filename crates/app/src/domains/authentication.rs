@@ -36,7 +36,7 @@ impl App {
         name: &str,
     ) -> Result<Option<Authentication>, DomainRefusal> {
         let owner = NamedOwner::from(caller);
-        let found = self.find_domain_by(&caller.requester(), owner, name, Operation::DomainsGet).await;
+        let found = self.find_domain_as(&caller.requester(), owner, name, Operation::DomainsGet).await;
         let view = match found {
             Err(DomainRefusal::NotFound) => return Ok(None),
             found => found?,

@@ -82,7 +82,7 @@ async fn page_of(
         ..CredentialFilter::default()
     };
     let after = visit.query.number("after").map(CredentialId);
-    let (keys, has_more) = visit.app().list_credentials_by(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (keys, has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let next = keys.last().filter(|_| has_more);
     let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let now = visit.app().now();
