@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_sample_is_taken_by_its_own_entry() {
+fn every_sample_is_found_under_its_own_provider() {
     let providers = Providers::built_in();
     for provider in providers.iter() {
         for sample in &provider.samples {
@@ -55,7 +55,7 @@ fn built_in_providers_have_a_basis() {
 }
 
 #[test]
-fn hosts_are_found_on_label_borders_in_any_case() {
+fn suffixes_match_whole_labels_in_any_case() {
     let providers = Providers::built_in();
     for (host, name) in [
         ("ASPMX.L.Google.COM.", "google"),
@@ -84,7 +84,7 @@ fn an_operator_changes_single_keys_and_adds_providers() {
     let google = providers.find("smtp.google.com");
     assert_eq!((google.connections_max, google.messages_per_connection_max), (3, 50));
     assert_eq!(google.messages_per_minute, Some(90.0));
-    // A changed default reaches those that say nothing themselves.
+    // A changed default applies to providers that do not set the key.
     assert_eq!(google.idle_max, Duration::from_secs(7));
     assert_eq!(providers.find("mx1.comcast.net").idle_max, Duration::from_secs(20));
 
