@@ -95,7 +95,7 @@ pub(crate) fn read_networks(fields: &mut Fields<'_>, findings: &mut Findings) ->
 }
 
 /// Idempotency key of a call that creates something, by header or field.
-pub(crate) fn read_creation_key(
+pub(crate) fn read_idempotency_key(
     headers: &HeaderMap,
     fields: &mut Fields<'_>,
     fingerprint: Option<[u8; 32]>,

@@ -13,7 +13,7 @@ use postroad_store::{
 use crate::App;
 use crate::accounts::{AccountKeyRequest, Requester};
 use crate::admin::AdminError;
-use crate::domains::ImportedDkimKey;
+use crate::domains::DkimKeyRequest;
 use crate::secrets::{KeyPair, hash};
 
 const NAME: &str = "dev";
@@ -136,7 +136,7 @@ impl App {
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let owner = DomainOwner::Server(server.id);
-            let new = self.new_domain(owner, domain.clone(), ImportedDkimKey::default(), true).await;
+            let new = self.new_domain(owner, domain.clone(), DkimKeyRequest::default(), true).await;
             let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }

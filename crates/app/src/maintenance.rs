@@ -27,7 +27,7 @@ impl App {
     }
 
     /// By the operator.
-    pub async fn set_maintenance_by(&self, by: &Requester, on: bool) -> Result<(), AccountRefusal> {
+    pub async fn set_maintenance_as(&self, by: &Requester, on: bool) -> Result<(), AccountRefusal> {
         self.permit_operator(by, Operation::InstallationMaintenance)?;
         Ok(self.record_maintenance(by, on).await?)
     }

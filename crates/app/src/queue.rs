@@ -27,7 +27,7 @@ pub struct GateRequest {
 #[boxed_futures]
 impl App {
     /// Waiting messages of the caller's server in the order they are due, and whether there are more.
-    pub async fn list_queue_by(
+    pub async fn list_queue_as(
         &self,
         caller: &Caller,
         after: Option<(Timestamp, MessageId)>,
@@ -36,12 +36,12 @@ impl App {
         Ok(page(self.inner.store.list_queue_by(caller.server_id, after, limit + 1).await?, limit))
     }
 
-    pub async fn count_queue_by(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {
+    pub async fn count_queue_as(&self, caller: &Caller) -> Result<ServerQueue, StoreError> {
         self.inner.store.count_queue_by(caller.server_id).await
     }
 
     /// Gates that may affect the caller's mail. Those on single addresses and paths are shown only to the operator.
-    pub async fn list_gates_by(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
+    pub async fn list_gates_as(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.inner.store.list_gates().await?;
         if gates.is_empty() {
             return Ok(gates);
@@ -65,7 +65,7 @@ impl App {
 
     /// Stops or slows the sending of a server. Its keys keep working: messages are accepted and wait. An account cannot
     /// replace a gate of the operator.
-    pub async fn suspend_queue_by(
+    pub async fn suspend_queue_as(
         &self,
         by: &Requester,
         id: ServerId,
@@ -77,7 +77,7 @@ impl App {
     }
 
     /// Lifts the gate of a server. An account cannot lift a gate of the operator.
-    pub async fn resume_queue_by(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
+    pub async fn resume_queue_as(&self, by: &Requester, id: ServerId) -> Result<(), AccountRefusal> {
         let operation = Operation::QueueResume;
         self.server_of(by, operation, id).await?;
         let scope = GateScope::Server(id);

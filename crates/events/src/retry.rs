@@ -111,7 +111,7 @@ fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let delay = match text.parse::<u64>() {
         Ok(secs) => Duration::from_secs(secs),
-        Err(_) => Timestamp::parse_http_date(text)?.since(now),
+        Err(_) => Timestamp::parse_rfc2822(text)?.since(now),
     };
     Some(delay.min(RETRY_AFTER_MAX))
 }

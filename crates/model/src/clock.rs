@@ -98,8 +98,8 @@ impl Timestamp {
         i64::try_from(moment.unix_timestamp_nanos() / 1_000).ok().map(Self)
     }
 
-    /// Parses an HTTP date (RFC 9110 5.6.7) in the preferred form.
-    pub fn parse_http_date(text: &str) -> Option<Self> {
+    /// Parses the date of a mail header (RFC 5322 3.3), and HTTP dates in the preferred form (RFC 9110 5.6.7).
+    pub fn parse_rfc2822(text: &str) -> Option<Self> {
         let moment = OffsetDateTime::parse(text, &Rfc2822).ok()?;
         Some(Self(moment.unix_timestamp().checked_mul(1_000_000)?))
     }

@@ -1,4 +1,4 @@
-//! What a tab of a message's page shows of its content; long parts are cut.
+//! Content of a message, as the tabs of its page show it; long parts are cut.
 
 use postroad_app::{Extracted, MessageView, extract};
 

@@ -129,7 +129,7 @@ impl Visit {
         title: &str,
         section: Section,
     ) -> Result<(Server, Layout), Problem> {
-        let server = self.app().find_server_by(&self.by, ServerId(server)).await?;
+        let server = self.app().find_server_as(&self.by, ServerId(server)).await?;
         let layout = self.layout_of(title, section, Some(&server)).await?;
         Ok((server, layout))
     }
@@ -141,7 +141,7 @@ impl Visit {
         server: Option<&Server>,
     ) -> Result<Layout, Problem> {
         let (servers, _) =
-            self.app().list_servers_by(&self.by, self.own_servers(), None, MENU_SERVERS_MAX).await?;
+            self.app().list_servers_as(&self.by, self.own_servers(), None, MENU_SERVERS_MAX).await?;
         let mut layout = Layout::new(title, section, &self.person.user, csrf::token(&self.session));
         layout.servers = servers.iter().map(ServerLink::of).collect();
         layout.server = server.map(ServerLink::of);

@@ -16,7 +16,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         }
         Refusal::NoRecipients => StandardReply::NoRecipients.into(),
         Refusal::Unavailable(cause) => {
-            tracing::warn!(cause, "SMTP: storing a message failed; the client was told to retry");
+            tracing::warn!(cause, "SMTP: storing a message failed; replied 451");
             StandardReply::StorageTrouble.into()
         }
         // A bug in Postroad must not lose a message: on a temporary error the client keeps it.
@@ -48,7 +48,7 @@ pub(crate) fn login_failed(failure: &LoginFailure) -> Reply {
             one_line(535, &format!("5.7.8 The key has the scope {scope} and may not send"))
         }
         LoginFailure::Store(error) => {
-            tracing::warn!(%error, "SMTP: checking a client failed; it was told to retry");
+            tracing::warn!(%error, "SMTP: checking a client failed; replied 451");
             StandardReply::StorageTrouble.into()
         }
     }
@@ -68,30 +68,30 @@ pub(crate) fn routed_recipient() -> Reply {
 
 /// The same text for every unknown address, so that it reveals nothing about valid ones.
 pub(crate) fn no_return_path() -> Reply {
-    one_line(550, "5.7.1 No mail is taken for this address, and none is relayed")
+    one_line(550, "5.7.1 Relay access denied: no mail is accepted for this address")
 }
 
 pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
     match refusal {
         ReturnRefusal::Unknown | ReturnRefusal::ForeignReport => no_return_path(),
-        ReturnRefusal::NoReport => one_line(554, "5.6.0 There is no report in the message"),
+        ReturnRefusal::NoReport => one_line(554, "5.6.0 The mail contains no report"),
         ReturnRefusal::ForeignComplaint => {
             one_line(554, "5.7.1 The report encloses no message that was sent from here")
         }
         ReturnRefusal::NoOperator => one_line(
             550,
-            "5.1.1 Nobody reads mail to this address here; only complaints of feedback loops are taken",
+            "5.1.1 Nobody reads mail to this address here; only complaints of feedback loops are accepted",
         ),
         ReturnRefusal::Loop => one_line(554, "5.4.6 The message is in a mail loop"), // RFC 3463 3.5
         ReturnRefusal::NotForwardable(problem) => one_line(554, &format!("5.6.0 {problem}")),
         ReturnRefusal::BadReport(ReportProblem::TooLarge) => one_line(552, "5.3.4 The report is too large"),
-        ReturnRefusal::Busy => one_line(451, "4.3.2 Too much mail is being read, try again later"),
+        ReturnRefusal::Busy => one_line(451, "4.3.2 Too many messages are being parsed, try again later"),
         ReturnRefusal::BadReport(problem) => {
             tracing::warn!(%problem, "domain report refused");
             one_line(554, "5.6.0 The report cannot be read")
         }
         ReturnRefusal::Store(error) => {
-            tracing::warn!(%error, "storing a bounce failed; the peer was told to retry");
+            tracing::warn!(%error, "storing a bounce failed; replied 451");
             StandardReply::StorageTrouble.into()
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct UpdateOwnAccountIn {
 
 /// Change the account
 ///
-/// Its name.
+/// Changes its name.
 #[crate::documented::path(
     post,
     path = "/api/v1/account/update",

@@ -6,7 +6,7 @@ use postroad_openapi_macros::request_shape;
 
 use super::account_key_out::NewAccountKeyOut;
 use crate::account_params::{
-    created, read_account, read_creation_key, read_networks, read_required_text, read_time,
+    created, read_account, read_idempotency_key, read_networks, read_required_text, read_time,
 };
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
@@ -75,7 +75,7 @@ fn read(
     let allow = read_networks(&mut fields, findings).unwrap_or_default();
     let expires_at = read_time(&mut fields, "expires_at", findings);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok((account, AccountKeyRequest { name, scopes, allow, expires_at }, key))
 }

@@ -4,7 +4,7 @@ use postroad_app::accounts::CreationKey;
 use postroad_openapi_macros::request_shape;
 
 use super::account_out::AccountOut;
-use crate::account_params::{created, read_creation_key, read_required_text};
+use crate::account_params::{created, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let (name, key) = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_account_by(&call.caller, &name, key.as_ref()).await?;
+    let made = call.app.create_account_as(&call.caller, &name, key.as_ref()).await?;
     Ok(created(made, AccountOut::from, warnings))
 }
 
@@ -46,7 +46,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<(String, Option<C
     let fingerprint = idempotency::fingerprint(&call.headers, "accounts/create", false, &object);
     let mut fields = Fields::of_request(object);
     let name = read_required_text(&mut fields, "name", findings);
-    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok((name, key))
 }

@@ -25,6 +25,6 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.delete_account_by(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    let done = call.app.delete_account_as(&call.caller, AccountId(id)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }

@@ -33,7 +33,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = call.app.find_account_by(&call.caller, AccountId(id)).await.map_err(Failure::from);
+    let found = call.app.find_account_as(&call.caller, AccountId(id)).await.map_err(Failure::from);
     Success::with_warnings(found.map(AccountOut::from), warnings)
 }
 

@@ -17,7 +17,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Memory of one entry in an answer.
+/// Estimated memory of one entry in the answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Filter and page of the list.
@@ -26,7 +26,7 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListAccountsIn {
     /// Only the account of this name.
     name: Option<String>,
-    /// Only suspended ones, or only others.
+    /// `true`: only suspended accounts; `false`: only active ones; all if left out.
     suspended: Option<bool>,
     /// `true` lists the deleted accounts that can be restored, instead of the others.
     deleted: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountListOut>,
     let (filter, after, limit) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_accounts_by(&call.caller, filter, after, limit).await?;
+    let (found, has_more) = call.app.list_accounts_as(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(AccountOut::from).collect();
     Ok(Success { data: AccountListOut { items }, flags: page_flags(limit, next, warnings), memory })

@@ -1,4 +1,4 @@
-//! accounts/suspend: stop the calls of one account.
+//! accounts/suspend: suspend an account.
 
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_shape;
@@ -22,7 +22,7 @@ pub(crate) struct SuspendAccountIn {
 
 /// Suspend one account
 ///
-/// Its keys are refused until it is resumed. Messages accepted before wait until then.
+/// Its keys are refused. Messages that were accepted earlier wait until the account is resumed.
 #[crate::documented::path(
     post,
     path = "/api/v1/accounts/suspend",
@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let (id, reason) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let done =
-        call.app.suspend_account_by(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
+        call.app.suspend_account_as(&call.caller, AccountId(id), Some(reason)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 

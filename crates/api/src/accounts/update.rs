@@ -40,7 +40,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountOut>, Fai
     let mut findings = Findings::default();
     let (id, request) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.update_account_by(&call.caller, id, request).await.map_err(Failure::from);
+    let done = call.app.update_account_as(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountOut::from), warnings)
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct CountsOut {
     unsubscribed: u64,
 }
 
-/// Seconds since a message was accepted, or since its scheduled time. Accurate to 4 %.
+/// Seconds since a message was accepted, or since its scheduled time. Accurate to 3.2 %.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LatencyOut {
     /// Until the first attempt began.

@@ -58,11 +58,11 @@ pub(super) fn dimension_names() -> String {
 }
 
 /// Adds a warning if the numbers lag behind, or if rare values are added together.
-pub(super) fn add_warnings(is_current: bool, has_surplus: bool, warnings: &mut Vec<String>) {
+pub(super) fn add_warnings(is_current: bool, has_other: bool, warnings: &mut Vec<String>) {
     if !is_current {
         warnings.push("The newest events are still being counted; ask again in a moment".to_owned());
     }
-    if has_surplus {
+    if has_other {
         warnings.push(format!(
             "This server uses more than {LABELS_MAX} different tags, templates or source addresses; those beyond are counted as `{OTHER_LABELS}`"
         ));

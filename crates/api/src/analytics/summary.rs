@@ -63,7 +63,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     let mut warnings = findings.reject_problems()?;
     let summed = call.app.analytics_summary(&call.caller, &query).await;
     let answer = summed.map(|summary| {
-        add_warnings(summary.is_current, summary.has_surplus, &mut warnings);
+        add_warnings(summary.is_current, summary.has_other, &mut warnings);
         SummaryOut::from(summary)
     });
     Success::with_warnings(answer.map_err(Failure::from), warnings)

@@ -85,7 +85,7 @@ async fn draw(
     warnings: &mut Vec<String>,
 ) -> Result<(TimeseriesOut, Option<crate::memory::Share>), Failure> {
     let drawn = call.app.analytics_timeseries(&call.caller, query).await?;
-    add_warnings(drawn.is_current, drawn.has_surplus, warnings);
+    add_warnings(drawn.is_current, drawn.has_other, warnings);
     let points: usize = drawn.series.iter().map(|series| series.points.len()).sum();
     let memory = call.reserve_answer(points * POINT_BYTES).await?;
     Ok((out(drawn, &query.dimensions), memory))

@@ -57,7 +57,7 @@ pub(crate) struct TopEntryOut {
     figures: FiguresOut,
 }
 
-/// Name, or id of a credential.
+/// Value of the dimension: a name, or the id of a credential.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ValueOut {
@@ -83,7 +83,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     let mut warnings = findings.reject_problems()?;
     let found = call.app.analytics_top(&call.caller, &query).await;
     let answer = found.map(|top| {
-        add_warnings(top.is_current, top.has_surplus, &mut warnings);
+        add_warnings(top.is_current, top.has_other, &mut warnings);
         TopOut::from(top)
     });
     Success::with_warnings(answer.map_err(Failure::from), warnings)
@@ -106,13 +106,13 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TopQuery, Fai
 }
 
 fn read_dimension(fields: &mut Fields<'_>, findings: &mut Findings) -> TopBy {
-    let nothing = TopBy::RecipientDomain;
+    let placeholder = TopBy::RecipientDomain;
     if fields.is_absent("dimension") {
         fields.take("dimension", findings);
         findings.missing("dimension");
-        return nothing;
+        return placeholder;
     }
-    let Some(name) = fields.text("dimension", findings) else { return nothing };
+    let Some(name) = fields.text("dimension", findings) else { return placeholder };
     if name == RECIPIENT_DOMAIN {
         return TopBy::RecipientDomain;
     }
@@ -123,7 +123,7 @@ fn read_dimension(fields: &mut Fields<'_>, findings: &mut Findings) -> TopBy {
                 "/dimension",
                 format!("This is not a dimension; use one of `{RECIPIENT_DOMAIN}`, {names}"),
             );
-            nothing
+            placeholder
         },
         TopBy::Dimension,
     )

@@ -6,7 +6,7 @@ use postroad_openapi_macros::request_shape;
 
 use super::credential_out::NewCredentialOut;
 use crate::account_params::{
-    created, read_creation_key, read_networks, read_required_id, read_required_text, read_time,
+    created, read_idempotency_key, read_networks, read_required_id, read_required_text, read_time,
 };
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
@@ -51,8 +51,8 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
     let mut findings = Findings::default();
     let request = read(&call, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let made = call.app.create_credential(&call.caller, request).await?;
-    Ok(created(made, NewCredentialOut::from, warnings))
+    let credential = call.app.create_credential(&call.caller, request).await?;
+    Ok(created(credential, NewCredentialOut::from, warnings))
 }
 
 /// Parses the request; `CreateCredentialIn` documents its fields.
@@ -73,8 +73,18 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<NewCredentialRequ
     let hold = fields.flag("hold", findings).unwrap_or(false);
     let allow = read_networks(&mut fields, findings).unwrap_or_default();
     let expires_at = read_time(&mut fields, "expires_at", findings);
-    let key = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let idempotency_key = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     let login = None;
-    Ok(NewCredentialRequest { server, name, scope, test, hold, allow, expires_at, login, key })
+    Ok(NewCredentialRequest {
+        server,
+        name,
+        scope,
+        test,
+        hold,
+        allow,
+        expires_at,
+        login,
+        key: idempotency_key,
+    })
 }

@@ -33,7 +33,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, 
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = call.app.find_credential_by(&call.caller, CredentialId(id)).await.map_err(Failure::from);
+    let found = call.app.find_credential_as(&call.caller, CredentialId(id)).await.map_err(Failure::from);
     Success::with_warnings(found.map(CredentialOut::from), warnings)
 }
 

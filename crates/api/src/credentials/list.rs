@@ -15,7 +15,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 
-/// Memory of one entry in an answer.
+/// Estimated memory of one entry in the answer.
 const ENTRY_BYTES: usize = 2 << 10;
 
 /// Filter and page of the list.
@@ -24,7 +24,7 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListCredentialsIn {
     /// Only those of this server, by its id.
     server: Option<i64>,
-    /// Only revoked ones, or only others.
+    /// `true`: only revoked credentials; `false`: only those not revoked; all if left out.
     revoked: Option<bool>,
     /// Id of an account, with the operator's key; all accounts if left out.
     account: Option<i64>,
@@ -55,7 +55,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialListOu
     let (filter, after, limit) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_credentials_by(&call.caller, filter, after, limit).await?;
+    let (found, has_more) = call.app.list_credentials_as(&call.caller, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|last| last.id.0.to_string());
     let items = found.into_iter().map(CredentialOut::from).collect();
     Ok(Success { data: CredentialListOut { items }, flags: page_flags(limit, next, warnings), memory })

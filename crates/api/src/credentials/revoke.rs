@@ -24,6 +24,6 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<CredentialOut>, 
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.revoke_credential_by(&call.caller, CredentialId(id)).await.map_err(Failure::from);
+    let done = call.app.revoke_credential_as(&call.caller, CredentialId(id)).await.map_err(Failure::from);
     Success::with_warnings(done.map(CredentialOut::from), warnings)
 }

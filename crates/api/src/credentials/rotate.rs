@@ -41,7 +41,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<NewCredentialOut
     let mut findings = Findings::default();
     let (id, grace) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.rotate_credential_by(&call.caller, id, grace).await.map_err(Failure::from);
+    let done = call.app.rotate_credential_as(&call.caller, id, grace).await.map_err(Failure::from);
     Success::with_warnings(done.map(NewCredentialOut::from), warnings)
 }
 

@@ -23,10 +23,10 @@ pub(crate) struct DnsState {
 }
 
 pub(crate) fn router(state: DnsState) -> Router {
-    let wrong = async || Problem::WrongDnsMethod;
+    let method_not_allowed = async || Problem::WrongDnsMethod;
     Router::new()
-        .route("/dev/dns", get(list).fallback(wrong))
-        .route("/dev/dns/{domain}", axum::routing::post(publish).delete(remove).fallback(wrong))
+        .route("/dev/dns", get(list).fallback(method_not_allowed))
+        .route("/dev/dns/{domain}", axum::routing::post(publish).delete(remove).fallback(method_not_allowed))
         .layer(middleware::from_fn(guard::admit))
         .with_state(state)
 }
@@ -39,7 +39,7 @@ async fn list(State(state): State<DnsState>) -> Response {
 /// Publishes every record of the domain at once, as a customer does at their DNS service.
 async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
     let records = state.app.records_to_publish(&domain).await.map_err(|refusal| match refusal {
-        DomainRefusal::Store(_) => Problem::Stopping,
+        DomainRefusal::Store(_) => Problem::StoreUnavailable,
         _ => Problem::NoSuchDomain,
     })?;
     let local = records.into_iter().filter_map(|record| {

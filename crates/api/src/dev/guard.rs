@@ -1,6 +1,6 @@
 //! Access check of `postroad dev`, whose inbox has no key. The Host must be a name that nobody else can point at this
-//! machine: otherwise a web page could read the inbox by DNS rebinding. Requests must not come from a page of another
-//! site, because a browser sends them without reading the answer.
+//! machine: otherwise a web page could read the inbox by DNS rebinding. Requests from another site's page are refused
+//! (CSRF): the page cannot read the answer, but the request would take effect.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl DevAccess {
     }
 }
 
-/// Guards the routes of the inbox, in `serve` too.
+/// Guards the routes under `/dev` and those of Mailpit's API, in `serve` too.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
     let access = request.extensions().get::<Arc<DevAccess>>().cloned().unwrap_or_default();
     match access.check(&request) {

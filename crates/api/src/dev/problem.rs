@@ -1,4 +1,4 @@
-//! Errors of the dev inbox: one table from problem to status, code and text.
+//! Errors of the dev inbox, its DNS server and Mailpit's API: one table from problem to status, code and text.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,8 +13,7 @@ use crate::envelope;
 pub(super) enum Problem {
     /// The caller is on another machine.
     NotLocal,
-    /// The Host header names another host, which somebody else may point at this machine. With the names that are
-    /// known.
+    /// The Host header names another host, which somebody else may point at this machine. Carries the accepted names.
     ForeignHost(Vec<String>),
     /// The request comes from a page of another site.
     ForeignOrigin,
@@ -28,6 +27,7 @@ pub(super) enum Problem {
     BadQuery(String),
     /// The service is stopping.
     Stopping,
+    StoreUnavailable,
 }
 
 impl Problem {
@@ -36,7 +36,8 @@ impl Problem {
             Self::NotLocal => (
                 StatusCode::FORBIDDEN,
                 "NotLocal",
-                "postroad dev serves callers on the same machine only; --listen 0.0.0.0 serves others too".into(),
+                "postroad dev serves callers on the same machine only; --listen 0.0.0.0 serves others too"
+                    .into(),
             ),
             Self::ForeignHost(known) => {
                 let local = ["127.0.0.1", "[::1]", "localhost"];
@@ -70,7 +71,8 @@ impl Problem {
             Self::WrongDnsMethod => (
                 StatusCode::METHOD_NOT_ALLOWED,
                 "WrongMethod",
-                "GET /dev/dns lists records, POST /dev/dns/DOMAIN publishes a domain's, DELETE takes them away".into(),
+                "GET /dev/dns lists records, POST /dev/dns/DOMAIN publishes a domain's, DELETE removes them"
+                    .into(),
             ),
             Self::WrongMailpitMethod => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -90,6 +92,11 @@ impl Problem {
             Self::Stopping => {
                 (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The service is stopping".into())
             }
+            Self::StoreUnavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "ServiceUnavailable",
+                "The store is unavailable; try again".into(),
+            ),
         }
     }
 }

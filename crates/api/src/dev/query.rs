@@ -24,7 +24,9 @@ impl ListQuery {
         let mut limit = LIMIT_DEFAULT;
         for (name, value) in pairs(query) {
             match name.as_str() {
-                "limit" => limit = value.parse().map_err(|_| bad("`limit` is a number of messages"))?,
+                "limit" => {
+                    limit = value.parse().map_err(|_| bad("`limit` must be a whole number, 0 or more"))?
+                }
                 _ => return Err(unknown(&name, "limit")),
             }
         }
@@ -58,7 +60,7 @@ impl Extract {
             match part {
                 "links" => extract.links = true,
                 "codes" => extract.codes = true,
-                _ => return Err(bad("`extract` is links, codes, or both with a comma")),
+                _ => return Err(bad("`extract` must be `links`, `codes` or `links,codes`")),
             }
         }
         Ok(extract)
@@ -99,14 +101,14 @@ fn parse_seconds(text: &str) -> Result<Duration, Problem> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok();
     match seconds.filter(|seconds: &f64| *seconds >= 0.0) {
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(WAIT_MAX)),
-        None => Err(bad("`timeout` is a number of seconds")),
+        None => Err(bad("`timeout` must be a number of seconds, 0 or more")),
     }
 }
 
 fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     // A `+` typed without escaping is decoded as a space.
     Timestamp::parse_rfc3339(&text.replace(' ', "+"))
-        .ok_or_else(|| bad("`since` is a time such as 2026-11-16T12:00:00Z"))
+        .ok_or_else(|| bad("`since` must be a time such as 2026-11-16T12:00:00Z"))
 }
 
 /// Reads `user+tag@example.com` typed without escaping, which form decoding turns into `user tag@example.com`.
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_queries_are_refused() {
+    fn invalid_queries_are_refused() {
         for query in [
             "timeout=soon",
             "timeout=-1",

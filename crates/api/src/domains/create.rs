@@ -1,13 +1,13 @@
 //! domains/create: a domain to send from, and the records it needs.
 
 use postroad_app::accounts::CreationKey;
-use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_model::LimitedObject;
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
 use super::shared_params::{read_key, read_name, read_owner};
-use crate::account_params::{created, read_creation_key};
+use crate::account_params::{created, read_idempotency_key};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let request = read(&call, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
     let CreateParams { owner, name, key, creation } = request;
-    let made = call.app.create_domain_by(&call.caller, owner, &name, key, creation).await?;
+    let made = call.app.create_domain_as(&call.caller, owner, &name, key, creation).await?;
     let account_id = made.value.domain.account_id;
     warnings.extend(call.app.ceiling_warning(account_id, LimitedObject::Domains).await);
     Ok(created(made, DomainOut::from, warnings))
@@ -62,7 +62,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
 struct CreateParams {
     owner: NamedOwner,
     name: String,
-    key: ImportedDkimKey,
+    key: DkimKeyRequest,
     creation: Option<CreationKey>,
 }
 
@@ -74,7 +74,7 @@ fn read(call: &AccountCall, findings: &mut Findings) -> Result<CreateParams, Fai
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);
     let owner = read_owner(&mut fields, findings);
-    let creation = read_creation_key(&call.headers, &mut fields, fingerprint, findings);
+    let creation = read_idempotency_key(&call.headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(CreateParams { owner, name, key, creation })
 }

@@ -32,6 +32,6 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DeletedDomainOut
     let mut findings = Findings::default();
     let (owner, name) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let deleted = call.app.delete_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
+    let deleted = call.app.delete_domain_as(&call.caller, owner, &name).await.map_err(Failure::from);
     Success::with_warnings(deleted.map(|()| DeletedDomainOut { name, deleted: true }), warnings)
 }

@@ -32,9 +32,10 @@ pub(crate) struct DomainOut {
     /// Records to publish in the DNS, and the current DNS content.
     records: Vec<RecordOut>,
     dkim: Vec<DkimKeyOut>,
-    /// Domain of the return path: `rp.<domain>` once its record is verified.
+    /// Domain of the return path: `rp.<domain>` once its record is verified, `rp.<hostname>` until then.
     return_path: String,
-    /// Host of tracking links: `track.<domain>` once its record is verified and it answers with a valid certificate.
+    /// Host of tracking links: `track.<domain>` once its record is verified and it answers with a valid certificate;
+    /// until then that of the installation, usually `track.<hostname>`.
     tracking_host: String,
     /// When the records were last looked up.
     checked_at: Option<String>,
@@ -55,7 +56,7 @@ struct RecordOut {
     value: String,
     /// Whether the domain counts as verified only with this record.
     required: bool,
-    /// `pending` (not looked up yet), `verified`, `missing`, `mismatch`, `multiple` or `dns_error`.
+    /// `pending` (not checked yet, or cannot be checked), `verified`, `missing`, `mismatch`, `multiple` or `dns_error`.
     #[schema(value_type = String)]
     status: postroad_app::domains::check::RecordStatus,
     /// Current DNS content.

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Id of the domain.
+/// The domain by name, and its owner.
 #[request_shape]
 #[schema(example = json!({"name": "example.com"}))]
 pub(crate) struct DomainNameIn {
@@ -39,7 +39,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let mut findings = Findings::default();
     let (owner, name) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = call.app.find_domain_by(&call.caller, owner, &name, Operation::DomainsGet).await;
+    let found = call.app.find_domain_as(&call.caller, owner, &name, Operation::DomainsGet).await;
     let found = found.map_err(Failure::from);
     Success::with_warnings(found.map(DomainOut::from), warnings)
 }

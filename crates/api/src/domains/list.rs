@@ -29,7 +29,7 @@ pub(crate) struct ListDomainsIn {
     account: Option<i64>,
     /// Only domains of this name.
     name: Option<String>,
-    /// Only verified ones, or only others.
+    /// `true`: only verified domains; `false`: only unverified ones; all if left out.
     verified: Option<bool>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainListOut>, 
     let ListRequest { owner, listed, after, limit } = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * DOMAIN_BYTES).await?.into();
-    let (found, has_more) = call.app.list_domains_by(&call.caller, owner, listed, after, limit).await?;
+    let (found, has_more) = call.app.list_domains_as(&call.caller, owner, listed, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(|view| view.domain.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(DomainOut::from).collect();

@@ -98,7 +98,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainReportsOut
     let (owner, name, period) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(ANSWER_BYTES).await?;
-    let summed = call.app.domain_reports_by(&call.caller, owner, &name, period).await.map_err(Failure::from);
+    let summed = call.app.domain_reports_as(&call.caller, owner, &name, period).await.map_err(Failure::from);
     let answer = Success::with_warnings(summed.map(DomainReportsOut::from), warnings)?;
     Ok(Success { memory: memory.into(), ..answer })
 }

@@ -1,6 +1,6 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
-use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_openapi_macros::request_shape;
 
 use super::domain_out::DomainOut;
@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
     let mut findings = Findings::default();
     let (owner, name, key) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let rotated = call.app.rotate_dkim_by(&call.caller, owner, &name, key).await.map_err(Failure::from);
+    let rotated = call.app.rotate_dkim_as(&call.caller, owner, &name, key).await.map_err(Failure::from);
     Success::with_warnings(rotated.map(DomainOut::from), warnings)
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<DomainOut>, Fail
 pub(crate) fn read(
     text: &[u8],
     findings: &mut Findings,
-) -> Result<(NamedOwner, String, ImportedDkimKey), Failure> {
+) -> Result<(NamedOwner, String, DkimKeyRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);

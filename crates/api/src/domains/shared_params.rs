@@ -1,6 +1,6 @@
 //! Fields shared by several of these calls.
 
-use postroad_app::domains::{ImportedDkimKey, NamedOwner};
+use postroad_app::domains::{DkimKeyRequest, NamedOwner};
 use postroad_model::ServerId;
 
 use crate::account_params::{read_account, read_integer};
@@ -19,8 +19,8 @@ pub(super) fn read_owner(fields: &mut Fields<'_>, findings: &mut Findings) -> Na
     NamedOwner { server, account: read_account(fields, findings) }
 }
 
-pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> ImportedDkimKey {
-    ImportedDkimKey {
+pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> DkimKeyRequest {
+    DkimKeyRequest {
         private_key: fields.text("private_key", findings).map(Into::into),
         selector: fields.text("selector", findings).map(Into::into),
         algorithm: fields.text("algorithm", findings).map(Into::into),

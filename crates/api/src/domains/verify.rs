@@ -27,7 +27,7 @@ pub(crate) async fn handle(mut call: AccountCall) -> Result<Success<DomainOut>, 
     let warnings = findings.reject_problems()?;
     // Name servers may take long.
     call.release_request();
-    let checked = call.app.verify_domain_by(&call.caller, owner, &name).await.map_err(Failure::from);
+    let checked = call.app.verify_domain_as(&call.caller, owner, &name).await.map_err(Failure::from);
     let resets_in = checked.as_ref().map_or(Duration::ZERO, |view| call.app.verify_again_in(&view.domain));
     let mut answer = Success::with_warnings(checked.map(DomainOut::from), warnings)?;
     let remaining = u32::from(resets_in.is_zero());

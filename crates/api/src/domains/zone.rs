@@ -33,7 +33,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<ZoneOut>, Failur
     let mut findings = Findings::default();
     let (owner, name) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = call.app.find_domain_by(&call.caller, owner, &name, Operation::DomainsZone).await;
+    let found = call.app.find_domain_as(&call.caller, owner, &name, Operation::DomainsZone).await;
     let found = found.map_err(Failure::from);
     Success::with_warnings(found.map(|view| ZoneOut { zone: view.zone() }), warnings)
 }

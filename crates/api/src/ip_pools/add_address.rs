@@ -7,7 +7,7 @@ use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
 use super::shared_params::{read_address, read_weight};
-use crate::account_params::{created, read_creation_key, read_required_id, read_required_text};
+use crate::account_params::{created, read_idempotency_key, read_required_id, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ pub(crate) fn read(headers: &HeaderMap, text: &[u8], findings: &mut Findings) ->
     let helo = read_required_text(&mut fields, "helo", findings);
     let weight = read_weight(&mut fields, findings).unwrap_or(1);
     let warm_up = fields.flag("warm_up", findings).unwrap_or(false);
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(NewAddress { pool, address, helo, weight, warm_up, key })
 }

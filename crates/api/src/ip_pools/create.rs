@@ -5,7 +5,7 @@ use postroad_app::ip_pools::NewPoolRequest;
 use postroad_openapi_macros::request_shape;
 
 use super::pool_out::PoolOut;
-use crate::account_params::{created, read_account, read_creation_key, read_required_text};
+use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ pub(crate) fn read(
     let name = read_required_text(&mut fields, "name", findings);
     let shared = fields.flag("shared", findings).unwrap_or(false);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(NewPoolRequest { name, shared, account, key })
 }

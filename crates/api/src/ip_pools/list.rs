@@ -25,7 +25,8 @@ pub(crate) struct ListPoolsIn {
     account: Option<i64>,
     /// The pool of this name.
     name: Option<String>,
-    /// Only the one that servers without a pool of their own send from, or only the others.
+    /// `true`: only the shared pool, which servers without a pool of their own send from; `false`: only the others; all if
+    /// left out.
     shared: Option<bool>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(asked(templates::get::read), documented("TemplateVersionIn"));
         assert_eq!(asked(templates::list::read), documented("ListTemplatesIn"));
         assert_eq!(asked(templates::update::read), documented("UpdateTemplateIn"));
-        assert_eq!(asked(templates::delete::read), documented("TemplateNameIn"));
+        assert_eq!(asked(templates::delete::read), documented("TemplateRefIn"));
         assert_eq!(asked(templates::render::read), documented("RenderTemplateIn"));
         assert_eq!(asked(templates::validate::read), documented("ValidateTemplateIn"));
         assert_eq!(asked(templates::versions::read), documented("TemplateVersionsIn"));

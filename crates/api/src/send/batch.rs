@@ -26,7 +26,7 @@ use crate::json::{Json, Object};
     "mode": "independent"
 }))]
 pub(crate) struct SendBatchIn {
-    /// The messages, with the fields of send/message except `idempotency_key`. At most 5,000 recipients together;
+    /// The messages, with the fields of send/message except `idempotency_key`. Up to 5,000 recipients in total;
     /// messages beyond them are refused.
     #[schema(min_items = 1, max_items = 500)]
     messages: Vec<super::SendMessageIn>,
@@ -51,7 +51,7 @@ pub(crate) struct BatchDraft<'a> {
 ///
 /// Every message passes the checks of send/message and has its own result. All accepted messages are stored in one
 /// transaction; `success` means that they are on stable storage. With `mode: "atomic"` one invalid message makes the
-/// call fail with `BatchRejected`, and nothing is accepted. The body may have 50 MiB.
+/// call fail with `BatchRejected`, and nothing is accepted. The request may be up to 50 MiB.
 #[crate::documented::path(
     post,
     path = "/api/v1/send/batch",

@@ -34,7 +34,7 @@ pub(crate) struct SendMessageIn {
     html_body: Option<String>,
     #[schema(max_items = 100)]
     attachments: Option<Vec<AttachmentIn>>,
-    /// Additional headers. Headers that Postroad sets itself are refused.
+    /// Additional headers. Headers that a parameter sets (`Subject`, `From`, `To` …) are ignored, with a warning.
     headers: Option<std::collections::BTreeMap<String, HeaderValueIn>>,
     /// Marks a bounce response: sent with the empty envelope sender.
     bounce: Option<bool>,

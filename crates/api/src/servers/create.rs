@@ -6,7 +6,7 @@ use postroad_model::{LimitedObject, PoolId, ServerMode};
 use postroad_openapi_macros::request_shape;
 
 use super::account_server_out::AccountServerOut;
-use crate::account_params::{created, read_account, read_creation_key, read_integer, read_required_text};
+use crate::account_params::{created, read_account, read_idempotency_key, read_integer, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let request = read(&call.headers, &call.body, &mut findings)?;
     let mut warnings = findings.reject_problems()?;
-    let made = call.app.create_server_by(&call.caller, request).await?;
+    let made = call.app.create_server_as(&call.caller, request).await?;
     warnings.extend(call.app.ceiling_warning(made.value.account_id, LimitedObject::Servers).await);
     Ok(created(made, AccountServerOut::from, warnings))
 }
@@ -66,7 +66,7 @@ pub(crate) fn read(
     });
     let pool = read_integer(&mut fields, "ip_pool", findings).map(PoolId);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(NewServerRequest { account, name, mode, pool, key })
 }

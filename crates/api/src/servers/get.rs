@@ -33,7 +33,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let id = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let found = call.app.find_server_by(&call.caller, ServerId(id)).await.map_err(Failure::from);
+    let found = call.app.find_server_as(&call.caller, ServerId(id)).await.map_err(Failure::from);
     Success::with_warnings(found.map(AccountServerOut::from), warnings)
 }
 

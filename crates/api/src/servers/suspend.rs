@@ -1,4 +1,4 @@
-//! servers/suspend: stop the calls of one server.
+//! servers/suspend: suspend a server.
 
 use postroad_model::ServerId;
 use postroad_openapi_macros::request_shape;
@@ -22,7 +22,7 @@ pub(crate) struct SuspendServerIn {
 
 /// Suspend one server
 ///
-/// Its keys are refused until it is resumed. Messages accepted before wait until then.
+/// Its keys are refused. Messages that were accepted earlier wait until the server is resumed.
 #[crate::documented::path(
     post,
     path = "/api/v1/servers/suspend",
@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let (id, reason) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let done =
-        call.app.suspend_server_by(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
+        call.app.suspend_server_as(&call.caller, ServerId(id), Some(reason)).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 

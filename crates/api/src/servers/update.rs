@@ -62,7 +62,7 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AccountServerOut
     let mut findings = Findings::default();
     let (id, request) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
-    let done = call.app.update_server_by(&call.caller, id, request).await.map_err(Failure::from);
+    let done = call.app.update_server_as(&call.caller, id, request).await.map_err(Failure::from);
     Success::with_warnings(done.map(AccountServerOut::from), warnings)
 }
 

@@ -7,7 +7,7 @@ use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_fields;
 use super::template_out::{TemplateOut, shown};
-use crate::account_params::read_creation_key;
+use crate::account_params::read_idempotency_key;
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -98,7 +98,7 @@ pub(crate) fn read(
     }
     let request = read_fields(&mut fields, "alias", findings);
     let publish = fields.flag("publish", findings).unwrap_or(false);
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok((request, publish, key))
 }

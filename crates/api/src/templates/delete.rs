@@ -15,7 +15,7 @@ use crate::json;
 /// The template, by `id` or `alias`.
 #[request_shape]
 #[schema(example = json!({"alias": "welcome"}))]
-pub(crate) struct TemplateNameIn {
+pub(crate) struct TemplateRefIn {
     id: Option<i64>,
     alias: Option<String>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct DeletedTemplateOut {
     path = "/api/v1/templates/delete",
     tag = "templates",
     operation_id = "deleteTemplate",
-    request_body = TemplateNameIn,
+    request_body = TemplateRefIn,
     responses((status = 200, body = crate::documented::Answer<DeletedTemplateOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Failure> {
@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Fa
     Success::with_warnings(deleted.map(|id| DeletedTemplateOut { id: id.0, deleted: true }), warnings)
 }
 
-/// Parses the request; `TemplateNameIn` documents its fields.
+/// Parses the request; `TemplateRefIn` documents its fields.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TemplateRef, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let template = read_template(&mut fields, findings);

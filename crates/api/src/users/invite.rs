@@ -6,7 +6,7 @@ use postroad_model::{LimitedObject, UserRole};
 use postroad_openapi_macros::request_shape;
 
 use super::user_out::{InvitedOut, read_role};
-use crate::account_params::{created, read_account, read_creation_key, read_required_text};
+use crate::account_params::{created, read_account, read_idempotency_key, read_required_text};
 use crate::endpoint::AccountCall;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -70,7 +70,7 @@ pub(crate) fn read(
     let operator = fields.flag("operator", findings).unwrap_or(false);
     let mail = fields.flag("mail", findings).unwrap_or(true);
     let account = read_account(&mut fields, findings);
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok(InvitationRequest { account, email, role, operator, mail, key })
 }

@@ -43,7 +43,7 @@ const ATTEMPT_BYTES: usize = 5 << 10;
 
 /// List a webhook's attempts
 ///
-/// Newest first. They are kept for 30 days.
+/// Newest first. Kept for `retention.webhook_attempts`, 30 days by default.
 #[crate::documented::path(
     post,
     path = "/api/v1/webhooks/attempts",

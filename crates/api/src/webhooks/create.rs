@@ -8,7 +8,7 @@ use postroad_openapi_macros::request_shape;
 
 use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
-use crate::account_params::{created, read_creation_key};
+use crate::account_params::{created, read_idempotency_key};
 use crate::endpoint::Call;
 use crate::envelope::Success;
 use crate::failure::Failure;
@@ -74,7 +74,7 @@ pub(crate) fn read(
         format: request.format,
         enabled: request.enabled.unwrap_or(true),
     };
-    let key = read_creation_key(headers, &mut fields, fingerprint, findings);
+    let key = read_idempotency_key(headers, &mut fields, fingerprint, findings);
     fields.finish(findings);
     Ok((draft, key))
 }

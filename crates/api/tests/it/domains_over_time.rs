@@ -141,7 +141,7 @@ async fn failing_records(world: World) {
 
     // They are back, and the records are gone.
     for name in &names {
-        world.dns.heal(name).remove(name);
+        world.dns.clear_failures(name).remove(name);
     }
     let failing = world.after_hours(1).await;
     assert_eq!((&failing["verified"], &failing["return_path"]), (&json!(true), &json!("rp.shop.example")));

@@ -52,7 +52,8 @@ fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &V
         writeln!(page, "\nHeader `{}`: {description}.", parameter["name"].as_str().unwrap_or_default())
             .expect("text can be written");
     }
-    let reference = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+    let content = &operation["requestBody"]["content"]["application/json"];
+    let reference = content.pointer("/schema/$ref");
     let Some(schema) = reference.and_then(Value::as_str).and_then(|found| document.pointer(&found[1..]))
     else {
         page.push_str("\n```json\n{}\n```\n");
@@ -64,7 +65,9 @@ fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &V
         page.push_str("\n| field | type | |\n|---|---|---|\n");
         write_fields(page, document, properties, &required);
     }
-    let example = serde_json::to_string_pretty(&schema["example"]).expect("it was JSON");
+    // An example of the call itself takes precedence over that of its schema, which several calls may share.
+    let example = content.get("example").unwrap_or(&schema["example"]);
+    let example = serde_json::to_string_pretty(example).expect("it was JSON");
     writeln!(page, "\n```json\n{example}\n```").expect("text can be written");
 }
 

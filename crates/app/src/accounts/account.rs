@@ -43,7 +43,7 @@ impl App {
         let operation = Operation::AccountUpdate;
         let id = self.account_of(by, operation, requested).await?;
         let ceilings = AccountCeilingsChange::default();
-        self.change_account_by(by, operation, id, if_version, Some(name), ceilings).await
+        self.change_account_as(by, operation, id, if_version, Some(name), ceilings).await
     }
 
     pub async fn account_usage(

@@ -162,7 +162,7 @@ impl App {
             }
             let verdict = store.verify_audit(account_id, at.seq, &at.hash).await?;
             if verdict.has_more {
-                at = AuditPosition { account_id, seq: verdict.good, hash: verdict.hash };
+                at = AuditPosition { account_id, seq: verdict.intact_count, hash: verdict.hash };
             } else {
                 verdicts.push(verdict);
                 at = AuditPosition { account_id: AccountId(account_id.0 + 1), ..AuditPosition::default() };

@@ -123,7 +123,7 @@ impl App {
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_credentials_by(
+    pub async fn list_credentials_as(
         &self,
         by: &Requester,
         filter: CredentialFilter,
@@ -143,7 +143,7 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_credential_by(
+    pub async fn find_credential_as(
         &self,
         by: &Requester,
         id: CredentialId,
@@ -190,7 +190,7 @@ impl App {
         }
     }
 
-    pub async fn revoke_credential_by(
+    pub async fn revoke_credential_as(
         &self,
         by: &Requester,
         id: CredentialId,
@@ -205,7 +205,7 @@ impl App {
     }
 
     /// A new credential with the rights of the old one, which stays valid for `grace`.
-    pub async fn rotate_credential_by(
+    pub async fn rotate_credential_as(
         &self,
         by: &Requester,
         id: CredentialId,

@@ -27,7 +27,7 @@ pub struct AccountUpdateRequest {
 
 #[boxed_futures]
 impl App {
-    pub async fn create_account_by(
+    pub async fn create_account_as(
         &self,
         by: &Requester,
         name: &str,
@@ -57,7 +57,7 @@ impl App {
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_accounts_by(
+    pub async fn list_accounts_as(
         &self,
         by: &Requester,
         filter: AccountFilter,
@@ -69,11 +69,11 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+    pub async fn find_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         self.permitted_account(by, Operation::AccountsGet, id).await
     }
 
-    pub async fn update_account_by(
+    pub async fn update_account_as(
         &self,
         by: &Requester,
         id: AccountId,
@@ -83,10 +83,10 @@ impl App {
         self.permitted_account(by, operation, id).await?;
         let ceilings = self.check_account_ceilings(request.ceilings)?;
         let name = request.name.as_deref();
-        self.change_account_by(by, operation, id, request.if_version, name, ceilings).await
+        self.change_account_as(by, operation, id, request.if_version, name, ceilings).await
     }
 
-    pub(super) async fn change_account_by(
+    pub(super) async fn change_account_as(
         &self,
         by: &Requester,
         operation: Operation,
@@ -109,7 +109,7 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes.
-    pub async fn suspend_account_by(
+    pub async fn suspend_account_as(
         &self,
         by: &Requester,
         id: AccountId,
@@ -127,7 +127,7 @@ impl App {
 
     /// The keys of the account and its servers stop working at once. The data stays for seven days, during which the
     /// account can be restored.
-    pub async fn delete_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+    pub async fn delete_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsDelete;
         self.permitted_account(by, operation, id).await?;
         if self.find_service_account().await?.is_some_and(|(_, account_id)| account_id == id) {
@@ -143,7 +143,7 @@ impl App {
         deleted.map_err(AccountRefusal::store(ObjectKind::Account))
     }
 
-    pub async fn restore_account_by(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
+    pub async fn restore_account_as(&self, by: &Requester, id: AccountId) -> Result<Account, AccountRefusal> {
         let operation = Operation::AccountsRestore;
         permit(&by.actor, operation, Subject::Installation).map_err(AccountRefusal::Denied)?;
         let store = self.recording(by, operation, AuditSubject::Account(id));

@@ -1,4 +1,4 @@
-//! Why an operation on an account or its objects was refused.
+//! Refusals of operations on accounts and their objects.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ pub struct ServerUpdateRequest {
 
 #[boxed_futures]
 impl App {
-    pub async fn create_server_by(
+    pub async fn create_server_as(
         &self,
         by: &Requester,
         request: NewServerRequest,
@@ -88,7 +88,7 @@ impl App {
     }
 
     /// In the order of their ids, and whether there are more.
-    pub async fn list_servers_by(
+    pub async fn list_servers_as(
         &self,
         by: &Requester,
         filter: ServerFilter,
@@ -101,12 +101,12 @@ impl App {
         Ok(page(found, limit))
     }
 
-    pub async fn find_server_by(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
+    pub async fn find_server_as(&self, by: &Requester, id: ServerId) -> Result<Server, AccountRefusal> {
         self.server_of(by, Operation::ServersGet, id).await
     }
 
     /// Applies all changes, or none if any is invalid or above a ceiling.
-    pub async fn update_server_by(
+    pub async fn update_server_as(
         &self,
         by: &Requester,
         id: ServerId,
@@ -142,7 +142,7 @@ impl App {
     }
 
     /// Suspends with a reason, or resumes. An account cannot change a suspension by the operator.
-    pub async fn suspend_server_by(
+    pub async fn suspend_server_as(
         &self,
         by: &Requester,
         id: ServerId,

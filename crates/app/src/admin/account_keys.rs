@@ -109,9 +109,9 @@ impl App {
                 return Err(altered(account, seq));
             }
         }
-        let entries: i64 = verdicts.iter().map(|verdict| verdict.good).sum();
+        let entries: i64 = verdicts.iter().map(|verdict| verdict.intact_count).sum();
         let heads: Vec<String> =
-            verdicts.iter().map(|v| format!("{}:{}:{}", v.account_id, v.good, v.hash)).collect();
+            verdicts.iter().map(|v| format!("{}:{}:{}", v.account_id, v.intact_count, v.hash)).collect();
         Ok(json!({ "entries": entries, "heads": heads, "next": next }))
     }
 }

@@ -12,7 +12,7 @@ use crate::accounts::{AccountCeilingsRequest, AccountUpdateRequest, Requester};
 #[boxed_futures]
 impl App {
     pub async fn create_account(&self, name: String) -> Result<Value, AdminError> {
-        let created = self.create_account_by(&Requester::command_line(), &name, None).await;
+        let created = self.create_account_as(&Requester::command_line(), &name, None).await;
         Ok(shown(&created.map_err(named(format!("the account `{}`", name.trim())))?.value))
     }
 
@@ -26,7 +26,7 @@ impl App {
 
     pub async fn suspend_account(&self, name: &str, reason: Option<String>) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
-        Ok(shown(&self.suspend_account_by(&Requester::command_line(), id, reason).await?))
+        Ok(shown(&self.suspend_account_as(&Requester::command_line(), id, reason).await?))
     }
 
     /// Changes the ceilings that are given.
@@ -37,14 +37,14 @@ impl App {
     ) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let request = AccountUpdateRequest { ceilings, ..AccountUpdateRequest::default() };
-        Ok(shown(&self.update_account_by(&by, id, request).await?))
+        Ok(shown(&self.update_account_as(&by, id, request).await?))
     }
 
     pub async fn rename_account(&self, name: &str, new_name: String) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let what = format!("the account `{new_name}`");
         let request = AccountUpdateRequest { name: Some(new_name), ..AccountUpdateRequest::default() };
-        Ok(shown(&self.update_account_by(&by, id, request).await.map_err(named(what))?))
+        Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(what))?))
     }
 
     /// What the account has, what it sent in the present periods, and its ceilings.
@@ -67,9 +67,9 @@ impl App {
     pub async fn set_account_deleted(&self, name: &str, deleted: bool) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let account = if deleted {
-            self.delete_account_by(&by, id).await
+            self.delete_account_as(&by, id).await
         } else {
-            self.restore_account_by(&by, id).await
+            self.restore_account_as(&by, id).await
         };
         Ok(shown(&account?))
     }

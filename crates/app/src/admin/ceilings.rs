@@ -77,6 +77,6 @@ impl App {
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
         let request = ServerUpdateRequest { ceilings, ..settings(ServerChangeRequest::default()) };
-        Ok(shown(&self.update_server_by(&Requester::command_line(), id, request).await?))
+        Ok(shown(&self.update_server_as(&Requester::command_line(), id, request).await?))
     }
 }

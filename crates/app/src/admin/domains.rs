@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::{Requester, page};
-use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, NamedOwner, RecordView, ReportPeriod};
+use crate::domains::{DkimKeyRequest, DomainRefusal, DomainView, NamedOwner, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
@@ -25,7 +25,7 @@ pub struct NamedDomain {
 
 #[boxed_futures]
 impl App {
-    pub async fn add_domain(&self, named: NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+    pub async fn add_domain(&self, named: NamedDomain, key: DkimKeyRequest) -> Result<Value, AdminError> {
         let name = parse_name(&named.name)?;
         let owner = match (&named.server, &named.account) {
             (Some(server), None) => {
@@ -37,7 +37,7 @@ impl App {
             _ => return Err(AdminError::refused("say whose domain it is: --server NAME or --account NAME")),
         };
         let by = Requester::command_line();
-        let created = self.create_domain_by(&by, owner, name.as_str(), key, None).await;
+        let created = self.create_domain_as(&by, owner, name.as_str(), key, None).await;
         self.forget_setup();
         let view = created.map_err(|refusal| admin_error(refusal, &name))?.value;
         let account_id = view.domain.account_id;
@@ -69,7 +69,7 @@ impl App {
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let set = self.set_domain_verified_by(&by, owner, domain.name.as_str(), verified).await;
+        let set = self.set_domain_verified_as(&by, owner, domain.name.as_str(), verified).await;
         Ok(shown(set.map_err(|refusal| admin_error(refusal, &domain.name))?))
     }
 
@@ -102,7 +102,7 @@ impl App {
     pub async fn check_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let verified = self.verify_domain_by(&by, owner, domain.name.as_str()).await;
+        let verified = self.verify_domain_as(&by, owner, domain.name.as_str()).await;
         self.forget_setup();
         verified.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
     }
@@ -110,16 +110,16 @@ impl App {
     pub async fn remove_domain(&self, named: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let deleted = self.delete_domain_by(&by, owner, domain.name.as_str()).await;
+        let deleted = self.delete_domain_as(&by, owner, domain.name.as_str()).await;
         self.forget_setup();
         deleted.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(json!({ "name": domain.name, "deleted": true }))
     }
 
-    pub async fn give_new_key(&self, named: &NamedDomain, key: ImportedDkimKey) -> Result<Value, AdminError> {
+    pub async fn give_new_key(&self, named: &NamedDomain, key: DkimKeyRequest) -> Result<Value, AdminError> {
         let domain = self.named_domain(named).await?;
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let rotated = self.rotate_dkim_by(&by, owner, domain.name.as_str(), key).await;
+        let rotated = self.rotate_dkim_as(&by, owner, domain.name.as_str(), key).await;
         self.forget_setup();
         rotated.map(shown).map_err(|refusal| admin_error(refusal, &domain.name))
     }

@@ -80,7 +80,7 @@ impl App {
             server_id: server.as_ref().map(|server| server.id),
             ..CredentialFilter::default()
         };
-        let found = self.list_credentials_by(&Requester::command_line(), filter, None, LISTED_MAX).await?;
+        let found = self.list_credentials_as(&Requester::command_line(), filter, None, LISTED_MAX).await?;
         let credentials = whole_list(found, "keys", "credentials/list")?;
         let servers = match server {
             Some(server) => vec![server],
@@ -114,7 +114,7 @@ impl App {
     }
 
     pub async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
-        let revoked = self.revoke_credential_by(&Requester::command_line(), id).await;
+        let revoked = self.revoke_credential_as(&Requester::command_line(), id).await;
         self.shown_key(&revoked.map_err(unknown(id))?).await
     }
 
@@ -137,7 +137,7 @@ impl App {
             )));
         }
         let grace = Duration::from_secs(grace_seconds);
-        let rotated = self.rotate_credential_by(&Requester::command_line(), id, grace).await;
+        let rotated = self.rotate_credential_as(&Requester::command_line(), id, grace).await;
         let rotated = rotated.map_err(unknown(id))?;
         // Read it back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
@@ -148,7 +148,7 @@ impl App {
     }
 
     async fn find_key(&self, id: CredentialId) -> Result<Credential, AdminError> {
-        self.find_credential_by(&Requester::command_line(), id).await.map_err(unknown(id))
+        self.find_credential_as(&Requester::command_line(), id).await.map_err(unknown(id))
     }
 
     async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {

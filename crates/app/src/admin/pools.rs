@@ -116,7 +116,7 @@ impl App {
         };
         let request =
             ServerUpdateRequest { pool: pool_id.into(), ..settings(ServerChangeRequest::default()) };
-        self.update_server_by(&Requester::command_line(), server.id, request).await?;
+        self.update_server_as(&Requester::command_line(), server.id, request).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
     }
 

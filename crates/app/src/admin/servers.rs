@@ -25,7 +25,7 @@ impl App {
         };
         let what = format!("the server `{}/{}`", account.name, name.trim());
         let request = NewServerRequest { account: Some(account.id), name, mode, pool, key: None };
-        let created = self.create_server_by(&Requester::command_line(), request).await;
+        let created = self.create_server_as(&Requester::command_line(), request).await;
         let mut answer = shown(&created.map_err(named(what))?.value);
         self.add_ceiling_warning(&mut answer, account.id, LimitedObject::Servers).await;
         Ok(answer)
@@ -45,14 +45,14 @@ impl App {
         reason: Option<String>,
     ) -> Result<Value, AdminError> {
         let id = self.find_server(name_or_id).await?.id;
-        Ok(shown(&self.suspend_server_by(&Requester::command_line(), id, reason).await?))
+        Ok(shown(&self.suspend_server_as(&Requester::command_line(), id, reason).await?))
     }
 
     pub async fn rename_server(&self, name_or_id: &str, name: &str) -> Result<Value, AdminError> {
         let server = self.find_server(name_or_id).await?;
         let what = format!("the server `{}/{}`", server.account_name, name.trim());
         let change = ServerChangeRequest { name: Some(name.to_owned()), ..ServerChangeRequest::default() };
-        let renamed = self.update_server_by(&Requester::command_line(), server.id, settings(change)).await;
+        let renamed = self.update_server_as(&Requester::command_line(), server.id, settings(change)).await;
         Ok(shown(&renamed.map_err(named(what))?))
     }
 

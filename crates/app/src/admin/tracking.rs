@@ -60,7 +60,7 @@ impl App {
             track_excluded_hosts: hosts,
             ..ServerChangeRequest::default()
         };
-        Ok(shown_server(&self.update_server_by(&Requester::command_line(), id, settings(change)).await?))
+        Ok(shown_server(&self.update_server_as(&Requester::command_line(), id, settings(change)).await?))
     }
 
     pub async fn set_domain_tracking(&self, request: SetDomainTracking) -> Result<Value, AdminError> {
@@ -77,7 +77,7 @@ impl App {
             host,
         };
         let (by, owner) = (Requester::command_line(), owner_of(&domain));
-        let set = self.set_domain_tracking_by(&by, owner, domain.name.as_str(), new.clone()).await;
+        let set = self.set_domain_tracking_as(&by, owner, domain.name.as_str(), new.clone()).await;
         set.map_err(|refusal| admin_error(refusal, &domain.name))?;
         Ok(shown_domain(&domain, &new))
     }

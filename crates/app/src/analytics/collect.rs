@@ -32,7 +32,7 @@ pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 pub(super) struct Found {
     pub(super) collected: Collected,
     /// Whether the result includes tags or templates that are counted together.
-    pub(super) has_surplus: bool,
+    pub(super) has_other: bool,
 }
 
 /// Sets of dimensions to add up.
@@ -42,7 +42,7 @@ struct DimensionSets {
     total: usize,
     /// Selected sets by number, with the group of each.
     group_of: HashMap<i64, Group>,
-    has_surplus: bool,
+    has_other: bool,
 }
 
 impl DimensionSets {
@@ -112,7 +112,7 @@ impl App {
                 }
             }
         }
-        Ok(Found { collected, has_surplus: sets.has_surplus })
+        Ok(Found { collected, has_other: sets.has_other })
     }
 
     /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all
@@ -131,7 +131,7 @@ impl App {
             }
             _ => Breakdown::Full,
         };
-        let mut sets = DimensionSets { breakdown, total: 1, group_of: HashMap::new(), has_surplus: false };
+        let mut sets = DimensionSets { breakdown, total: 1, group_of: HashMap::new(), has_other: false };
         if breakdown == Breakdown::Total {
             sets.group_of.insert(0, Group::new());
             return Ok(sets);
@@ -145,7 +145,7 @@ impl App {
         sets.total = known.len();
         for (number, set) in known {
             let value = |dimension: Dimension| dimension.value_in(&set, &pools);
-            sets.has_surplus |= dimensions_asked.iter().any(|dimension| dimension.is_surplus_in(&set));
+            sets.has_other |= dimensions_asked.iter().any(|dimension| dimension.is_surplus_in(&set));
             let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
             if selection.filters.iter().all(passes) {
                 let group = selection.dimensions.iter().map(|dimension| value(*dimension)).collect();
@@ -190,7 +190,7 @@ mod tests {
             breakdown: Breakdown::Tag,
             total,
             group_of: (0..selection).map(|number| (number, Group::new())).collect(),
-            has_surplus: false,
+            has_other: false,
         };
         let (hour, day) = (Grain::Hour.seconds(), Grain::Day.seconds());
         let ranges = [(0, 400 * day), (500 * day, 500 * day + 2 * hour)];

@@ -32,7 +32,7 @@ pub struct Summary {
     /// False if the newest events are not counted yet.
     pub is_current: bool,
     /// True if it includes tags or templates that are counted together because there are too many.
-    pub has_surplus: bool,
+    pub has_other: bool,
 }
 
 #[boxed_futures]
@@ -57,7 +57,7 @@ impl App {
         }
         let [from, to] = borders.map(at_second);
         let figures = Figures::of(all, query.include_bots);
-        Ok(Summary { from, to, figures, is_current, has_surplus: found.has_surplus })
+        Ok(Summary { from, to, figures, is_current, has_other: found.has_other })
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Timeseries {
     pub series: Vec<Series>,
     pub is_current: bool,
     /// True if it includes tags or templates that are counted together because there are too many.
-    pub has_surplus: bool,
+    pub has_other: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -81,13 +81,13 @@ impl App {
             borders: &borders,
             stretches: &stretches,
         };
-        let Found { mut collected, has_surplus } = self.collect(caller, &selection).await?;
+        let Found { mut collected, has_other } = self.collect(caller, &selection).await?;
         if query.dimensions.is_empty() {
             // Return a series even if nothing happened.
             collected.entry(Group::new()).or_default();
         }
         let series = series_of(collected, &borders, query);
-        Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current, has_surplus })
+        Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current, has_other })
     }
 
     fn check_range(&self, query: &TimeseriesQuery) -> Result<Vec<i64>, Refusal> {

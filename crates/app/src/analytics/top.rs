@@ -46,7 +46,7 @@ pub struct Top {
     pub entries: Vec<TopEntry>,
     pub is_current: bool,
     /// True if it includes tags or templates that are counted together because there are too many.
-    pub has_surplus: bool,
+    pub has_other: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -66,15 +66,15 @@ impl App {
         let borders = whole_spans(grain, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
-        let (entries, has_surplus) = match query.by {
+        let (entries, has_other) = match query.by {
             TopBy::RecipientDomain => (self.top_recipient_domains(caller, query, borders).await?, false),
             TopBy::Dimension(dimension) => {
-                let (sums, has_surplus) = self.sums_by(caller, query, dimension, &borders).await?;
-                (largest(sums, query), has_surplus)
+                let (sums, has_other) = self.sums_by(caller, query, dimension, &borders).await?;
+                (largest(sums, query), has_other)
             }
         };
         let [from, to] = borders.map(at_second);
-        Ok(Top { from, to, entries, is_current, has_surplus })
+        Ok(Top { from, to, entries, is_current, has_other })
     }
 
     async fn sums_by(
@@ -98,7 +98,7 @@ impl App {
             }
             (group.into_iter().next().unwrap_or(DimensionValue::None), all)
         };
-        Ok((found.collected.into_iter().map(one).collect(), found.has_surplus))
+        Ok((found.collected.into_iter().map(one).collect(), found.has_other))
     }
 
     async fn top_recipient_domains(

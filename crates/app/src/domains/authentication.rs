@@ -1,4 +1,4 @@
-//! How receivers authenticate the mail of a From domain: which names pass SPF and DKIM, and whether DMARC is satisfied.
+//! Authentication of a From domain's mail at receivers: the names that pass SPF and DKIM, and the state of DMARC.
 
 use postroad_boxed_futures::boxed_futures;
 
@@ -36,7 +36,7 @@ impl App {
         name: &str,
     ) -> Result<Option<Authentication>, DomainRefusal> {
         let owner = NamedOwner::from(caller);
-        let found = self.find_domain_by(&caller.requester(), owner, name, Operation::DomainsGet).await;
+        let found = self.find_domain_as(&caller.requester(), owner, name, Operation::DomainsGet).await;
         let view = match found {
             Err(DomainRefusal::NotFound) => return Ok(None),
             found => found?,

@@ -1,4 +1,4 @@
-//! What only the operator decides about a domain: that it counts as verified, and how its mail is tracked.
+//! Settings of a domain that only the operator changes: verified without DNS, tracking.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
@@ -13,7 +13,7 @@ use crate::{App, FieldProblem};
 #[boxed_futures]
 impl App {
     /// Sets the verification by hand, without a DNS check.
-    pub async fn set_domain_verified_by(
+    pub async fn set_domain_verified_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
@@ -41,7 +41,7 @@ impl App {
     }
 
     /// Sets whether opens and clicks of its mail are tracked, and the host of tracked links.
-    pub async fn set_domain_tracking_by(
+    pub async fn set_domain_tracking_as(
         &self,
         by: &Requester,
         owner: NamedOwner,

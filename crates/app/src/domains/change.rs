@@ -9,7 +9,7 @@ use postroad_store::{AuditSubject, Domain, DomainKey, KeyState, StoreError};
 use super::check::RecordCheck;
 use super::create::parse_name;
 use super::view::DomainView;
-use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
+use super::{DkimKeyRequest, DomainRefusal, dkim_keys};
 use crate::access::Operation;
 use crate::accounts::Requester;
 use crate::{App, FieldProblem};
@@ -47,7 +47,7 @@ impl App {
         &self,
         by: &Requester,
         domain: Domain,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let taken = || {
             let message = "`selector` is the one of a key that signs or did so lately: choose another";

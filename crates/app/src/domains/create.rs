@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::check::{ExpectedRecords, Purpose, check};
 use super::view::{DomainView, StoredRecord};
-use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
+use super::{DkimKeyRequest, DomainRefusal, dkim_keys};
 use crate::access::Operation;
 use crate::accounts::{Created, CreationKey, Requester};
 use crate::{App, FieldProblem};
@@ -25,7 +25,7 @@ impl App {
         by: &Requester,
         owner: DomainOwner,
         name: DomainName,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
         // Servers of an account may use the same keys.
@@ -85,7 +85,7 @@ impl App {
         &self,
         owner: DomainOwner,
         name: DomainName,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
         is_verified: bool,
     ) -> Result<NewDomain, DomainRefusal> {
         let limits = &self.inner.domain_limits;

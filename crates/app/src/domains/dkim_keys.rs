@@ -11,7 +11,7 @@ use crate::FieldProblem;
 
 /// A key as given by the caller, not checked yet.
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
-pub struct ImportedDkimKey {
+pub struct DkimKeyRequest {
     /// PEM, PKCS #1 or PKCS #8. If absent, a key is generated.
     pub private_key: Option<String>,
     /// If absent, a new one is generated.
@@ -21,9 +21,9 @@ pub struct ImportedDkimKey {
     pub algorithm: Option<String>,
 }
 
-impl std::fmt::Debug for ImportedDkimKey {
+impl std::fmt::Debug for DkimKeyRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImportedDkimKey").field("selector", &self.selector).finish_non_exhaustive()
+        f.debug_struct("DkimKeyRequest").field("selector", &self.selector).finish_non_exhaustive()
     }
 }
 
@@ -31,9 +31,9 @@ impl std::fmt::Debug for ImportedDkimKey {
 pub(super) async fn resolve(
     limits: &DomainLimits,
     domain: &DomainName,
-    imported: ImportedDkimKey,
+    imported: DkimKeyRequest,
 ) -> Result<NewDkimKey, DomainRefusal> {
-    let ImportedDkimKey { private_key, selector, algorithm } = imported;
+    let DkimKeyRequest { private_key, selector, algorithm } = imported;
     let mut problems = Vec::new();
     let algorithm = match algorithm.as_deref() {
         None => None,

@@ -23,7 +23,7 @@ mod view;
 
 pub use authentication::Authentication;
 pub use check_task::DomainCheckTask;
-pub use dkim_keys::ImportedDkimKey;
+pub use dkim_keys::DkimKeyRequest;
 pub(crate) use limits::DomainLimits;
 pub use link_host::LinkHost;
 pub use owners::{ListedDomains, NamedOwner};

@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainId;
 
 use super::view::DomainView;
-use super::{DomainRefusal, ImportedDkimKey, ListedDomains};
+use super::{DkimKeyRequest, DomainRefusal, ListedDomains};
 use crate::access::Operation;
 use crate::{App, Caller};
 
@@ -15,15 +15,15 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
-        let created = self.create_domain_by(&caller.requester(), caller.into(), name, key, None).await?;
+        let created = self.create_domain_as(&caller.requester(), caller.into(), name, key, None).await?;
         Ok(created.value)
     }
 
     /// A domain that the caller's server may send from.
     pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
-        self.find_domain_by(&caller.requester(), caller.into(), name, Operation::DomainsGet).await
+        self.find_domain_as(&caller.requester(), caller.into(), name, Operation::DomainsGet).await
     }
 
     /// In the order of their ids, and whether there are more.
@@ -33,17 +33,17 @@ impl App {
         after: Option<DomainId>,
         limit: usize,
     ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
-        self.list_domains_by(&caller.requester(), caller.into(), ListedDomains::default(), after, limit).await
+        self.list_domains_as(&caller.requester(), caller.into(), ListedDomains::default(), after, limit).await
     }
 
     /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
     pub async fn verify_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
-        self.verify_domain_by(&caller.requester(), caller.into(), name).await
+        self.verify_domain_as(&caller.requester(), caller.into(), name).await
     }
 
     /// Only the server's own domains: other servers use the account's domains too.
     pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
-        self.delete_domain_by(&caller.requester(), caller.into(), name).await
+        self.delete_domain_as(&caller.requester(), caller.into(), name).await
     }
 
     /// Only the server's own domains, as in `delete_domain`.
@@ -51,8 +51,8 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
-        self.rotate_dkim_by(&caller.requester(), caller.into(), name, key).await
+        self.rotate_dkim_as(&caller.requester(), caller.into(), name, key).await
     }
 }

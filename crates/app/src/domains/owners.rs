@@ -6,7 +6,7 @@ use postroad_store::{Domain, DomainFilter, DomainOwner, DomainScope};
 
 use super::create::parse_name;
 use super::view::DomainView;
-use super::{DomainRefusal, DomainReports, ImportedDkimKey, ReportPeriod};
+use super::{DkimKeyRequest, DomainRefusal, DomainReports, ReportPeriod};
 use crate::access::{Actor, Operation, Subject, permit};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester};
 use crate::{App, Caller};
@@ -35,12 +35,12 @@ impl From<&Caller> for NamedOwner {
 #[boxed_futures]
 impl App {
     /// Adds a domain of the named owner.
-    pub async fn create_domain_by(
+    pub async fn create_domain_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
         creation: Option<CreationKey>,
     ) -> Result<Created<DomainView>, DomainRefusal> {
         let owner = self.domain_owner(by, Operation::DomainsCreate, owner).await?;
@@ -48,7 +48,7 @@ impl App {
         self.create_domain_of(by, owner, name, key, creation).await
     }
 
-    pub async fn find_domain_by(
+    pub async fn find_domain_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
@@ -61,7 +61,7 @@ impl App {
 
     /// In the order of their ids, and whether there are more. For a server, the domains that it may send from; for an
     /// account, all.
-    pub async fn list_domains_by(
+    pub async fn list_domains_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
@@ -94,7 +94,7 @@ impl App {
     }
 
     /// Checks a domain now and returns it. Returns the last result if that is only seconds old.
-    pub async fn verify_domain_by(
+    pub async fn verify_domain_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
@@ -104,7 +104,7 @@ impl App {
         self.verify(domain).await
     }
 
-    pub async fn delete_domain_by(
+    pub async fn delete_domain_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
@@ -115,19 +115,19 @@ impl App {
     }
 
     /// Adds a second key. It starts to sign once its record is found.
-    pub async fn rotate_dkim_by(
+    pub async fn rotate_dkim_as(
         &self,
         by: &Requester,
         owner: NamedOwner,
         name: &str,
-        key: ImportedDkimKey,
+        key: DkimKeyRequest,
     ) -> Result<DomainView, DomainRefusal> {
         let domain = self.changeable_domain(by, Operation::DomainsRotateDkim, owner, name).await?;
         self.rotate_dkim_of(by, domain, key).await
     }
 
     /// Reports about a verified domain. An unverified domain may belong to anybody.
-    pub async fn domain_reports_by(
+    pub async fn domain_reports_as(
         &self,
         by: &Requester,
         owner: NamedOwner,

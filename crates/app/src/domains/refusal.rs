@@ -1,4 +1,4 @@
-//! Why an operation on a domain was refused.
+//! Refusals of operations on domains.
 
 use postroad_store::StoreError;
 

@@ -20,7 +20,7 @@ use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use crate::App;
 
 /// Least time between two manual checks of one domain.
-const APART: Duration = Duration::from_secs(10);
+const MANUAL_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
 
 /// Settings of domain checks. Cheap to clone.
@@ -30,7 +30,7 @@ pub struct DomainChecker {
     pub(super) dns: Dns,
     /// Checks the certificates of tracking hosts; `None` if links never use customers' names.
     http: Option<GuardedHttp>,
-    /// Whether the bounce listener takes reports about domains.
+    /// Whether the bounce listener accepts reports about domains.
     pub(super) takes_reports: bool,
     pub(super) facts: Arc<KnownFacts>,
     tracking_port: u16,
@@ -55,7 +55,7 @@ impl DomainChecker {
         }
     }
 
-    /// `None` if nothing can be said.
+    /// `None` if the host cannot be checked.
     async fn ask_link_host(&self, host: &str) -> Option<LinkHost> {
         LinkHost::ask(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
@@ -73,9 +73,9 @@ impl App {
         self.inner.checker.get()
     }
 
-    /// How long until a manual check is run again; zero if it is run at once.
+    /// Time until a manual check may run again; zero if it may run now.
     pub fn verify_again_in(&self, domain: &Domain) -> Duration {
-        let again = domain.checked_at.map(|checked_at| checked_at.plus(APART));
+        let again = domain.checked_at.map(|checked_at| checked_at.plus(MANUAL_CHECK_INTERVAL));
         again.map_or(Duration::ZERO, |again| again.since(self.inner.clock.now()))
     }
 
@@ -84,7 +84,7 @@ impl App {
             return Ok(self.domain_view(domain).await);
         }
         let _permit = self.inner.domain_limits.begin_check(domain.account_id)?;
-        if !self.inner.store.claim_domain_check(domain.id, APART).await? {
+        if !self.inner.store.claim_domain_check(domain.id, MANUAL_CHECK_INTERVAL).await? {
             return Ok(self.domain_view(domain).await);
         }
         self.run_check(domain.id).await?;
@@ -92,7 +92,7 @@ impl App {
         Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
     }
 
-    /// Looks up, judges and stores. `NotFound` if the domain was deleted meanwhile.
+    /// Looks up the domain's records, judges them and stores the result. `NotFound` if the domain was deleted meanwhile.
     pub(super) async fn run_check(&self, id: DomainId) -> Result<(), StoreError> {
         let Some(checker) = self.checker() else { return Ok(()) };
         let begun_at = self.inner.clock.now();
@@ -131,7 +131,8 @@ fn verdict(status: RecordStatus) -> Option<bool> {
     }
 }
 
-/// The stored outcome of a check. With whether the name for links is an alias of ours, and what its host answered.
+/// The outcome of a check, to be stored. `alias` says whether the domain's tracking host is an alias of ours, `link_host`
+/// what it answered.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
@@ -175,7 +176,7 @@ fn outcome(
     let are_verified = checks.iter().all(|check| check.status == RecordStatus::Verified);
     // The certificate of a new tracking host may take a little longer.
     let is_complete = are_verified && track_host != Some(false);
-    let told: Vec<_> = checks
+    let event_records: Vec<_> = checks
         .iter()
         .map(|check| {
             json!({
@@ -204,7 +205,7 @@ fn outcome(
         id: domain.id,
         begun_at,
         records: StoredRecord::to_json(&records),
-        told_records: serde_json::Value::from(told).to_string(),
+        event_records: serde_json::Value::from(event_records).to_string(),
         is_good,
         keys,
         has_return_path,
@@ -214,7 +215,7 @@ fn outcome(
     }
 }
 
-/// An unchanged status keeps the time since when it applies.
+/// The record to store; an unchanged status keeps its `since`.
 fn stored(check: RecordCheck, before: &[StoredRecord], now: Timestamp) -> StoredRecord {
     let is_same = |known: &&StoredRecord| {
         (known.check.purpose, &known.check.name, known.check.status)

@@ -68,9 +68,9 @@ impl DomainSelection {
 
 #[boxed_futures]
 impl App {
-    /// Like `list_domains_by`, of selected domains. Returns the domain after which the next call continues, if there may be
+    /// Like `list_domains_as`, of selected domains. Returns the domain after which the next call continues, if there may be
     /// more.
-    pub async fn search_domains_by(
+    pub async fn search_domains_as(
         &self,
         by: &Requester,
         owner: NamedOwner,

@@ -16,16 +16,16 @@ impl ReturnReceiver {
     pub(super) async fn take_feedback(
         &self,
         complaints_to: Option<&str>,
-        operator_at: Option<&str>,
+        operator_address: Option<&str>,
         mail: &ReturnedMail,
     ) -> Result<(), ReturnRefusal> {
         let (returned, body) = self.read_return(mail).await?;
         // People who write to the operator also enclose messages.
         let returned = if complaints_to.is_some() { returned.at_feedback_address() } else { returned };
-        let address = complaints_to.or(operator_at).unwrap_or_default();
+        let address = complaints_to.or(operator_address).unwrap_or_default();
         match self.take_complaint(address, mail, &returned, body).await {
             ControlFlow::Break(done) => done,
-            ControlFlow::Continue(refusal) => match operator_at {
+            ControlFlow::Continue(refusal) => match operator_address {
                 Some(address) => self.forward(address, mail).await,
                 None if returned.kind == ReturnedKind::Other && returned.is_feedback_report => {
                     tracing::info!("feedback report is not a complaint; nothing to do");
@@ -69,7 +69,7 @@ impl ReturnReceiver {
             return Err(ReturnRefusal::NoOperator);
         };
         if self.forward_budget.reserve(mail.peer, 1, Instant::now()).is_none() {
-            tracing::warn!("mail to the operator exceeds its hourly budget; the peer was told to retry");
+            tracing::warn!("mail to the operator exceeds its hourly budget; replied 451");
             return Err(ReturnRefusal::Busy);
         }
         let forward = Forward {
@@ -79,7 +79,7 @@ impl ReturnReceiver {
             received_with_ssl: mail.received_with_ssl,
         };
         let (app, bytes) = (self.app.clone(), mail.bytes.clone());
-        let prepared = self.read(move || app.prepare_forward(forward, bytes.to_vec())).await?;
+        let prepared = self.parse_blocking(move || app.prepare_forward(forward, bytes.to_vec())).await?;
         let sent = async { self.app.send_forward(prepared?).await };
         sent.await.map_err(|refusal| match refusal {
             Refusal::MailLoop => ReturnRefusal::Loop,

@@ -32,13 +32,14 @@ pub use addresses::{Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
 
 /// Messages parsed concurrently; limits the CPU time that outsiders can use.
-const READINGS_MAX: usize = 2;
+const PARSES_MAX: usize = 2;
 /// A message that waits longer than this to be parsed is refused temporarily.
-const READING_WAIT_MAX: Duration = Duration::from_secs(20);
+const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Total size to which reports may unpack; limits the CPU time that outsiders can use.
 const REPORT_BYTES: BudgetLimits =
     BudgetLimits { all_max: 256 << 20, network_max: 64 << 20, refill: Duration::from_mins(1) };
-/// Stored reports, one for each of our domains in them: more than receivers send, but too few to fill the store.
+/// Reports stored per hour, counted once per domain. Far above what receivers send; keeps outsiders from filling the
+/// store.
 const STORED_REPORTS: BudgetLimits =
     BudgetLimits { all_max: 20_000, network_max: 2_000, refill: Duration::from_hours(1) };
 /// Messages forwarded to the operator: more than people read, but too few to flood a mailbox.
@@ -51,9 +52,9 @@ pub struct ReturnReceiver {
     app: App,
     addresses: Arc<Addresses>,
     message_id_key: Arc<MessageIdKey>,
-    readings: Arc<Semaphore>,
+    parse_permits: Arc<Semaphore>,
     report_budget: Arc<NetworkBudget>,
-    stored_reports: Arc<NetworkBudget>,
+    stored_report_budget: Arc<NetworkBudget>,
     forward_budget: Arc<NetworkBudget>,
 }
 
@@ -68,13 +69,13 @@ pub struct ReturnedMail {
     pub peer: IpAddr,
 }
 
-/// Why returned mail is refused.
+/// Refusal of returned mail.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnRefusal {
     /// The message no longer exists.
     #[error("there is no such message any more")]
     Unknown,
-    #[error("there is no report in it")]
+    #[error("the mail contains no report")]
     NoReport,
     #[error("the report is about no domain of ours")]
     ForeignReport,
@@ -93,7 +94,7 @@ pub enum ReturnRefusal {
     #[error("the mail cannot be forwarded: {0}")]
     NotForwardable(String),
     /// Too many messages are being parsed.
-    #[error("too much mail comes back at the moment")]
+    #[error("too many messages are being parsed")]
     Busy,
     /// The store is unavailable; the sender may retry.
     #[error(transparent)]
@@ -102,7 +103,7 @@ pub enum ReturnRefusal {
 
 #[boxed_futures]
 impl App {
-    /// Loads the secret of return paths, or creates it.
+    /// Creates the receiver of returned mail; loads the secret of return paths, or creates it.
     pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
         let installation = self.installation().await?;
         let inner = &self.inner;
@@ -114,9 +115,9 @@ impl App {
             app: self.clone(),
             addresses: Arc::new(addresses),
             message_id_key: Arc::new(MessageIdKey::new(&installation.return_path_secret)),
-            readings: Arc::new(Semaphore::new(READINGS_MAX)),
+            parse_permits: Arc::new(Semaphore::new(PARSES_MAX)),
             report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
-            stored_reports: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),
+            stored_report_budget: Arc::new(NetworkBudget::new(STORED_REPORTS, now)),
             forward_budget: Arc::new(NetworkBudget::new(FORWARDS, now)),
         })
     }
@@ -137,7 +138,7 @@ impl ReturnReceiver {
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let mut outcome = Err(ReturnRefusal::Unknown);
         let mut paths: Vec<&ReturnAddress> = Vec::new();
-        let (mut complaints_to, mut operator_at): (Option<&str>, Option<&str>) = (None, None);
+        let (mut complaints_to, mut operator_address): (Option<&str>, Option<&str>) = (None, None);
         for destination in to {
             match destination {
                 // The same path twice counts as one bounce.
@@ -147,14 +148,14 @@ impl ReturnReceiver {
                 Destination::ReturnPath(_) | Destination::Reports => {}
                 // Several such addresses cause one complaint and one mail to the operator.
                 Destination::Feedback { address } => complaints_to = complaints_to.or(Some(address)),
-                Destination::Operator { address } => operator_at = operator_at.or(Some(address)),
+                Destination::Operator { address } => operator_address = operator_address.or(Some(address)),
             }
         }
         if to.contains(&Destination::Reports) {
             outcome = merge(outcome, self.take_report(&mail).await)?;
         }
-        if complaints_to.is_some() || operator_at.is_some() {
-            outcome = merge(outcome, self.take_feedback(complaints_to, operator_at, &mail).await)?;
+        if complaints_to.is_some() || operator_address.is_some() {
+            outcome = merge(outcome, self.take_feedback(complaints_to, operator_address, &mail).await)?;
         }
         if !paths.is_empty() {
             outcome = merge(outcome, self.take_return(&paths, &mail).await)?;
@@ -162,19 +163,19 @@ impl ReturnReceiver {
         outcome
     }
 
-    /// Runs `read` on a blocking thread once a permit is free.
-    async fn read<T: Send + 'static>(
+    /// Runs `parse` on a blocking thread once a permit is free.
+    async fn parse_blocking<T: Send + 'static>(
         &self,
-        read: impl FnOnce() -> T + Send + 'static,
+        parse: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ReturnRefusal> {
-        let turn = timeout(READING_WAIT_MAX, Arc::clone(&self.readings).acquire_owned()).await;
+        let permit = timeout(PARSE_WAIT_MAX, Arc::clone(&self.parse_permits).acquire_owned()).await;
         // The semaphore is never closed.
-        let Ok(Ok(turn)) = turn else { return Err(ReturnRefusal::Busy) };
-        let reading = tokio::task::spawn_blocking(move || {
-            let _turn: OwnedSemaphorePermit = turn;
-            read()
+        let Ok(Ok(permit)) = permit else { return Err(ReturnRefusal::Busy) };
+        let parsing = tokio::task::spawn_blocking(move || {
+            let _permit: OwnedSemaphorePermit = permit;
+            parse()
         });
-        reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()).into())
+        parsing.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()).into())
     }
 }
 
@@ -184,7 +185,7 @@ fn merge(
     now: Result<(), ReturnRefusal>,
 ) -> Result<Result<(), ReturnRefusal>, ReturnRefusal> {
     match now {
-        Err(again @ (ReturnRefusal::Store(_) | ReturnRefusal::Busy)) => Err(again),
+        Err(temporary @ (ReturnRefusal::Store(_) | ReturnRefusal::Busy)) => Err(temporary),
         Err(_) if before.is_ok() => Ok(before),
         now => Ok(now),
     }

@@ -34,7 +34,7 @@ impl ReturnReceiver {
         if rows.is_empty() {
             return Err(ReturnRefusal::ForeignReport);
         }
-        let reserved = self.stored_reports.reserve(peer, rows.len(), Instant::now());
+        let reserved = self.stored_report_budget.reserve(peer, rows.len(), Instant::now());
         reserved.ok_or(ReturnRefusal::Busy)?;
         let added = self.app.inner.store.add_domain_reports(rows).await?;
         tracing::info!(added, "domain report stored");
@@ -101,7 +101,7 @@ impl ReturnReceiver {
         let bytes_max = reports::unpacked_bytes_max(bytes.len());
         let reservation =
             self.report_budget.reserve(peer, bytes_max, Instant::now()).ok_or(ReturnRefusal::Busy)?;
-        let reading = self.read(move || {
+        let reading = self.parse_blocking(move || {
             let mut budget = UnpackBudget::new(bytes_max);
             (reports::read(&bytes, &mut budget), bytes_max - budget.left())
         });

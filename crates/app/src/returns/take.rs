@@ -40,7 +40,7 @@ impl ReturnReceiver {
     ) -> Result<(Returned, StoredBody), ReturnRefusal> {
         let bytes = mail.bytes.clone();
         let (returned, body) =
-            self.read(move || (returned::read(&bytes), StoredBody::compress(bytes))).await?;
+            self.parse_blocking(move || (returned::read(&bytes), StoredBody::compress(bytes))).await?;
         Ok((returned, body?))
     }
 

@@ -12,7 +12,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// `None` if it is not base64. The decoded bytes are the only copy, also for a text with line breaks.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    if !text.bytes().any(is_break) {
+    if !text.bytes().any(is_white_space) {
         return LENIENT.decode(text).ok();
     }
     let mut decoded = Vec::with_capacity(decoded_bytes_max(text));
@@ -22,37 +22,37 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
 
 /// Decodes piece by piece, so that the whole need not be in memory. `None` if it is not base64.
 pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<()> {
-    let mut dense = [0; DENSE_BYTES];
-    let mut decoded = [0; DENSE_BYTES];
-    let mut bytes = text.bytes().filter(|b| !is_break(*b));
+    let mut piece = [0; PIECE_BYTES];
+    let mut decoded = [0; PIECE_BYTES];
+    let mut bytes = text.bytes().filter(|b| !is_white_space(*b));
     loop {
         let mut count = 0;
-        while count < dense.len()
+        while count < piece.len()
             && let Some(byte) = bytes.next()
         {
-            dense[count] = byte;
+            piece[count] = byte;
             count += 1;
         }
-        let length = LENIENT.decode_slice(&dense[..count], &mut decoded).ok()?;
+        let length = LENIENT.decode_slice(&piece[..count], &mut decoded).ok()?;
         take(&decoded[..length]);
-        if count < dense.len() {
+        if count < piece.len() {
             return Some(());
         }
-        if dense.ends_with(b"=") {
+        if piece.ends_with(b"=") {
             // Nothing may follow the padding.
             return bytes.next().is_none().then_some(());
         }
     }
 }
 
-fn is_break(byte: u8) -> bool {
+fn is_white_space(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
 }
 
 /// Whole groups of four, so that each piece can be decoded by itself.
-const DENSE_BYTES: usize = 4 << 10;
+const PIECE_BYTES: usize = 4 << 10;
 
-/// The most bytes `text` can decode to: lets sizes be refused before anything is decoded.
+/// Upper bound of the decoded size: large texts are refused before anything is decoded.
 pub(super) fn decoded_bytes_max(text: &str) -> usize {
     text.len() / 4 * 3 + 3
 }

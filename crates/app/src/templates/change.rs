@@ -55,14 +55,14 @@ impl App {
         let alias = new.alias.clone();
         let created = store.create_template(new, TEMPLATES_PER_SERVER).await;
         // A concurrent call with the same idempotency key may have created it, and reached the limit with it.
-        if matches!(created, Err(StoreError::Conflict | StoreError::InUse))
+        if matches!(created, Err(StoreError::Conflict | StoreError::LimitReached))
             && let Some(made) = self.template_made_before(caller, publish, key.as_ref()).await?
         {
             return Ok(made);
         }
         let created = match created {
             Ok(created) => created,
-            Err(StoreError::InUse) => return Err(TemplateRefusal::TooMany),
+            Err(StoreError::LimitReached) => return Err(TemplateRefusal::TooMany),
             Err(StoreError::Conflict) => return Err(self.taken(caller, alias, None).await?),
             Err(other) => return Err(other.into()),
         };

@@ -258,7 +258,7 @@ fn place(part: &str, line: usize) -> String {
 
 fn explain(part: String, failure: TextFailure) -> RenderFailure {
     match failure {
-        TextFailure::Missing { variable, position, nearest } => {
+        TextFailure::VariableMissing { variable, position, nearest } => {
             let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             let place = place(&part, position.line);
             let message =

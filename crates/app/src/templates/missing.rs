@@ -30,10 +30,12 @@ pub(super) fn explain(
         .or_else(|| first(find_null))
         .or_else(|| failed.first().map(|lookup| (*lookup, Absent { nearest: None })))
     {
-        Some((lookup, Absent { nearest })) => {
-            TextFailure::Missing { variable: shortened(&lookup.text), position: lookup.position, nearest }
-        }
-        None => TextFailure::Missing {
+        Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {
+            variable: shortened(&lookup.text),
+            position: lookup.position,
+            nearest,
+        },
+        None => TextFailure::VariableMissing {
             variable: "a variable".to_owned(),
             position: SourcePosition { line, column: 0 },
             nearest: None,

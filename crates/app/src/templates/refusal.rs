@@ -1,4 +1,4 @@
-//! Why an operation on a template was refused.
+//! Refusals of operations on templates.
 
 use postroad_store::StoreError;
 

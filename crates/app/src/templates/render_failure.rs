@@ -1,8 +1,7 @@
-//! Why a text could not be rendered with its model.
+//! Rendering error of a template, with part and line.
 
 use serde::{Deserialize, Serialize};
 
-/// A text that could not be rendered with its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenderFailure {
     /// The model has no such variable.

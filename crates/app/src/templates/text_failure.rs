@@ -1,10 +1,9 @@
-//! Why one text of a template could not be rendered.
+//! Rendering error of one text, before its part (subject, body) is known; `RenderFailure` adds the part.
 
 use super::language::SourcePosition;
 
-/// Why a text could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFailure {
-    Missing { variable: String, position: SourcePosition, nearest: Option<String> },
+    VariableMissing { variable: String, position: SourcePosition, nearest: Option<String> },
     Failed { line: usize, message: String },
 }

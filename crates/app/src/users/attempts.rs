@@ -1,5 +1,5 @@
-//! Limits on sign-in attempts: by address, by person, and by both. Attempts by others do not lock a person out at
-//! addresses where that person signed in before.
+//! Limits on sign-in attempts: by network (an IPv4 address or an IPv6 prefix), by person, and by both. Attempts by
+//! others do not lock a person out of networks where that person signed in before.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use crate::accounts::{AccountRefusal, CallLimit};
 use crate::{App, FieldProblem};
 
 pub(crate) const WINDOW: Duration = Duration::from_mins(15);
-/// Attempts for one person from one address.
-const OF_BOTH_MAX: u32 = 10;
-/// Attempts for anybody from one address, which may be a whole office.
-const OF_ADDRESS_MAX: u32 = 100;
-/// Attempts for one person from unknown addresses.
-const OF_PERSON_MAX: u32 = 50;
-/// Mails with a link to reset a password, for one person.
-const RESETS_MAX: u32 = 5;
-/// Such mails requested from one address.
-const RESETS_OF_ADDRESS_MAX: u32 = 50;
-/// Mails that an account has sent to one address that it invites.
+/// Attempts for one person from one network.
+const PER_PERSON_AND_NETWORK_MAX: u32 = 10;
+/// Attempts for anybody from one network, which may be a whole office.
+const PER_NETWORK_MAX: u32 = 100;
+/// Attempts for one person from networks where that person never signed in.
+const PER_PERSON_MAX: u32 = 50;
+/// Password-reset mails for one person.
+const RESETS_PER_PERSON_MAX: u32 = 5;
+/// Password-reset mails requested from one network.
+const RESETS_PER_NETWORK_MAX: u32 = 50;
+/// Invitations that an account mails to one e-mail address.
 const INVITATIONS_MAX: u32 = 5;
-/// Mails that an account has sent to all whom it invites.
+/// Invitations that an account mails in total.
 const INVITATIONS_OF_ACCOUNT_MAX: u32 = 100;
 
 /// One counted attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    both: KeyHash,
-    address: KeyHash,
+    person_and_network: KeyHash,
+    network: KeyHash,
     person: KeyHash,
 }
 
@@ -46,22 +46,21 @@ impl App {
     ) -> Result<Attempt, UserRefusal> {
         let network = client_network(address).to_string();
         let attempt = Attempt {
-            both: key(&["both", email, &network]),
-            address: key(&["address", &network]),
+            person_and_network: key(&["both", email, &network]),
+            network: key(&["address", &network]),
             person: key(&["person", email]),
         };
-        let keys = vec![attempt.both, attempt.address, attempt.person];
+        let keys = vec![attempt.person_and_network, attempt.network, attempt.person];
         let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
-        let &[of_both, of_address, of_person] = counts.as_slice() else {
-            return Err(UserRefusal::Busy);
-        };
-        self.check_count(of_both, OF_BOTH_MAX)?;
-        self.check_count(of_address, OF_ADDRESS_MAX)?;
-        if self.check_count(of_person, OF_PERSON_MAX).is_err() {
+        let [per_person_and_network, per_network, per_person] =
+            <[_; 3]>::try_from(counts).expect("`count_attempt` returns one count for each key");
+        self.check_count(per_person_and_network, PER_PERSON_AND_NETWORK_MAX)?;
+        self.check_count(per_network, PER_NETWORK_MAX)?;
+        if self.check_count(per_person, PER_PERSON_MAX).is_err() {
             // Read even for an unknown person, so that both take the same time.
             let id = user_id.unwrap_or(UserId(0));
             if !self.inner.store.is_known_address(id, network).await? {
-                self.check_count(of_person, OF_PERSON_MAX)?;
+                self.check_count(per_person, PER_PERSON_MAX)?;
             }
         }
         Ok(attempt)
@@ -69,21 +68,21 @@ impl App {
 
     /// Removes the attempt from the count after a successful sign-in.
     pub(super) async fn forgive_sign_in(&self, attempt: Attempt) -> Result<(), UserRefusal> {
-        let Attempt { both, address, person } = attempt;
-        Ok(self.inner.store.forgive_attempt(vec![both, address, person]).await?)
+        let Attempt { person_and_network, network, person } = attempt;
+        Ok(self.inner.store.forgive_attempt(vec![person_and_network, network, person]).await?)
     }
 
-    /// Counts a request for a link; `false` if there were too many, and no mail is sent.
+    /// Counts a request for a password-reset link; `false` if there were too many, and no mail is sent.
     pub(super) async fn count_reset(&self, email: &str, address: IpAddr) -> Result<bool, UserRefusal> {
         let network = client_network(address).to_string();
         let keys = vec![key(&["reset", email]), key(&["reset address", &network])];
         let counts = self.inner.store.count_attempt(keys, self.window_start()).await?;
-        let most = [RESETS_MAX, RESETS_OF_ADDRESS_MAX];
-        Ok(counts.iter().zip(most).all(|((count, _), most)| *count <= most))
+        let limits = [RESETS_PER_PERSON_MAX, RESETS_PER_NETWORK_MAX];
+        Ok(counts.iter().zip(limits).all(|((count, _), limit)| *count <= limit))
     }
 
-    /// Counts a mailed invitation; refused if there were too many. Counted for each account, so that none learns whom
-    /// others invite, or keeps them from it. Returns the limit with the least room.
+    /// Counts a mailed invitation; refused if there were too many. Each account has its own count: it neither reveals nor
+    /// blocks another account's invitations. Returns the limit with the least room.
     pub(super) async fn count_invitation(
         &self,
         account_id: AccountId,
@@ -117,8 +116,8 @@ impl App {
         self.inner.clock.now().minus(WINDOW)
     }
 
-    fn check_count(&self, (count, since): (u32, Timestamp), most: u32) -> Result<(), UserRefusal> {
-        if count <= most {
+    fn check_count(&self, (count, since): (u32, Timestamp), limit: u32) -> Result<(), UserRefusal> {
+        if count <= limit {
             return Ok(());
         }
         let retry_after = since.plus(WINDOW).since(self.inner.clock.now());

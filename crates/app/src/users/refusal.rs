@@ -1,4 +1,4 @@
-//! Why a sign-in, or a change of a person's own sign-in, was refused.
+//! Refusals of sign-ins, and of changes to a person's own sign-in.
 
 use std::time::Duration;
 

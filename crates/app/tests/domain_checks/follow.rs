@@ -1,4 +1,4 @@
-//! Whoever follows our suggestions has a domain that verifies, whatever was published before.
+//! A domain verifies after its owner follows our suggestions, whatever was published before.
 
 use postroad_app::domains::check::{Purpose, RecordCheck, RecordStatus, Verdict, zone_fragment};
 use postroad_testkit::DnsServer;

@@ -21,7 +21,7 @@ use rand::{Rng, SeedableRng};
 const BODY_BYTES: usize = 10_000;
 
 #[tokio::main(flavor = "multi_thread")]
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#[expect(clippy::print_stdout, reason = "the figures are its output")]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| {
@@ -97,7 +97,6 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         token: MessageToken::random(rng),
         rcpt_to: "someone@example.com".into(),
         domain: DomainName::parse("example.com").expect("a domain"),
-
         exempt: false,
     };
     NewSend {

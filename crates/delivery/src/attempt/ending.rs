@@ -1,4 +1,4 @@
-//! How an attempt ended, before it is classified.
+//! End of an attempt, before classification.
 
 use postroad_model::BounceClass;
 use postroad_smtp::{Closed, EndCause, Outcome, Phase, Reply, Verdict};

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_sample_is_taken_by_its_own_entry() {
+fn every_sample_is_found_under_its_own_provider() {
     let providers = Providers::built_in();
     for provider in providers.iter() {
         for sample in &provider.samples {
@@ -17,19 +17,24 @@ fn every_suffix_has_a_sample_that_needs_it() {
     let providers = Providers::built_in();
     for provider in providers.iter() {
         for suffix in &provider.mx_suffixes {
-            let ends_so = |sample: &&String| sample.ends_with(&format!(".{suffix}"));
-            let sample = provider.samples.iter().find(ends_so);
-            let sample = sample.unwrap_or_else(|| panic!("{}: no sample for {suffix}", provider.name));
-            // Without the suffix nobody takes the sample as this provider does.
+            let has_suffix = |sample: &&String| sample.ends_with(&format!(".{suffix}"));
+            let sample = provider.samples.iter().find(has_suffix);
+            let sample =
+                sample.unwrap_or_else(|| panic!("{}: no sample has the suffix {suffix}", provider.name));
+            // Without the suffix, the sample must not be found under this provider.
             let mut without = providers.clone();
             without.by_suffix.remove(suffix);
-            assert_ne!(without.find(sample).name, provider.name, "{suffix} is shadowed");
+            assert_ne!(
+                without.find(sample).name,
+                provider.name,
+                "{suffix} is redundant: another suffix of the provider covers it"
+            );
         }
     }
 }
 
 #[test]
-fn the_providers_that_were_promised_are_there_with_their_reasons() {
+fn built_in_providers_have_a_basis() {
     let providers = Providers::built_in();
     let names: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
     assert_eq!(
@@ -50,7 +55,7 @@ fn the_providers_that_were_promised_are_there_with_their_reasons() {
 }
 
 #[test]
-fn hosts_are_found_on_label_borders_in_any_case() {
+fn suffixes_match_whole_labels_in_any_case() {
     let providers = Providers::built_in();
     for (host, name) in [
         ("ASPMX.L.Google.COM.", "google"),
@@ -79,13 +84,13 @@ fn an_operator_changes_single_keys_and_adds_providers() {
     let google = providers.find("smtp.google.com");
     assert_eq!((google.connections_max, google.messages_per_connection_max), (3, 50));
     assert_eq!(google.messages_per_minute, Some(90.0));
-    // A changed default reaches those that say nothing themselves.
+    // A changed default applies to providers that do not set the key.
     assert_eq!(google.idle_max, Duration::from_secs(7));
     assert_eq!(providers.find("mx1.comcast.net").idle_max, Duration::from_secs(20));
 
     let acme = providers.find("a.mx.acme.example");
     assert_eq!((acme.name.as_str(), acme.connections_max), ("acme", 10));
-    assert_eq!(acme.slow_start_connections, 10, "no more at the start than ever");
+    assert_eq!(acme.slow_start_connections, 10, "the slow start never exceeds `connections_max`");
 }
 
 #[test]
@@ -100,12 +105,12 @@ fn a_longer_suffix_of_the_operator_takes_hosts_of_a_built_in_entry() {
 
 #[track_caller]
 fn check_problem(toml: &str, expected: &str) {
-    let problem = Providers::with_overrides(toml).expect_err("a problem").to_string();
+    let problem = Providers::with_overrides(toml).expect_err("the overrides are invalid").to_string();
     assert!(problem.contains(expected), "{problem}");
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_key() {
     check_problem("[google\n", "not valid TOML");
     check_problem("google = 3\n", "[google]: ");
     check_problem("[google]\nconections_max = 3\n", "[google]: unknown field `conections_max`");

@@ -1,4 +1,4 @@
-//! Why something may not be sent now, and until when: a cause for the program and a sentence for people.
+//! Reasons that block sending, with their end: a cause for the program and a sentence for people.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Behaviour of the simulator's recipients, by local part. Everything from a `+` on is ignored, so that `missing+order-7@…` and `missing+order-8@…` are two recipients.
+//! Behaviour of the simulator's recipients, by local part. Everything from a `+` on is ignored, so that
+//! `missing+order-7@…` and `missing+order-8@…` are two recipients.
 
 use postroad_smtp::server::StandardReply;
 use postroad_smtp::{EnhancedCode, Reply};
@@ -7,9 +8,9 @@ use super::visit::Visit;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Behaviour {
-    /// Accepts or refuses, every time.
+    /// Gives this reply every time.
     Say(Reply),
-    /// This many times; then the recipient is accepted.
+    /// Gives this reply the first `times` times; then accepts the recipient.
     SayFirst { times: u32, reply: Reply },
     /// Never answers.
     Silent,
@@ -78,7 +79,7 @@ impl Behaviour {
     }
 }
 
-/// Without its tag.
+/// The local part in lower case, without its tag.
 fn plain_name(local_part: &str) -> String {
     local_part.split('+').next().unwrap_or_default().to_ascii_lowercase()
 }

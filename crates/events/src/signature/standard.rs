@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_specification_is_signed_as_it_says() {
+    fn the_example_of_the_specification_has_its_signature() {
         let secret = StandardSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signed = signatures(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused() {
+    fn invalid_secrets_are_refused() {
         for text in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!!"] {
             assert!(StandardSecret::parse(text).is_err(), "{text}");
         }

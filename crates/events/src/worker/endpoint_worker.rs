@@ -256,7 +256,7 @@ async fn tell(
     let permit = tokio::select! {
         biased;
         _ = stopping.wait_for(|stop| *stop) => None,
-        permit = shared.permits.take(webhook.server_id, class) => Some(permit),
+        permit = shared.permits.acquire(webhook.server_id, class) => Some(permit),
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
     let Some(mut permit) = permit else { return (webhook, Err(UnclaimedEvent(work.event.id))) };
@@ -278,9 +278,9 @@ async fn tell(
             if let Ok(post) = tokio::time::timeout(moment, &mut posting).await {
                 break post;
             }
-            permit = shared.permits.make_way(permit);
+            permit = shared.permits.move_to_slow(permit);
             if begun.elapsed() >= patience
-                && shared.permits.is_scarce(&permit)
+                && shared.permits.is_exhausted(&permit)
                 && let Some(give_up) = give_up.take()
             {
                 // It may already have its answer.

@@ -16,12 +16,12 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Concurrent posts of one server in each class; more if one endpoint alone may have more.
+/// Concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
 const SERVER_POSTS_MAX: usize = 32;
 /// Slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Servers remembered although they have no posts.
-const SERVERS_KEPT: usize = 1_024;
+/// Server and class pairs remembered without posts.
+const SERVER_CLASSES_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
@@ -38,11 +38,11 @@ pub(super) struct PostPermits {
     new: Arc<Semaphore>,
     failing: Arc<Semaphore>,
     slow: Arc<Semaphore>,
-    of_servers: Mutex<HashMap<(ServerId, Class), Arc<Semaphore>>>,
+    server_permits: Mutex<HashMap<(ServerId, Class), Arc<Semaphore>>>,
     per_server: usize,
 }
 
-/// Permit; dropping it frees it.
+/// Permit for one post; released on drop.
 #[derive(Debug)]
 pub(super) struct PostPermit {
     server_id: ServerId,
@@ -58,13 +58,13 @@ impl PostPermits {
             new: Arc::new(Semaphore::new(NEW_POSTS_MAX)),
             failing: Arc::new(Semaphore::new(FAILING_POSTS_MAX)),
             slow: Arc::new(Semaphore::new(SLOW_POSTS_MAX)),
-            of_servers: Mutex::default(),
+            server_permits: Mutex::default(),
             per_server: SERVER_POSTS_MAX.max(per_endpoint),
         }
     }
 
     /// Waits for a permit. Takes the server's own first: waiting for it blocks no other server.
-    pub(super) async fn take(&self, server_id: ServerId, class: Class) -> PostPermit {
+    pub(super) async fn acquire(&self, server_id: ServerId, class: Class) -> PostPermit {
         PostPermit {
             server_id,
             class,
@@ -75,7 +75,7 @@ impl PostPermits {
 
     /// Moves a post without an answer to the slow class, if a permit is free there, so that the next endpoint
     /// of its class can start.
-    pub(super) fn make_way(&self, permit: PostPermit) -> PostPermit {
+    pub(super) fn move_to_slow(&self, permit: PostPermit) -> PostPermit {
         let (server_id, class) = (permit.server_id, Class::Slow);
         if !matches!(permit.class, Class::New | Class::Proven) {
             return permit;
@@ -91,7 +91,7 @@ impl PostPermits {
     }
 
     /// Whether all permits of this class are in use, in total or by its server, so that others may wait for it.
-    pub(super) fn is_scarce(&self, permit: &PostPermit) -> bool {
+    pub(super) fn is_exhausted(&self, permit: &PostPermit) -> bool {
         self.of_class(permit.class).available_permits() == 0
             || self.of_server(permit.server_id, permit.class).available_permits() == 0
     }
@@ -106,13 +106,14 @@ impl PostPermits {
     }
 
     fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
-        let mut of_servers = self.of_servers.lock();
-        if of_servers.len() >= SERVERS_KEPT {
+        let mut server_permits = self.server_permits.lock();
+        if server_permits.len() >= SERVER_CLASSES_MAX {
             // Permits and waiting tasks hold a reference.
-            of_servers.retain(|_, permits| Arc::strong_count(permits) > 1);
+            server_permits.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };
-        let permits = of_servers.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
+        let permits =
+            server_permits.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
         Arc::clone(permits)
     }
 }
@@ -129,7 +130,7 @@ mod tests {
 
     /// Returns a permit only if one is free.
     async fn free(permits: &PostPermits, server_id: i64, class: Class) -> Option<PostPermit> {
-        tokio::time::timeout(Duration::ZERO, permits.take(ServerId(server_id), class)).await.ok()
+        tokio::time::timeout(Duration::ZERO, permits.acquire(ServerId(server_id), class)).await.ok()
     }
 
     #[tokio::test]
@@ -153,17 +154,17 @@ mod tests {
         while let Some(permit) = free(&permits, 1, Class::New).await {
             taken.push(permit);
         }
-        let moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.make_way(permit)).collect();
+        let moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
         assert!(moved.iter().all(|permit| permit.class == Class::Slow));
         let mut taken = Vec::new();
         while let Some(permit) = free(&permits, 1, Class::New).await {
-            taken.push(permits.make_way(permit));
+            taken.push(permits.move_to_slow(permit));
         }
         // When its share of slow posts is used up, the server's other posts stay in their class.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
         assert!(free(&permits, 2, Class::New).await.is_some());
-        assert!(moved.iter().chain(&taken).all(|permit| permits.is_scarce(permit)));
-        assert!(!permits.is_scarce(&free(&permits, 2, Class::New).await.unwrap()));
+        assert!(moved.iter().chain(&taken).all(|permit| permits.is_exhausted(permit)));
+        assert!(!permits.is_exhausted(&free(&permits, 2, Class::New).await.unwrap()));
     }
 
     #[tokio::test]
@@ -173,7 +174,7 @@ mod tests {
         while let Some(permit) = free(&permits, 1, Class::Proven).await {
             taken.push(permit);
         }
-        let _moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.make_way(permit)).collect();
+        let _moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.move_to_slow(permit)).collect();
         assert!(free(&permits, 1, Class::Proven).await.is_some());
     }
 
@@ -181,11 +182,11 @@ mod tests {
     async fn servers_without_posts_are_forgotten() {
         let permits = PostPermits::new(64);
         let held = free(&permits, 0, Class::New).await;
-        for server_id in 0..3 * SERVERS_KEPT as i64 {
+        for server_id in 0..3 * SERVER_CLASSES_MAX as i64 {
             assert!(free(&permits, server_id, Class::New).await.is_some());
         }
-        let known = permits.of_servers.lock();
-        assert!(known.len() <= SERVERS_KEPT && known.contains_key(&(ServerId(0), Class::New)));
+        let known = permits.server_permits.lock();
+        assert!(known.len() <= SERVER_CLASSES_MAX && known.contains_key(&(ServerId(0), Class::New)));
         drop((known, held));
     }
 }

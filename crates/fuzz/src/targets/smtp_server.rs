@@ -60,7 +60,7 @@ fn run_with(bytes: &[u8], bare_lf: BareLf) {
                 Event::Data(piece) => message.extend_from_slice(&piece),
                 Event::Dropped(_) | Event::Abandoned | Event::Message(_) => message.clear(),
                 Event::EndOfData => {
-                    assert!(is_crlf(&message), "a message with a bare CR or LF was taken");
+                    assert!(is_crlf(&message), "a message with a bare CR or LF was accepted");
                     session.accept();
                 }
                 Event::Closed(_) => return,

@@ -82,7 +82,7 @@ impl RuleEntry {
 /// Mistake in a rule file.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleProblem {
-    #[error("not the shape of a rule file: {0}")]
+    #[error("not a valid rule file: {0}")]
     Shape(#[from] toml::de::Error),
     #[error("[class.{0}] is missing")]
     ClassMissing(BounceClass),
@@ -96,7 +96,7 @@ pub enum RuleProblem {
     Phrase { rule: String, phrase: String },
     #[error("rule {0} has no sample")]
     NoSample(String),
-    #[error("no rule takes every {0} reply; the last ones must")]
+    #[error("no rule matches every {0} reply; add a fallback at the end")]
     NoFallback(&'static str),
     #[error("the phrases do not fit into one automaton: {0}")]
     Phrases(#[from] aho_corasick::BuildError),

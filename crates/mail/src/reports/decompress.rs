@@ -28,7 +28,7 @@ impl<'a> AttachmentReader<'a> {
         }
         if bytes.starts_with(b"PK\x03\x04") {
             let Some(file) = zip::find_report(bytes)? else { return Ok(None) };
-            return Ok(Some(match file.packing {
+            return Ok(Some(match file.compression {
                 Compression::Stored => Self::Plain(file.content),
                 Compression::Deflated => Self::Deflate(Box::new(DeflateDecoder::new(file.content))),
             }));

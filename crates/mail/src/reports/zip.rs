@@ -3,10 +3,10 @@
 
 use super::ReportProblem;
 
-const END_BYTES: usize = 22;
-const ENTRY_BYTES: usize = 46;
-const LOCAL_BYTES: usize = 30;
-/// The end record is at the end, before a comment of at most this length.
+const END_OF_CENTRAL_DIRECTORY_BYTES: usize = 22;
+const CENTRAL_HEADER_BYTES: usize = 46;
+const LOCAL_HEADER_BYTES: usize = 30;
+/// Longest archive comment, which follows the end-of-central-directory record.
 const COMMENT_BYTES_MAX: usize = 0xffff;
 /// Entries examined; archives with more are not reports.
 const ENTRIES_MAX: usize = 16;
@@ -19,25 +19,25 @@ pub(super) enum Compression {
 
 #[derive(Debug)]
 pub(super) struct PackedFile<'a> {
-    pub(super) packing: Compression,
+    pub(super) compression: Compression,
     pub(super) content: &'a [u8],
 }
 
 /// The first file named like a report. The sizes come from the directory: files written as a stream have none in their
 /// own header.
 pub(super) fn find_report(bytes: &[u8]) -> Result<Option<PackedFile<'_>>, ReportProblem> {
-    let damaged = ReportProblem::Damaged("the zip archive has no proper directory");
+    let damaged = ReportProblem::Damaged("the zip archive has no valid central directory");
     let end = find_end(bytes).ok_or(damaged)?;
     let mut at = number(bytes, end + 16, 4).ok_or(damaged)?;
     for _ in 0..number(bytes, end + 10, 2).ok_or(damaged)?.min(ENTRIES_MAX) {
         let entry = bytes.get(at..).filter(|entry| entry.starts_with(b"PK\x01\x02")).ok_or(damaged)?;
         let field = |from, length| number(entry, from, length).ok_or(damaged);
         let name_bytes = field(28, 2)?;
-        let name = entry.get(ENTRY_BYTES..ENTRY_BYTES + name_bytes).ok_or(damaged)?;
+        let name = entry.get(CENTRAL_HEADER_BYTES..CENTRAL_HEADER_BYTES + name_bytes).ok_or(damaged)?;
         if is_report(name) {
             return read_file(bytes, field(42, 4)?, field(20, 4)?, field(10, 2)?).map(Some);
         }
-        at += ENTRY_BYTES + name_bytes + field(30, 2)? + field(32, 2)?;
+        at += CENTRAL_HEADER_BYTES + name_bytes + field(30, 2)? + field(32, 2)?;
     }
     Ok(None)
 }
@@ -49,20 +49,21 @@ fn read_file(
     method: usize,
 ) -> Result<PackedFile<'_>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the file in the zip archive is cut off");
-    let packing = match method {
+    let compression = match method {
         0 => Compression::Stored,
         8 => Compression::Deflated,
-        _ => return Err(ReportProblem::Damaged("the zip archive is packed in an unknown way")),
+        _ => return Err(ReportProblem::Damaged("the zip archive uses an unsupported compression method")),
     };
     let local = bytes.get(at..).filter(|local| local.starts_with(b"PK\x03\x04")).ok_or(damaged)?;
-    let names_bytes = number(local, 26, 2).zip(number(local, 28, 2)).map(|(name, extra)| name + extra);
-    let start = LOCAL_BYTES + names_bytes.ok_or(damaged)?;
+    let name_and_extra_bytes =
+        number(local, 26, 2).zip(number(local, 28, 2)).map(|(name, extra)| name + extra);
+    let start = LOCAL_HEADER_BYTES + name_and_extra_bytes.ok_or(damaged)?;
     let content = local.get(start..start + content_bytes).ok_or(damaged)?;
-    Ok(PackedFile { packing, content })
+    Ok(PackedFile { compression, content })
 }
 
 fn find_end(bytes: &[u8]) -> Option<usize> {
-    let last = bytes.len().checked_sub(END_BYTES)?;
+    let last = bytes.len().checked_sub(END_OF_CENTRAL_DIRECTORY_BYTES)?;
     let first = last.saturating_sub(COMMENT_BYTES_MAX);
     (first..=last).rev().find(|at| bytes[*at..].starts_with(b"PK\x05\x06"))
 }
@@ -74,6 +75,6 @@ fn is_report(name: &[u8]) -> bool {
 
 /// A little-endian number of up to four bytes.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
-    let digits = bytes.get(at..at + length)?;
-    Some(digits.iter().rev().fold(0, |number, digit| number << 8 | usize::from(*digit)))
+    let field = bytes.get(at..at + length)?;
+    Some(field.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
 }

@@ -9,7 +9,7 @@ use super::parts::Parts;
 use super::{RECIPIENTS_MAX, ReturnedKind, address};
 
 const FIELDS_MAX: usize = RECIPIENTS_MAX * 16;
-const KNOWN: [&str; 8] = [
+const FIELD_NAMES: [&str; 8] = [
     "reporting-mta",
     "original-recipient",
     "final-recipient",
@@ -19,30 +19,32 @@ const KNOWN: [&str; 8] = [
     "remote-mta",
     "x-powermta-bouncecategory",
 ];
+/// A group with one of these is about a recipient.
+const RECIPIENT_FIELDS: [&str; 4] = ["original-recipient", "final-recipient", "action", "diagnostic-code"];
 
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct DeliveryStatus {
     pub(super) reporting_mta: Option<String>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<RecipientFields>,
 }
 
 /// The fields about one recipient; names in lower case.
 #[derive(Debug, Default)]
-pub(super) struct Group(Vec<(String, String)>);
+pub(super) struct RecipientFields(Vec<(String, String)>);
 
-pub(super) fn read(parts: &Parts) -> Option<Report> {
+pub(super) fn read(parts: &Parts) -> Option<DeliveryStatus> {
     let from_part = parts.status.as_deref().map(parse);
-    from_part.filter(|report| !report.groups.is_empty()).or_else(|| {
-        let mut report = parse(&parts.notice);
+    from_part.filter(|status| !status.groups.is_empty()).or_else(|| {
+        let mut status = parse(&parts.notice);
         // Text may look like fields: only a group that names a recipient and a result counts.
-        report.groups.retain(|group| group.any_recipient().is_some() && group.0.len() > 1);
-        (!report.groups.is_empty()).then_some(report)
+        status.groups.retain(|group| group.any_recipient().is_some() && group.0.len() > 1);
+        (!status.groups.is_empty()).then_some(status)
     })
 }
 
-fn parse(text: &str) -> Report {
-    let mut report = Report::default();
-    let mut group = Group::default();
+fn parse(text: &str) -> DeliveryStatus {
+    let mut status = DeliveryStatus::default();
+    let mut group = RecipientFields::default();
     let mut is_open = false;
     let mut fields = 0;
     for line in text.lines() {
@@ -53,51 +55,51 @@ fn parse(text: &str) -> Report {
         }
         is_open = false;
         if line.trim().is_empty() {
-            report.close(&mut group);
+            status.close(&mut group);
         } else if let Some((name, value)) = split_field(line) {
             if group.find(&name).is_some() {
-                report.close(&mut group);
+                status.close(&mut group);
             }
             fields += 1;
-            if fields > FIELDS_MAX || report.groups.len() >= RECIPIENTS_MAX {
+            if fields > FIELDS_MAX || status.groups.len() >= RECIPIENTS_MAX {
                 break;
             }
             group.0.push((name, value.to_owned()));
             is_open = true;
         }
     }
-    report.close(&mut group);
-    report
+    status.close(&mut group);
+    status
 }
 
 fn split_field(line: &str) -> Option<(String, &str)> {
     let (name, value) = line.trim_start().split_once(':')?;
     let name = name.trim_end().to_ascii_lowercase();
-    KNOWN.contains(&name.as_str()).then(|| (name, value.trim()))
+    FIELD_NAMES.contains(&name.as_str()).then(|| (name, value.trim()))
 }
 
-impl Report {
-    fn close(&mut self, group: &mut Group) {
+impl DeliveryStatus {
+    fn close(&mut self, group: &mut RecipientFields) {
         let group = std::mem::take(group);
         if let Some(host) = group.find("reporting-mta").filter(|_| self.reporting_mta.is_none()) {
             self.reporting_mta = Some(untyped(host).to_owned());
         }
-        let is_recipients = ["original-recipient", "final-recipient", "action", "diagnostic-code"];
-        if is_recipients.iter().any(|name| group.find(name).is_some()) {
+        if RECIPIENT_FIELDS.iter().any(|name| group.find(name).is_some()) {
             self.groups.push(group);
         }
     }
 }
 
-impl Group {
-    /// `None` for a success. Without a field, the text of the notice decides.
+impl RecipientFields {
+    /// `None` for a success. Without a known `Action` and a successful `Status`, `is_delay` (from the text of the
+    /// notice) decides.
     pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
         match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
             Some("delivered" | "relayed" | "expanded") => None,
             Some("delayed") => Some(ReturnedKind::Delay),
-            // SendGrid's own value.
+            // `expired` is SendGrid's.
             Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
             _ if status.starts_with('2') => None,
             _ if is_delay => Some(ReturnedKind::Delay),
@@ -110,12 +112,12 @@ impl Group {
         self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
     }
 
-    /// Even if it is not a complete address.
+    /// The first recipient named, even if it is not a complete address.
     pub(super) fn any_recipient(&self) -> Option<String> {
         self.addresses().next()
     }
 
-    pub(super) fn names(&self, recipient: &str) -> bool {
+    pub(super) fn is_about(&self, recipient: &str) -> bool {
         self.addresses().any(|found| found.eq_ignore_ascii_case(recipient))
     }
 
@@ -123,7 +125,8 @@ impl Group {
         EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
     }
 
-    /// Without its type; Notes and Postfix write their own texts here, which are equally good.
+    /// The diagnostic text without its type prefix. Notes and Postfix use types of their own; their texts are accepted
+    /// too.
     pub(super) fn diagnostic(&self) -> &str {
         let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
         // Messaging Server and PowerMTA explain the status after it.
@@ -135,13 +138,13 @@ impl Group {
         }
     }
 
-    /// Sendmail's type for the exit status of the program that got the message.
+    /// Whether the diagnostic has Sendmail's type `x-unix`: the exit status of a local delivery program.
     pub(super) fn is_local_program(&self) -> bool {
         let diagnostic = self.find("diagnostic-code").and_then(|value| value.get(..7));
         diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
     }
 
-    /// The reporting host's own classification. PowerMTA's operators classify by their own word lists.
+    /// PowerMTA's bounce category. Operators configure it, so it counts only if nothing else is known.
     pub(super) fn category(&self) -> Option<BounceClass> {
         Some(match self.find("x-powermta-bouncecategory")?.to_ascii_lowercase().as_str() {
             "bad-mailbox" => BounceClass::BadMailbox,

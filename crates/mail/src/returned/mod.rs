@@ -145,7 +145,7 @@ pub fn read(message: &[u8]) -> Returned {
 fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let report = fields::read(parts)?;
     let sections =
-        sections::sections_of(parts, report.groups.iter().filter_map(fields::Group::any_recipient));
+        sections::sections_of(parts, report.groups.iter().filter_map(fields::RecipientFields::any_recipient));
     let is_alone = report.groups.len() == 1;
     let is_delay = notice::is_delay(parts);
     let mut found = Vec::new();
@@ -153,7 +153,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         let Some(kind) = group.kind(is_delay) else { continue };
         let recipient =
             group.recipient().or_else(|| sections.first().map(|section| section.recipient.clone()));
-        let section = sections.iter().find(|section| group.names(&section.recipient));
+        let section = sections.iter().find(|section| group.is_about(&section.recipient));
         let evidence = Evidence {
             is_final: kind == ReturnedKind::Bounce,
             status: group.status(),

@@ -65,7 +65,7 @@ fn mistakes_in_a_file_are_named() {
     check_problem(&rule("codes = [\"5y0\"]\nsamples = [\"s\"]"), "rule new: `5y0`");
     check_problem(&rule("enhanced = [\"5.1\"]\nsamples = [\"s\"]"), "rule new: `5.1`");
     check_problem(&rule("phrase = [\"a\"]\nsamples = [\"s\"]"), "unknown field `phrase`");
-    check_problem(&file("").replace("\"5xx\"", "\"55x\""), "no rule takes every 5xx reply");
+    check_problem(&file("").replace("\"5xx\"", "\"55x\""), "no rule matches every 5xx reply");
     check_problem(&file("").replace("name = \"5xx\"", "name = \"4xx\""), "two rules are called 4xx");
     check_problem(&file("").replace("[class.dns]", "[class.full]"), "duplicate key");
     let without_dns = file("").replacen(

@@ -1,4 +1,4 @@
-//! Who a raw message is from. Every trick here has fooled some pair of programs that read From differently.
+//! Sender of a raw message. Every trick here has fooled some pair of programs that read From differently.
 
 use postroad_mail::{AddressListProblem, RawFallback, RawProblem, prepare_raw};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Which statement counts if a notice contains several: whose code, which command, which reply came last.
+//! Notices with several statements: the code, the command and the reply that count.
 
 use crate::returned_check::{check, notice, report};
 

@@ -26,7 +26,11 @@ async fn the_last_answer_serves_while_the_name_server_fails() {
     // A name that was never answered has nothing to fall back on.
     server.fail("unknown.example", Failure::ServFail);
     assert!(matches!(plan(&dns, "unknown.example").await, Err(MxFailure::Temporary(_))));
-    server.heal("known.example").remove("known.example").mx("known.example", 10, "other.example.com");
+    server.clear_failures("known.example").remove("known.example").mx(
+        "known.example",
+        10,
+        "other.example.com",
+    );
     assert_eq!(host_names(&plan(&dns, "known.example").await.unwrap()), ["other.example.com"]);
 }
 

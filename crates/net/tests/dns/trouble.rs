@@ -40,7 +40,7 @@ async fn each_failure_is_temporary_and_says_what_happened() {
         let text = trouble_with(&dns, name).await;
         assert!(text.contains(words), "{failure:?} gave {text:?}");
         assert!(server.questions(name, RecordType::MX) >= 1);
-        server.heal(name);
+        server.clear_failures(name);
         assert_eq!(host_names(&plan(&dns, name).await.unwrap()), ["mx.example.com"], "after {failure:?}");
     }
 }

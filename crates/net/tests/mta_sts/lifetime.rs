@@ -38,7 +38,7 @@ async fn nothing_but_time_ends_a_known_policy() {
 
     scene.dns.fail(RECORD, Failure::ServFail);
     enforced(&scene.ask_after(HOUR).await);
-    scene.dns.heal(RECORD).remove(RECORD);
+    scene.dns.clear_failures(RECORD).remove(RECORD);
     enforced(&scene.ask_after(HOUR * 2).await);
     scene.announce("1").dns.txt(RECORD, "v=STSv1; id=2;");
     enforced(&scene.ask_after(HOUR * 3).await);

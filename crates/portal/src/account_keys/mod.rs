@@ -25,8 +25,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/account/keys", get(show).post(create))
         .route("/account/keys/{key}/revoke", post(revoke))
-        .route("/operator/accounts/{account}/keys", get(show_account_by).post(create_account_by))
-        .route("/operator/accounts/{account}/keys/{key}/revoke", post(revoke_account_by))
+        .route("/operator/accounts/{account}/keys", get(show_of_customer).post(create_for_customer))
+        .route("/operator/accounts/{account}/keys/{key}/revoke", post(revoke_of_customer))
 }
 
 fn own(visit: &Visit) -> ViewedAccount {
@@ -37,7 +37,7 @@ async fn show(visit: Visit) -> Answer {
     list::show(&visit, own(&visit)).await
 }
 
-async fn show_account_by(Path(account): Path<i64>, visit: Visit) -> Answer {
+async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     list::show(&visit, ViewedAccount::of_customer(&visit, account).await?).await
 }
 
@@ -45,7 +45,7 @@ async fn create(form: Form) -> Answer {
     create::submit(&form, own(&form.visit)).await
 }
 
-async fn create_account_by(Path(account): Path<i64>, form: Form) -> Answer {
+async fn create_for_customer(Path(account): Path<i64>, form: Form) -> Answer {
     create::submit(&form, ViewedAccount::of_customer(&form.visit, account).await?).await
 }
 
@@ -53,7 +53,7 @@ async fn revoke(Path(key): Path<i64>, form: Form) -> Answer {
     revoke_of(key, &form, own(&form.visit)).await
 }
 
-async fn revoke_account_by(Path((account, key)): Path<(i64, i64)>, form: Form) -> Answer {
+async fn revoke_of_customer(Path((account, key)): Path<(i64, i64)>, form: Form) -> Answer {
     revoke_of(key, &form, ViewedAccount::of_customer(&form.visit, account).await?).await
 }
 

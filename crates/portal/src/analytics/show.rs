@@ -109,7 +109,7 @@ struct KeyNames(HashMap<i64, String>);
 impl KeyNames {
     async fn read(visit: &Visit, server: i64) -> Result<Self, Problem> {
         let filter = CredentialFilter { server_id: Some(ServerId(server)), ..CredentialFilter::default() };
-        let (keys, _) = visit.app().list_credentials_by(&visit.by, filter, None, KEYS_MAX).await?;
+        let (keys, _) = visit.app().list_credentials_as(&visit.by, filter, None, KEYS_MAX).await?;
         Ok(Self(keys.into_iter().map(|key| (key.id.0, key.name)).collect()))
     }
 

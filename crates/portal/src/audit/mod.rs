@@ -73,8 +73,8 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
         .route("/account/audit", get(show))
         .route("/account/audit/export", get(export))
-        .route("/operator/accounts/{account}/audit", get(show_account_by))
-        .route("/operator/accounts/{account}/audit/export", get(export_account_by))
+        .route("/operator/accounts/{account}/audit", get(show_of_customer))
+        .route("/operator/accounts/{account}/audit/export", get(export_of_customer))
         .route("/operator/audit", get(show_installation))
         .route("/operator/audit/export", get(export_installation))
 }
@@ -87,11 +87,11 @@ async fn export(visit: Visit) -> Answer {
     export::send(&visit, Log::own(&visit)).await
 }
 
-async fn show_account_by(Path(account): Path<i64>, visit: Visit) -> Answer {
+async fn show_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     list::show(&visit, Log::of_customer(&visit, account).await?).await
 }
 
-async fn export_account_by(Path(account): Path<i64>, visit: Visit) -> Answer {
+async fn export_of_customer(Path(account): Path<i64>, visit: Visit) -> Answer {
     export::send(&visit, Log::of_customer(&visit, account).await?).await
 }
 

@@ -1,4 +1,4 @@
-//! What only the operator sets: that a domain counts as verified, and how its mail is tracked.
+//! Forms of a domain that only the operator sends: verified without DNS, tracking.
 
 use axum::extract::Path;
 use postroad_app::domains::NamedOwner;
@@ -46,7 +46,7 @@ pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: 
 /// The field `verified`: filled to count it as verified, empty to end that.
 async fn verify((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
-    let view = visit.app().set_domain_verified_by(&visit.by, owner, name, verified).await?;
+    let view = visit.app().set_domain_verified_as(&visit.by, owner, name, verified).await?;
     Ok(see_other(&format!("{list}/{}?done=saved", view.domain.name)))
 }
 
@@ -57,7 +57,7 @@ async fn track((owner, list): (NamedOwner, String), name: &str, form: &Form) -> 
         clicks: read_switch(fields, "clicks"),
         host: fields.filled("host").map(ToOwned::to_owned),
     };
-    visit.app().set_domain_tracking_by(&visit.by, owner, name, tracking).await?;
+    visit.app().set_domain_tracking_as(&visit.by, owner, name, tracking).await?;
     let name = DomainName::parse(name).map_err(|_| Problem::NotFound)?;
     Ok(see_other(&format!("{list}/{name}?done=saved")))
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 use postroad_app::access::Operation;
-use postroad_app::domains::ImportedDkimKey;
+use postroad_app::domains::DkimKeyRequest;
 
 use crate::answer::Answer;
 use crate::fields::Fields;
@@ -21,10 +21,10 @@ pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form:
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
 }
 
-/// The fields `algorithm`, `private_key` and `selector`; a key is made without the second.
-pub(super) fn read_key(fields: &Fields) -> ImportedDkimKey {
+/// The fields `algorithm`, `private_key` and `selector`; without `private_key` a key is generated.
+pub(super) fn read_key(fields: &Fields) -> DkimKeyRequest {
     let filled = |name: &str| fields.filled(name).map(ToOwned::to_owned);
-    ImportedDkimKey {
+    DkimKeyRequest {
         private_key: filled("private_key"),
         selector: filled("selector"),
         algorithm: filled("algorithm"),

@@ -64,7 +64,7 @@ pub(super) async fn list(
     let filters = Filters::read(&visit.query);
     let (domains, next) = visit
         .app()
-        .search_domains_by(&caller.requester(), (&caller).into(), &filters.0, after, PAGE_ROWS)
+        .search_domains_as(&caller.requester(), (&caller).into(), &filters.0, after, PAGE_ROWS)
         .await?;
     let next = next.map(|after| filters.query(&after.to_string()));
     let path = format!("/servers/{server}/domains");

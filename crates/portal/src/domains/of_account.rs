@@ -84,7 +84,7 @@ async fn list_with(
     let after = visit.query.number("after").map(DomainId);
     let filters = Filters::read(&visit.query);
     let (domains, next) =
-        visit.app().search_domains_by(&visit.by, owner(&account), &filters.0, after, PAGE_ROWS).await?;
+        visit.app().search_domains_as(&visit.by, owner(&account), &filters.0, after, PAGE_ROWS).await?;
     let title = if account.is_own() { "Account domains" } else { "Domains" };
     let layout = visit.layout(title, account.section).await?;
     let next = next.map(|after| filters.query(&after.to_string()));
@@ -104,11 +104,11 @@ pub(super) async fn create(Path(path): Path<ListPath>, form: Form) -> Answer {
     let account = viewed(&visit, path.account).await?;
     let name = fields.text("name");
     let (app, owner, list) = (visit.app(), owner(&account), list_path(&account));
-    match app.create_domain_by(&visit.by, owner, name, read_key(&fields), None).await {
+    match app.create_domain_as(&visit.by, owner, name, read_key(&fields), None).await {
         Ok(created) => Ok(to_page(&list, &created.value, "created&ceiling=domains")),
         // Submitted twice, or added earlier: in both cases show its page.
         Err(DomainRefusal::Exists) => {
-            Ok(to_page(&list, &app.find_domain_by(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
+            Ok(to_page(&list, &app.find_domain_as(&visit.by, owner, name, Operation::DomainsGet).await?, ""))
         }
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -124,7 +124,7 @@ pub(super) async fn show(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
 
 async fn page_of(visit: &Visit, domain: NamedDomain, new_link: Option<NewLink>) -> Answer {
     let NamedDomain { account, owner, list, name } = domain;
-    let view = visit.app().find_domain_by(&visit.by, owner, &name, Operation::DomainsGet).await?;
+    let view = visit.app().find_domain_as(&visit.by, owner, &name, Operation::DomainsGet).await?;
     let links = link_rows(visit.app().list_domain_links(&visit.by, owner, &name).await?);
     let layout = visit.layout(view.domain.name.as_str(), account.section).await?;
     let mut shown = domain_page(layout, list, view);
@@ -145,7 +145,7 @@ pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer 
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
     let (owner, name) = (domain.owner, &domain.name);
-    let view = visit.app().find_domain_by(&visit.by, owner, name, Operation::DomainsUnshare).await?;
+    let view = visit.app().find_domain_as(&visit.by, owner, name, Operation::DomainsUnshare).await?;
     let id = DomainLinkId(form.fields.number("link").unwrap_or_default());
     visit.app().unshare_domain(&visit.by, owner, name, id).await?;
     Ok(domain.to_page(&view, "unshared"))
@@ -154,27 +154,27 @@ pub(super) async fn unshare(Path(path): Path<DomainPath>, form: Form) -> Answer 
 pub(super) async fn zone(Path(path): Path<DomainPath>, visit: Visit) -> Answer {
     let domain = NamedDomain::find(&visit, path).await?;
     let (owner, name) = (domain.owner, &domain.name);
-    let view = visit.app().find_domain_by(&visit.by, owner, name, Operation::DomainsZone).await?;
+    let view = visit.app().find_domain_as(&visit.by, owner, name, Operation::DomainsZone).await?;
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
 pub(super) async fn verify(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
-    let view = visit.app().verify_domain_by(&visit.by, domain.owner, &domain.name).await?;
+    let view = visit.app().verify_domain_as(&visit.by, domain.owner, &domain.name).await?;
     Ok(domain.to_page(&view, "checked"))
 }
 
 pub(super) async fn rotate_dkim(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let (visit, key) = (&form.visit, read_key(&form.fields));
     let domain = NamedDomain::find(visit, path).await?;
-    let view = visit.app().rotate_dkim_by(&visit.by, domain.owner, &domain.name, key).await?;
+    let view = visit.app().rotate_dkim_as(&visit.by, domain.owner, &domain.name, key).await?;
     Ok(domain.to_page(&view, "created"))
 }
 
 pub(super) async fn delete(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;
-    visit.app().delete_domain_by(&visit.by, domain.owner, &domain.name).await?;
+    visit.app().delete_domain_as(&visit.by, domain.owner, &domain.name).await?;
     Ok(see_other(&format!("{}?done=removed", domain.list)))
 }

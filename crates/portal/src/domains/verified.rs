@@ -13,6 +13,6 @@ pub(crate) async fn find_verified_domain(
     caller: &Caller,
 ) -> Result<Option<DomainName>, Problem> {
     let listed = ListedDomains { verified: Some(true), ..ListedDomains::default() };
-    let (found, _) = visit.app().list_domains_by(&caller.requester(), caller.into(), listed, None, 1).await?;
+    let (found, _) = visit.app().list_domains_as(&caller.requester(), caller.into(), listed, None, 1).await?;
     Ok(found.into_iter().next().map(|view| view.domain.name))
 }

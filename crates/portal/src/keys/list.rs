@@ -25,12 +25,12 @@ struct Row {
     is_test: bool,
     is_holding: bool,
     networks: String,
-    /// Revoked, expired or replaced: in one word.
+    /// `Revoked`, `Expired` or `Replaced`; `None` while the key works.
     ended: Option<&'static str>,
     expires_at: Option<When>,
     /// The last day on which it works in UTC, for a field of a form.
     last_day: String,
-    /// Counted up by changes, so that a form does not undo that of somebody else.
+    /// Incremented by every change; a form with an older one is refused.
     version: i64,
     last_used_at: Option<When>,
     created_at: When,
@@ -43,7 +43,7 @@ struct ListPage {
     server: i64,
     rows: Vec<Row>,
     next: Option<String>,
-    /// `no` for keys that work, `yes` for revoked ones, empty for all.
+    /// `yes` for revoked keys, `no` for the others, empty for all.
     revoked: String,
     /// Error of the form for a new key.
     problem: Option<String>,
@@ -59,15 +59,15 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 }
 
 pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem: Option<String>) -> Answer {
-    page_of(visit, server, status, problem, None).await
+    render_list(visit, server, status, problem, None).await
 }
 
-/// The list after a change of a key that was refused.
+/// The list after a refused change of a key, with the reason.
 pub(super) async fn list_after_edit(visit: &Visit, server: i64, problem: String) -> Answer {
-    page_of(visit, server, StatusCode::UNPROCESSABLE_ENTITY, None, Some(problem)).await
+    render_list(visit, server, StatusCode::UNPROCESSABLE_ENTITY, None, Some(problem)).await
 }
 
-async fn page_of(
+async fn render_list(
     visit: &Visit,
     server: i64,
     status: StatusCode,
@@ -82,7 +82,7 @@ async fn page_of(
         ..CredentialFilter::default()
     };
     let after = visit.query.number("after").map(CredentialId);
-    let (keys, has_more) = visit.app().list_credentials_by(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (keys, has_more) = visit.app().list_credentials_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let next = keys.last().filter(|_| has_more);
     let next = next.map(|last| query(&[("revoked", &revoked), ("after", &last.id.to_string())]));
     let now = visit.app().now();

@@ -66,16 +66,16 @@ pub(super) async fn show(Path(account): Path<i64>, visit: Visit) -> Answer {
 
 async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String>) -> Answer {
     let viewed = ViewedAccount::of_customer(visit, id).await?;
-    let account = visit.app().find_account_by(&visit.by, AccountId(id)).await?;
+    let account = visit.app().find_account_as(&visit.by, AccountId(id)).await?;
     let found = visit.app().account_usage(&visit.by, Some(account.id)).await?;
     let pools = pools_for(visit, account.id, None).await?;
     let filter = ServerFilter { account_id: Some(account.id), ..ServerFilter::default() };
     let after = visit.query.number("after").map(ServerId);
     let (servers, has_more) =
-        visit.app().list_servers_by(&visit.by, filter.clone(), after, PAGE_ROWS).await?;
+        visit.app().list_servers_as(&visit.by, filter.clone(), after, PAGE_ROWS).await?;
     let next = page_after(servers.last().map(|last| last.id), has_more);
     let deleted = ServerFilter { deleted: true, ..filter };
-    let (deleted, _) = visit.app().list_servers_by(&visit.by, deleted, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_servers_as(&visit.by, deleted, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedServer {
         id: server.id.0,
         name: server.name,
@@ -128,7 +128,7 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let changed = match read(&fields) {
         Ok(request) => {
-            let changed = visit.app().update_account_by(&visit.by, AccountId(account), request).await;
+            let changed = visit.app().update_account_as(&visit.by, AccountId(account), request).await;
             changed.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
@@ -182,7 +182,7 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
         pool: fields.number("pool").map(PoolId),
         key: once::creation_key(&fields),
     };
-    match visit.app().create_server_by(&visit.by, request).await {
+    match visit.app().create_server_as(&visit.by, request).await {
         Ok(_) => Ok(see_other(&format!(
             "/operator/accounts/{account}?done=created&ceiling=servers&account={account}"
         ))),
@@ -191,16 +191,16 @@ pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answe
 }
 
 pub(super) async fn delete(Path(account): Path<i64>, sent: Form) -> Answer {
-    let found = sent.visit.app().find_account_by(&sent.visit.by, AccountId(account)).await?;
+    let found = sent.visit.app().find_account_as(&sent.visit.by, AccountId(account)).await?;
     if sent.fields.text("name") != found.name {
         let text = "Type the name of the account to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));
     }
-    sent.visit.app().delete_account_by(&sent.visit.by, found.id).await?;
+    sent.visit.app().delete_account_as(&sent.visit.by, found.id).await?;
     Ok(see_other("/operator/accounts?done=removed"))
 }
 
 pub(super) async fn restore(Path(account): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().restore_account_by(&sent.visit.by, AccountId(account)).await?;
+    sent.visit.app().restore_account_as(&sent.visit.by, AccountId(account)).await?;
     Ok(see_other(&format!("/operator/accounts/{account}?done=restored")))
 }

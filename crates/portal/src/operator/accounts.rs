@@ -59,14 +59,14 @@ async fn list(visit: &Visit, status: StatusCode, problem: Option<String>, name: 
         suspended: visit.query.yes_or_no("suspended"),
         deleted: false,
     };
-    let (accounts, has_more) = visit.app().list_accounts_by(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (accounts, has_more) = visit.app().list_accounts_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Accounts", Section::Operator).await?;
     let next = accounts.last().filter(|_| has_more);
     let next =
         next.map(|last| query(&[("q", &q), ("suspended", &suspended), ("after", &last.id.to_string())]));
     let rows = accounts.into_iter().map(row).collect();
     let filter = AccountFilter { deleted: true, ..AccountFilter::default() };
-    let (deleted, _) = visit.app().list_accounts_by(&visit.by, filter, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_accounts_as(&visit.by, filter, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|account| DeletedRow {
         id: account.id.0,
         name: account.name,
@@ -88,7 +88,7 @@ fn row(account: Account) -> Row {
 pub(super) async fn create(form: Form) -> Answer {
     let Form { visit, fields } = form;
     let name = fields.text("name");
-    match visit.app().create_account_by(&visit.by, name, None).await {
+    match visit.app().create_account_as(&visit.by, name, None).await {
         Ok(created) => Ok(see_other(&format!("{LIST}/{}/people?done=created", created.value.id))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -100,7 +100,7 @@ pub(super) async fn create(form: Form) -> Answer {
 pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let reason = Some(fields.text("reason").to_owned());
-    match visit.app().suspend_account_by(&visit.by, AccountId(account), reason).await {
+    match visit.app().suspend_account_as(&visit.by, AccountId(account), reason).await {
         Ok(_) => Ok(see_other(&format!("{LIST}?done=saved"))),
         Err(refusal) => {
             let text = Problem::from(refusal).into_form_text()?;
@@ -110,6 +110,6 @@ pub(super) async fn suspend(Path(account): Path<i64>, form: Form) -> Answer {
 }
 
 pub(super) async fn resume(Path(account): Path<i64>, form: Form) -> Answer {
-    form.visit.app().suspend_account_by(&form.visit.by, AccountId(account), None).await?;
+    form.visit.app().suspend_account_as(&form.visit.by, AccountId(account), None).await?;
     Ok(see_other(&format!("{LIST}?done=resumed")))
 }

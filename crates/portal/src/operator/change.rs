@@ -38,6 +38,6 @@ pub(super) async fn resume(form: Form) -> Answer {
 /// The field `on`: filled to close the API, empty to open it again.
 pub(super) async fn maintenance(form: Form) -> Answer {
     let on = form.fields.is_ticked("on");
-    form.visit.app().set_maintenance_by(&form.visit.by, on).await?;
+    form.visit.app().set_maintenance_as(&form.visit.by, on).await?;
     Ok(see_other(if on { "/operator?done=closed" } else { "/operator?done=opened" }))
 }

@@ -15,7 +15,7 @@ pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let done = match gates::read(&fields) {
         Ok(request) => {
-            let done = visit.app().suspend_queue_by(&visit.by, ServerId(server), request).await;
+            let done = visit.app().suspend_queue_as(&visit.by, ServerId(server), request).await;
             done.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
@@ -32,7 +32,7 @@ pub(super) async fn suspend(Path(server): Path<i64>, form: Form) -> Answer {
 }
 
 pub(super) async fn resume(Path(server): Path<i64>, form: Form) -> Answer {
-    form.visit.app().resume_queue_by(&form.visit.by, ServerId(server)).await?;
+    form.visit.app().resume_queue_as(&form.visit.by, ServerId(server)).await?;
     form.visit.state.queue.refresh().await?;
     Ok(see_other(&format!("/servers/{server}/queue?done=lifted")))
 }

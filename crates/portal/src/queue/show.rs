@@ -58,12 +58,12 @@ pub(super) async fn list(visit: &Visit, server: i64, status: StatusCode, problem
     let (record, layout) = visit.server_layout(server, "Queue", Section::Queue).await?;
     let (app, now) = (visit.app(), visit.app().now());
     let after = cursor(visit);
-    let (entries, has_more) = app.list_queue_by(&caller, after, PAGE_ROWS).await?;
+    let (entries, has_more) = app.list_queue_as(&caller, after, PAGE_ROWS).await?;
     let next = entries.last().filter(|_| has_more).map(|last| {
         query(&[("due", &last.due_at.as_micros().to_string()), ("after", &last.message_id.to_string())])
     });
-    let totals = app.count_queue_by(&caller).await?;
-    let gates = app.list_gates_by(&caller).await?;
+    let totals = app.count_queue_as(&caller).await?;
+    let gates = app.list_gates_as(&caller).await?;
     let own = ServerId(server);
     page_with(
         status,

@@ -91,7 +91,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
             return Err(Problem::Invalid("The last day should not be before the first.".to_owned()));
         }
         let period = ReportPeriod { from: Some(from), to: Some(to) };
-        match visit.app().domain_reports_by(&visit.by, (&caller).into(), &domain, period).await {
+        match visit.app().domain_reports_as(&visit.by, (&caller).into(), &domain, period).await {
             Ok(sums) => report = Some(shown(&sums)),
             Err(DomainRefusal::NotVerified) => is_unverified = true,
             Err(refusal) => return Err(Problem::from(refusal)),

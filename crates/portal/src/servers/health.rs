@@ -140,7 +140,7 @@ impl Health {
         let caller = visit.caller(id, Operation::QueueList).await?;
         let (app, now) = (visit.app(), visit.app().now());
         let path = format!("/servers/{id}/queue");
-        let totals: ServerQueue = app.count_queue_by(&caller).await?;
+        let totals: ServerQueue = app.count_queue_as(&caller).await?;
         let wait = totals.oldest_due_at.filter(|at| now.since(*at) > WAIT_MAX);
         let more = if totals.is_more { "> " } else { "" };
         self.figures.push(Figure {
@@ -157,7 +157,7 @@ impl Health {
                 path.clone(),
             );
         }
-        for gate in app.list_gates_by(&caller).await? {
+        for gate in app.list_gates_as(&caller).await? {
             let what = match &gate.scope {
                 GateScope::Server(_) => "Sending is stopped or slowed by a gate".to_owned(),
                 GateScope::Everything => "The operator has stopped or slowed all sending".to_owned(),
@@ -182,7 +182,7 @@ impl Health {
         let (app, now) = (visit.app(), visit.app().now());
         let failing = DomainSelection { state: Some(DomainState::Failing), ..DomainSelection::default() };
         let (found, more) = app
-            .search_domains_by(&caller.requester(), (&caller).into(), &failing, None, FAILING_DOMAINS_MAX)
+            .search_domains_as(&caller.requester(), (&caller).into(), &failing, None, FAILING_DOMAINS_MAX)
             .await?;
         for domain in found.iter().map(|view| &view.domain) {
             let (name, since) = (&domain.name, domain.failing_since.unwrap_or(now));

@@ -58,7 +58,7 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
         suspended: visit.query.yes_or_no("suspended"),
         ..visit.own_servers()
     };
-    let (servers, has_more) = visit.app().list_servers_by(&visit.by, filter, after, PAGE_ROWS).await?;
+    let (servers, has_more) = visit.app().list_servers_as(&visit.by, filter, after, PAGE_ROWS).await?;
     let layout = visit.layout("Servers", Section::Servers).await?;
     let next = servers.last().filter(|_| has_more);
     let next =
@@ -66,7 +66,7 @@ pub(super) async fn list(visit: &Visit, status: StatusCode, problem: Option<Stri
     let pools = pools_for(visit, visit.person.user.account_id, None).await?;
     let rows = servers.into_iter().map(row).collect();
     let filter = ServerFilter { deleted: true, ..visit.own_servers() };
-    let (deleted, _) = visit.app().list_servers_by(&visit.by, filter, None, PAGE_ROWS).await?;
+    let (deleted, _) = visit.app().list_servers_as(&visit.by, filter, None, PAGE_ROWS).await?;
     let deleted = deleted.into_iter().map(|server| DeletedRow {
         id: server.id.0,
         name: server.name,

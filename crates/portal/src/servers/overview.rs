@@ -95,7 +95,7 @@ async fn steps(visit: &Visit, server: i64, has_messages: bool) -> Result<Vec<Ste
         revoked: Some(false),
         ..CredentialFilter::default()
     };
-    let (keys, _) = app.list_credentials_by(&visit.by, filter, None, 1).await?;
+    let (keys, _) = app.list_credentials_as(&visit.by, filter, None, 1).await?;
     let caller = visit.caller(server, Operation::DomainsList).await?;
     let verified = find_verified_domain(visit, &caller).await?;
     let (webhooks, _) = app.list_webhooks(&caller, None, 1).await?;

@@ -63,7 +63,7 @@ pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
         pool: fields.number("pool").map_or(Change::Clear, |pool| Change::Set(PoolId(pool))),
         ceilings: ServerChangeRequest::default(),
     };
-    match visit.app().update_server_by(&visit.by, ServerId(server), request).await {
+    match visit.app().update_server_as(&visit.by, ServerId(server), request).await {
         Ok(_) => Ok(see_other(&format!("/servers/{server}/settings?done=saved"))),
         Err(refusal) => again(&visit, server, "pool", &fields, refusal.into()).await,
     }
@@ -80,7 +80,7 @@ pub(super) async fn ceilings(Path(server): Path<i64>, sent: Form) -> Answer {
                 pool: Change::Keep,
                 ceilings,
             };
-            visit.app().update_server_by(&visit.by, ServerId(server), request).await.map_err(Problem::from)
+            visit.app().update_server_as(&visit.by, ServerId(server), request).await.map_err(Problem::from)
         }
         Err(text) => Err(Problem::Invalid(text)),
     };
@@ -114,12 +114,12 @@ fn read_number(fields: &Fields, name: &str, words: &str) -> Result<Change<i64>, 
 
 pub(super) async fn suspend(Path(server): Path<i64>, sent: Form) -> Answer {
     let reason = Some(sent.fields.text("reason").to_owned());
-    sent.visit.app().suspend_server_by(&sent.visit.by, ServerId(server), reason).await?;
+    sent.visit.app().suspend_server_as(&sent.visit.by, ServerId(server), reason).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=suspended")))
 }
 
 pub(super) async fn resume(Path(server): Path<i64>, sent: Form) -> Answer {
-    sent.visit.app().suspend_server_by(&sent.visit.by, ServerId(server), None).await?;
+    sent.visit.app().suspend_server_as(&sent.visit.by, ServerId(server), None).await?;
     Ok(see_other(&format!("/servers/{server}/settings?done=resumed")))
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn restore(Path(server): Path<i64>, sent: Form) -> Answer {
 }
 
 pub(super) async fn delete(Path(server): Path<i64>, sent: Form) -> Answer {
-    let record = sent.visit.app().find_server_by(&sent.visit.by, ServerId(server)).await?;
+    let record = sent.visit.app().find_server_as(&sent.visit.by, ServerId(server)).await?;
     if sent.fields.text("name") != record.name {
         let text = "Type the name of the server to delete it. Nothing was changed.";
         return Err(Problem::Invalid(text.to_owned()));

@@ -1,6 +1,5 @@
 //! Requests of the command line, executed by the running server over its control socket or on the store itself.
 
-use anyhow::Context;
 use postroad_app::App;
 use postroad_delivery::QueueAdmin;
 use postroad_store::Role;
@@ -18,7 +17,7 @@ pub(super) struct Client {
     /// Whether the caller wants JSON.
     pub(super) json: bool,
     /// The store itself, if no server is running on it.
-    opened: Option<(App, QueueAdmin)>,
+    local: Option<(App, QueueAdmin)>,
 }
 
 impl Client {
@@ -28,22 +27,22 @@ impl Client {
         if let Some(data_dir) = args.data_dir {
             config.data_dir = data_dir;
         }
-        Ok(Self { config, json: args.json, opened: None })
+        Ok(Self { config, json: args.json, local: None })
     }
 
     pub(super) async fn execute(&mut self, request: Request) -> anyhow::Result<Value> {
-        if self.opened.is_none() {
+        if self.local.is_none() {
             if let Some(answer) = control::send(&self.config.data_dir, &request).await? {
                 return Ok(answer);
             }
-            self.opened = Some(self.open(&request).await?);
+            self.local = Some(self.open(&request).await?);
         }
-        let (app, queue_admin) = self.opened.as_ref().context("the store was opened")?;
+        let (app, queue_admin) = self.local.as_ref().expect("opened above");
         request.execute(app, queue_admin).await
     }
 
     async fn open(&self, request: &Request) -> anyhow::Result<(App, QueueAdmin)> {
-        // The first account creates an installation.
+        // `account create` may create the installation; every other command needs an existing one.
         if !matches!(request, Request::Admin(AdminCommand::Account(AccountCommand::Create { .. }))) {
             service::check_installation(&self.config)?;
         }

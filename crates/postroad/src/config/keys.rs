@@ -303,14 +303,14 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.busy_greeting_timeout",
         default: r#""30s""#,
-        doc: "Longest wait for a host to greet and accept messages while other hosts wait for a connection. Otherwise\n\
-              it is reply_timeout.",
+        doc: "Longest wait for greeting, EHLO, MAIL, RCPT and DATA replies while other hosts wait for a connection;\n\
+              reply_timeout otherwise.",
         set: |config, given| put(&mut config.delivery.busy_greeting_timeout, given.duration()),
     },
     Key {
         path: "delivery.reply_timeout",
         default: r#""5m""#,
-        doc: "Longest wait for a reply, if SMTP's own limit is longer.",
+        doc: "Longest wait for a reply; RFC 5321's shorter limits still apply.",
         set: |config, given| put(&mut config.delivery.reply_timeout, given.duration()),
     },
     Key {
@@ -334,8 +334,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.connections",
         default: "1000",
-        doc: "Connections of this node to other mail servers, in total. Half as many more may wait for the reply to a\n\
-              message.",
+        doc: "Connections of this node to other mail servers, in total. Up to half as many additional connections may\n\
+              wait for the final reply to a message.",
         set: |config, given| put(&mut config.delivery.connections_max, given.count(1)),
     },
     Key {
@@ -588,8 +588,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.bodies",
         default: r#""30d""#,
-        doc: "Retention periods: a duration, or \"forever\"; queued, scheduled and held messages are kept longer.\n\
-              Bodies of messages. PostgreSQL deletes whole weeks.",
+        doc: "Bodies of messages. PostgreSQL deletes whole weeks. Every retention period is a duration, or \"forever\";\n\
+              queued, scheduled and held messages are kept longer.",
         set: |config, given| put(&mut config.retention.bodies, given.kept()),
     },
     Key {

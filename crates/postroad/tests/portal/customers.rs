@@ -1,4 +1,4 @@
-//! What the operator does for a customer: people, keys, servers, ceilings, suspension, and the customer's audit log.
+//! The operator's pages about a customer: people, keys, servers, ceilings, suspension, and the customer's audit log.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What comes back runs nothing: bounces, complaints, reports of receivers, opens and clicks, and DNS records.
+//! Content from outside is never executed: bounces, complaints, reports of receivers, opens and clicks, DNS records.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What operators and owners manage: maintenance, operator keys, people, and the first message.
+//! Pages for operators and owners: maintenance, operator keys, people, and the first message.
 
 use serde_json::json;
 

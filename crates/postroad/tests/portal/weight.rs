@@ -1,4 +1,4 @@
-//! What pages weigh: large messages and a full inspector stay below 100 kB, style sheet and script included.
+//! Weight of pages: large messages and a full inspector stay below 100 kB, style sheet and script included.
 
 use postroad_testkit::http::{Bytes, Method};
 use serde_json::json;

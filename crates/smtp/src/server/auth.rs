@@ -28,7 +28,7 @@ pub(super) enum AuthStep {
 }
 
 impl ServerSession {
-    pub(super) fn on_auth(&mut self, mechanism: &str, initial: Option<&str>) {
+    pub(super) fn on_auth(&mut self, mechanism: &str, initial_response: Option<&str>) {
         if let Some(problem) = self.auth_problem() {
             return self.complain(problem);
         }
@@ -37,10 +37,10 @@ impl ServerSession {
             "LOGIN" => AuthStep::Username,
             _ => return self.complain(StandardReply::UnknownMechanism),
         };
-        match initial {
+        match initial_response {
             // RFC 4954 4: `=` is an initial response of no bytes.
             Some("=") => self.on_auth_line(step, ""),
-            Some(initial) => self.on_auth_line(step, initial),
+            Some(response) => self.on_auth_line(step, response),
             None => self.prompt(step),
         }
     }

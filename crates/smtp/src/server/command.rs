@@ -13,7 +13,7 @@ pub(super) enum Command<'a> {
     Ehlo(&'a str),
     Helo(&'a str),
     StartTls,
-    Auth { mechanism: &'a str, initial: Option<&'a str> },
+    Auth { mechanism: &'a str, initial_response: Option<&'a str> },
     Mail(MailFrom),
     Rcpt(RcptTo),
     Data,
@@ -63,14 +63,14 @@ fn parse_host(text: &str) -> Result<&str, StandardReply> {
 }
 
 fn parse_auth(arguments: &str) -> Result<Command<'_>, StandardReply> {
-    let (mechanism, initial) = match arguments.split_once(' ') {
-        Some((mechanism, initial)) => (mechanism, Some(initial.trim_start_matches(' '))),
+    let (mechanism, initial_response) = match arguments.split_once(' ') {
+        Some((mechanism, initial_response)) => (mechanism, Some(initial_response.trim_start_matches(' '))),
         None => (arguments, None),
     };
     if mechanism.is_empty() {
         return Err(StandardReply::BadArguments);
     }
-    Ok(Command::Auth { mechanism, initial })
+    Ok(Command::Auth { mechanism, initial_response })
 }
 
 fn parse_mail(arguments: &str, offered: Extensions) -> Result<MailFrom, StandardReply> {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_are_known_in_any_case() {
+    fn verbs_are_case_insensitive() {
         for line in [
             "ehlo x",
             "HELO [192.0.2.1]",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_commands_get_the_matching_reply() {
         use StandardReply as R;
         for (line, expected) in [
             ("", R::UnknownCommand),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_measured() {
+    fn bdat_size_and_last_are_parsed() {
         let bdat = |line| parse(line, Extensions::default()).ok();
         assert!(bdat("BDAT 0 LAST") == Some(Command::Bdat { size: 0, is_last: true }));
         assert!(bdat("BDAT 77") == Some(Command::Bdat { size: 77, is_last: false }));

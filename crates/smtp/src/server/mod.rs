@@ -216,7 +216,7 @@ impl ServerSession {
             Ok(Command::Ehlo(host)) => self.on_ehlo(host),
             Ok(Command::Helo(host)) => self.on_helo(host),
             Ok(Command::StartTls) => self.on_starttls(),
-            Ok(Command::Auth { mechanism, initial }) => self.on_auth(mechanism, initial),
+            Ok(Command::Auth { mechanism, initial_response }) => self.on_auth(mechanism, initial_response),
             Ok(Command::Mail(mail)) => self.on_mail(mail),
             Ok(Command::Rcpt(rcpt)) => self.on_rcpt(rcpt),
             Ok(Command::Data) => self.on_data(),

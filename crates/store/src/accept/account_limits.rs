@@ -4,7 +4,7 @@
 use postroad_model::{EventKind, MessageId, Timestamp};
 use serde_json::json;
 
-use super::hourly_limit::crossed_lines;
+use super::hourly_limit::crossed_thresholds;
 use super::initial::{HoldCause, HoldCauses};
 use super::limit_values::{LimitOwner, LimitUse, Window};
 use crate::events::NewEvent;
@@ -57,7 +57,7 @@ impl Admission {
         let mut events = Vec::new();
         for WindowCount { window: Window { period, number, limit }, before } in &self.counts {
             let after = before + self.admitted as i64;
-            for kind in crossed_lines(*limit, *before, after) {
+            for kind in crossed_thresholds(*limit, *before, after) {
                 let since = period.start(*number).to_rfc3339();
                 let data =
                     json!({ "limit": limit, "volume": after, "period": period.as_str(), "since": since });

@@ -15,15 +15,15 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
         let data = json!({ "limit": limit, "volume": after, "hour": hour });
         NewEvent { kind, data: data.to_string() }
     };
-    crossed_lines(limit, before, after).map(event).collect()
+    crossed_thresholds(limit, before, after).map(event).collect()
 }
 
-/// Which thresholds of a limit are crossed when the count grows from `before` to `after`: nine tenths, and all of it.
-pub(crate) fn crossed_lines(limit: u32, before: i64, after: i64) -> impl Iterator<Item = EventKind> {
+/// Thresholds of a limit (nine tenths, all of it) that are crossed when the count grows from `before` to `after`.
+pub(crate) fn crossed_thresholds(limit: u32, before: i64, after: i64) -> impl Iterator<Item = EventKind> {
     // A limit of 0 also needs a first message to be reached.
     let full = i64::from(limit).max(1);
     let nearly = (i64::from(limit) * 9 + 9) / 10;
-    let is_crossed = |line: i64| before < line && line <= after;
+    let is_crossed = |threshold: i64| before < threshold && threshold <= after;
     // For small limits nine tenths are the whole limit.
     let approaching = (nearly < full && is_crossed(nearly)).then_some(EventKind::SendLimitApproaching);
     let exceeded = is_crossed(full).then_some(EventKind::SendLimitExceeded);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_told_when_it_is_crossed_and_never_again() {
+    fn each_threshold_has_one_event_when_it_is_crossed() {
         use EventKind::{SendLimitApproaching as Approaching, SendLimitExceeded as Exceeded};
         assert_eq!(kinds(100, 0, 89), []);
         assert_eq!(kinds(100, 89, 90), [Approaching]);
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn small_limits_are_only_exceeded() {
         for limit in [0, 1, 9] {
-            let line = i64::from(limit).max(1);
-            assert_eq!(kinds(limit, 0, line - 1), []);
-            assert_eq!(kinds(limit, line - 1, line), [EventKind::SendLimitExceeded]);
+            let threshold = i64::from(limit).max(1);
+            assert_eq!(kinds(limit, 0, threshold - 1), []);
+            assert_eq!(kinds(limit, threshold - 1, threshold), [EventKind::SendLimitExceeded]);
         }
         assert_eq!(kinds(0, 0, 0), []);
         assert_eq!(kinds(10, 8, 9), [EventKind::SendLimitApproaching]);

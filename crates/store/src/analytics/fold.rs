@@ -10,10 +10,10 @@ use crate::{Result, Store};
 
 /// Events added up in one transaction.
 const FOLD_EVENTS_MAX: usize = 500;
-/// Approximate limit of rows written, so that nobody has to wait long.
+/// Approximate limit of rows written in one transaction, so that other writers wait only briefly.
 const FOLD_ROWS_MAX: usize = 1_000;
 
-/// Progress of one turn of counting.
+/// Result of one call of `fold_events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountProgress {
     /// No events are left.
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// Adds the next events of a server to its counters. The sums and the new position are one transaction: each event
-    /// counts once, whatever crashes and however many nodes count.
+    /// counts once, even after crashes and with several nodes.
     pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self

@@ -9,7 +9,7 @@ use crate::sql::{Row, Sql, Value};
 use crate::{Result, Store};
 
 /// Entries checked in one read.
-const CHECKED_AT_ONCE: i64 = 1_000;
+const VERIFY_PAGE: i64 = 1_000;
 
 /// Entries of an account; `None` takes all.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ pub struct AuditFilter {
 pub struct AuditVerdict {
     pub account_id: AccountId,
     /// Number of entries that exist unchanged.
-    pub good: i64,
+    pub intact_count: i64,
     /// Hash of the last of them in hexadecimal. Kept elsewhere, it can prove later that none was removed.
     pub hash: String,
     /// The number of the first entry that is missing or changed.
@@ -37,8 +37,8 @@ pub struct AuditVerdict {
 }
 
 impl AuditVerdict {
-    fn new(account_id: AccountId, good: i64, hash: &[u8], broken_at: Option<i64>) -> Self {
-        Self { account_id, good, hash: chain::hex(hash), broken_at, has_more: false }
+    fn new(account_id: AccountId, intact_count: i64, hash: &[u8], broken_at: Option<i64>) -> Self {
+        Self { account_id, intact_count, hash: chain::hex(hash), broken_at, has_more: false }
     }
 }
 
@@ -90,13 +90,14 @@ impl Store {
             (after, if after == 0 { chain::START.to_vec() } else { chain::from_hex(hash) });
         let Some((head_seq, head_hash)) = head else {
             // Every entry is written together with the head.
-            let has_entries = !self.read(move |sql| Box::pin(part(sql, account_id, 0))).await?.is_empty();
+            let has_entries =
+                !self.read(move |sql| Box::pin(read_chain(sql, account_id, 0))).await?.is_empty();
             return Ok(AuditVerdict::new(account_id, 0, &previous, has_entries.then_some(1)));
         };
-        let part = self.read(move |sql| Box::pin(part(sql, account_id, after))).await?;
-        let may_have_more = part.len() as i64 == CHECKED_AT_ONCE;
-        let is_of_chain = |part: &ChainPart| part.0.seq <= head_seq;
-        for (entry, before, after, hash) in part.into_iter().take_while(is_of_chain) {
+        let entries = self.read(move |sql| Box::pin(read_chain(sql, account_id, after))).await?;
+        let may_have_more = entries.len() as i64 == VERIFY_PAGE;
+        let is_up_to_head = |entry: &ChainEntry| entry.0.seq <= head_seq;
+        for (entry, before, after, hash) in entries.into_iter().take_while(is_up_to_head) {
             let expected = chain::hash(&previous, &entry, before.as_deref(), after.as_deref());
             if entry.seq != seq + 1 || expected != hash {
                 return Ok(AuditVerdict::new(account_id, seq, &previous, Some(seq + 1)));
@@ -112,7 +113,7 @@ impl Store {
         Ok(AuditVerdict { has_more: seq < head_seq && broken_at.is_none(), ..verdict })
     }
 
-    /// Whether there is a log of the account, which may be gone.
+    /// Whether the account has an audit log. True also for deleted accounts.
     pub async fn has_audit_log(&self, account_id: AccountId) -> Result<bool> {
         let text = "SELECT account_id FROM audit_heads WHERE account_id = $1";
         Ok(self.fetch_opt(text, vec![account_id.0.into()], |row| row.int(0)).await?.is_some())
@@ -126,20 +127,20 @@ impl Store {
     }
 }
 
-type ChainPart = (AuditEntry, Option<String>, Option<String>, Vec<u8>);
+type ChainEntry = (AuditEntry, Option<String>, Option<String>, Vec<u8>);
 
-async fn part(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<ChainPart>, StoreError> {
+async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<Vec<ChainEntry>, StoreError> {
     let rows = sql
         .query(
             "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after, hash
              FROM audit WHERE account_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-            &[account_id.0.into(), after.into(), CHECKED_AT_ONCE.into()],
+            &[account_id.0.into(), after.into(), VERIFY_PAGE.into()],
         )
         .await?;
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
-/// A query for entries by the column that finds them by index, and by all other conditions of a filter.
+/// A query for entries: `$by` is the condition that uses an index, the rest are the filter's other conditions.
 macro_rules! entries {
     ($by:literal, $rest:literal) => {
         concat!(
@@ -157,15 +158,14 @@ macro_rules! entries {
     };
 }
 
-/// The page of a list, by its filter.
+/// A page of entries, newest first.
 macro_rules! newest {
     ($by:literal) => {
         entries!($by, "AND (at, seq) < ($8, $9) ORDER BY at DESC, seq DESC LIMIT $10")
     };
 }
 
-/// In the order of their times, because every index ends with the time. That of their numbers differs where the clock was set
-/// back.
+/// Ordered by time, because every index ends with it. The order by `seq` differs if the clock was set back.
 async fn list(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -193,7 +193,7 @@ async fn list(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// In the order of their numbers: whoever goes on behind the last one misses none.
+/// Ordered by `seq`, so that a reader that continues after the last entry misses none.
 async fn export(
     sql: &Sql<'_>,
     account_id: AccountId,

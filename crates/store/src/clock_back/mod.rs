@@ -54,11 +54,13 @@ impl Store {
         while let Some(from) = after {
             let now = self.clock.now();
             let (page, has_late) =
-                self.read(move |sql| Box::pin(outbox::look(sql, now, from, OUTBOX_PAGE))).await?;
+                self.read(move |sql| Box::pin(outbox::find_page(sql, now, from, OUTBOX_PAGE))).await?;
             if has_late {
                 let pauses = pauses.clone();
                 changed += self
-                    .write(move |sql| Box::pin(async move { outbox::pull(sql, now, &pauses, page).await }))
+                    .write(move |sql| {
+                        Box::pin(async move { outbox::bring_forward(sql, now, &pauses, page).await })
+                    })
                     .await?;
             }
             after = page.next();

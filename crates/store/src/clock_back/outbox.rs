@@ -1,5 +1,5 @@
 //! Corrections of the webhook outbox. It may have millions of rows: pages along its primary key are read first, and
-//! only pages with late events are written.
+//! only pages with events due too far in the future are written.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ impl Page {
     }
 }
 
-/// The page of `rows` rows after `after`, and whether some of its rows wait too long.
-pub(crate) async fn look(
+/// The next page of `rows` rows, and whether any of them is due too far in the future.
+pub(crate) async fn find_page(
     sql: &Sql<'_>,
     now: Timestamp,
     after: RowKey,
@@ -67,9 +67,9 @@ pub(crate) async fn look(
     Ok((page, sql.query_opt(text, &params).await?.is_some()))
 }
 
-/// Makes events of a page due that would wait longer than the pause after their last attempt: `pauses` after the first
-/// attempt, the second, … Returns how many.
-pub(crate) async fn pull(
+/// Moves `due_at` of a page's events back to at most `now` plus the pause after their last attempt. `pauses` are those
+/// after attempt 1, 2, … Returns the number of changed events.
+pub(crate) async fn bring_forward(
     sql: &Sql<'_>,
     now: Timestamp,
     pauses: &[Duration],
@@ -93,7 +93,7 @@ pub(crate) async fn pull(
             .await?;
     }
     if !sql.is_sqlite() {
-        // Claims of a dead node would last until that time, too.
+        // Claims taken while the clock was ahead would also last too long.
         let mut params = page.params();
         params.push(now.plus(CLAIMED_FOR).into());
         let text = "UPDATE webhook_queue SET claimed_until = $7

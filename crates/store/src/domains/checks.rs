@@ -164,7 +164,7 @@ pub(super) async fn record(
     for (id, step) in steps {
         keys::step(sql, id, step, now).await?;
     }
-    let records = || serde_json::from_str::<Value>(&check.told_records).unwrap_or_default();
+    let records = || serde_json::from_str::<Value>(&check.event_records).unwrap_or_default();
     let news = match (news, after.verified_at, after.failing_since) {
         (Some(DomainChange::Verified), Some(at), _) => Some((
             EventKind::DomainVerified,

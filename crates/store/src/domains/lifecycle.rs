@@ -1,4 +1,4 @@
-//! How a check changes a domain and its keys. Pure functions: the SQL next to it reads the old state and writes the new
+//! Changes that a check makes to a domain and its keys. Pure functions: the SQL next to it reads the old state and writes the new
 //! one.
 
 use std::time::Duration;

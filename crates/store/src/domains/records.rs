@@ -256,7 +256,7 @@ pub struct DomainCheck {
     /// A JSON array, stored as it is.
     pub records: String,
     /// Records as shown in events: a JSON array.
-    pub told_records: String,
+    pub event_records: String,
     /// Whether all required records are verified.
     pub is_good: Option<bool>,
     /// Keys whose records the DNS answered for, and whether they are verified.

@@ -1,4 +1,4 @@
-//! How a search finds its candidates: by tokens, by status, or by scanning the messages.
+//! Plan of a search: it finds its candidates by tokens, by status, or by scanning the messages.
 
 use postroad_model::{Status, idgen};
 

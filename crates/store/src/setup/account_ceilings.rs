@@ -77,7 +77,7 @@ impl AccountCeilings {
     }
 
     /// The resulting ceilings of each of its servers.
-    pub(super) fn of_server(&self) -> Ceilings {
+    pub(super) fn for_server(&self) -> Ceilings {
         Ceilings {
             mode: None,
             send_rate: self.send_rate,

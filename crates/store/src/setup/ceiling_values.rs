@@ -43,7 +43,7 @@ impl Ceiling {
 impl Ceilings {
     /// The lower value of each pair.
     #[must_use]
-    pub(crate) fn lowest(&self, other: &Self) -> Self {
+    pub(crate) fn min_with(&self, other: &Self) -> Self {
         Self {
             mode: self.mode.or(other.mode),
             send_rate: lower(self.send_rate, other.send_rate, SendRate::is_above),
@@ -109,7 +109,7 @@ pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
 }
 
 /// A live server may be set to either mode; a development server stays one.
-pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
+pub(crate) fn mode_column(mode: ServerMode) -> Option<&'static str> {
     (mode == ServerMode::Development).then(|| mode.as_str())
 }
 

@@ -3,7 +3,7 @@
 
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
-use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, of_mode};
+use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, mode_column};
 use super::server_change::ServerChange;
 use super::servers::{self, Server, SetCeilings};
 use super::set_by::SetBy;
@@ -20,10 +20,10 @@ pub enum ServerUpdate {
     OtherVersion(i64),
 }
 
-/// Changes of ceilings; `Keep` keeps one.
+/// Changes to a server's ceilings; `Change::Keep` leaves one as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// If it is set to `development`, only whoever did that can make the server live.
+    /// `development` means that only whoever set it can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -33,22 +33,22 @@ pub struct CeilingsChange {
 
 impl CeilingsChange {
     /// The ceilings after the change.
-    fn after(&self, now: &Ceilings) -> Ceilings {
+    fn after(&self, current: &Ceilings) -> Ceilings {
         Ceilings {
             mode: self
                 .mode
-                .map_or(now.mode, |mode| Some(mode).filter(|mode| *mode == ServerMode::Development)),
-            send_rate: changed(self.send_rate, now.send_rate),
-            hourly_limit: changed(self.hourly_limit, now.hourly_limit),
-            bodies_days: changed(self.bodies_days, now.bodies_days),
-            messages_days: changed(self.messages_days, now.messages_days),
+                .map_or(current.mode, |mode| Some(mode).filter(|mode| *mode == ServerMode::Development)),
+            send_rate: changed(self.send_rate, current.send_rate),
+            hourly_limit: changed(self.hourly_limit, current.hourly_limit),
+            bodies_days: changed(self.bodies_days, current.bodies_days),
+            messages_days: changed(self.messages_days, current.messages_days),
         }
     }
 }
 
 /// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
 /// that the server chose itself stays, a higher one is cut.
-fn follow<T: Copy + PartialEq>(
+fn effective_value<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,
     new: Option<T>,
@@ -62,47 +62,49 @@ fn follow<T: Copy + PartialEq>(
     }
 }
 
-/// Sets ceilings; effective values follow them. Changes nothing if `change` would exceed the new ones.
+/// Sets ceilings; effective values follow them. If `change` would exceed the new ones, changes nothing and returns the
+/// exceeded ceilings.
 pub(super) async fn set_all(
     sql: &Sql<'_>,
     server: &Server,
-    owner: SetBy,
+    set_by: SetBy,
     ceilings: &CeilingsChange,
     change: &ServerChange,
     now: Timestamp,
 ) -> Result<Vec<(Ceiling, SetBy)>, StoreError> {
-    let set_ceilings = after(server, owner, ceilings);
+    let set_ceilings = after(server, set_by, ceilings);
     // The account cannot make a server live that the operator set to development.
     let is_live = ceilings.mode == Some(ServerMode::Live) || change.mode == Some(ServerMode::Live);
     let change = ServerChange { mode: is_live.then_some(ServerMode::Live), ..change.clone() };
-    let of_account = server.of_account.of_server();
+    let account_ceilings = server.account_ceilings.for_server();
     // Without its own value the server has the account's, so only its own ceilings can forbid clearing one.
-    let exceeded_of = |own: &Ceilings| {
-        let mut exceeded = own.lowest(&of_account).exceeded_by(&change.without_clears());
+    let exceeded_ceilings = |own: &Ceilings| {
+        let mut exceeded = own.min_with(&account_ceilings).exceeded_by(&change.without_clears());
         exceeded.extend(own.exceeded_by(&change.clears()));
         exceeded.sort_by_key(|ceiling| ceiling.position());
         exceeded
     };
-    let exceeded = exceeded_of(&set_ceilings.lowest());
-    let by_operator = exceeded_of(&set_ceilings.operator);
+    let exceeded = exceeded_ceilings(&set_ceilings.effective());
+    let by_operator = exceeded_ceilings(&set_ceilings.operator);
     if exceeded.is_empty() && *ceilings != CeilingsChange::default() {
-        set(sql, server, owner, ceilings, now).await?;
+        set(sql, server, set_by, ceilings, now).await?;
     }
-    let owner = |ceiling: &Ceiling| {
+    let set_by = |ceiling: &Ceiling| {
         if by_operator.contains(ceiling) { SetBy::Operator } else { SetBy::Account }
     };
-    Ok(exceeded.iter().map(|ceiling| (*ceiling, owner(ceiling))).collect())
+    Ok(exceeded.iter().map(|ceiling| (*ceiling, set_by(ceiling))).collect())
 }
 
-/// The server with its values as set; locked until the transaction ends.
+/// Locks the server until the transaction ends and returns it with its stored values, before the account's ceilings
+/// apply.
 pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
-fn after(server: &Server, owner: SetBy, change: &CeilingsChange) -> SetCeilings {
+fn after(server: &Server, set_by: SetBy, change: &CeilingsChange) -> SetCeilings {
     let mut set = server.set_ceilings;
-    match owner {
+    match set_by {
         SetBy::Operator => set.operator = change.after(&set.operator),
         SetBy::Account => set.account = change.after(&set.account),
     }
@@ -112,13 +114,13 @@ fn after(server: &Server, owner: SetBy, change: &CeilingsChange) -> SetCeilings 
 async fn set(
     sql: &Sql<'_>,
     server: &Server,
-    owner: SetBy,
+    set_by: SetBy,
     change: &CeilingsChange,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let set = after(server, owner, change);
-    let (old, new) = (server.set_ceilings.lowest(), set.lowest());
-    let (text, stored) = match owner {
+    let set = after(server, set_by, change);
+    let (old, new) = (server.set_ceilings.effective(), set.effective());
+    let (text, stored) = match set_by {
         SetBy::Operator => (
             "UPDATE servers SET mode = $2, send_rate = $3, hourly_limit = $4, retention_bodies = $5,
                  retention_messages = $6, mode_ceiling = $7, send_rate_ceiling = $8, hourly_limit_ceiling = $9,
@@ -136,8 +138,8 @@ async fn set(
             set.account,
         ),
     };
-    let rate = follow(server.send_rate, old.send_rate, new.send_rate, SendRate::is_above);
-    let in_force = |value, old, new| number(follow(value, old, new, is_above));
+    let rate = effective_value(server.send_rate, old.send_rate, new.send_rate, SendRate::is_above);
+    let effective_number = |value, old, new| number(effective_value(value, old, new, is_above));
     let retention = server.retention;
     sql.change(
         text,
@@ -145,10 +147,10 @@ async fn set(
             server.id.0.into(),
             change.mode.unwrap_or(server.mode).as_str().into(),
             rate.map(|rate| rate.to_string()).into(),
-            in_force(server.hourly_limit, old.hourly_limit, new.hourly_limit),
-            in_force(retention.bodies_days, old.bodies_days, new.bodies_days),
-            in_force(retention.messages_days, old.messages_days, new.messages_days),
-            stored.mode.and_then(of_mode).into(),
+            effective_number(server.hourly_limit, old.hourly_limit, new.hourly_limit),
+            effective_number(retention.bodies_days, old.bodies_days, new.bodies_days),
+            effective_number(retention.messages_days, old.messages_days, new.messages_days),
+            stored.mode.and_then(mode_column).into(),
             stored.send_rate.map(|rate| rate.to_string()).into(),
             number(stored.hourly_limit),
             number(stored.bodies_days),
@@ -169,12 +171,13 @@ mod tests {
 
     #[test]
     fn a_value_at_its_ceiling_moves_with_it_and_a_chosen_one_stays() {
-        let follow = |value, old, new| follow(value, old, new, |value: u32, ceiling| value > ceiling);
-        assert_eq!(follow(None, None, Some(5)), Some(5), "no limit before");
-        assert_eq!(follow(Some(5), Some(5), Some(10)), Some(10));
-        assert_eq!(follow(Some(5), Some(5), None), None);
-        assert_eq!(follow(Some(3), Some(5), Some(10)), Some(3), "chosen by the server");
-        assert_eq!(follow(Some(3), Some(5), None), Some(3));
-        assert_eq!(follow(Some(3), None, Some(2)), Some(2));
+        let effective_value =
+            |value, old, new| effective_value(value, old, new, |value: u32, ceiling| value > ceiling);
+        assert_eq!(effective_value(None, None, Some(5)), Some(5), "no limit before");
+        assert_eq!(effective_value(Some(5), Some(5), Some(10)), Some(10));
+        assert_eq!(effective_value(Some(5), Some(5), None), None);
+        assert_eq!(effective_value(Some(3), Some(5), Some(10)), Some(3), "chosen by the server");
+        assert_eq!(effective_value(Some(3), Some(5), None), Some(3));
+        assert_eq!(effective_value(Some(3), None, Some(2)), Some(2));
     }
 }

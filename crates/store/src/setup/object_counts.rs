@@ -5,7 +5,7 @@ use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp}
 
 use super::notices;
 use crate::accept::account_limits::count_event;
-use crate::accept::hourly_limit::crossed_lines;
+use crate::accept::hourly_limit::crossed_thresholds;
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -120,7 +120,7 @@ pub(crate) async fn check_ceiling(
     if before >= i64::from(most) {
         return Err(StoreError::CeilingReached { what, most });
     }
-    for kind in crossed_lines(most, before, before + 1) {
+    for kind in crossed_thresholds(most, before, before + 1) {
         let event = count_event(kind, what.as_str(), most, before + 1);
         notices::add(sql, account_id, &event, now).await?;
     }

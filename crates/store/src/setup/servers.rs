@@ -41,7 +41,7 @@ pub struct Server {
     /// Limits for its own key: the lowest of those set by the operator and the account for it and of the account's own.
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
-    pub of_account: AccountCeilings,
+    pub account_ceilings: AccountCeilings,
     /// Incremented by every change.
     pub version: i64,
     /// Until when a deleted server can be restored.
@@ -58,20 +58,20 @@ pub struct SetCeilings {
 }
 
 impl SetCeilings {
-    pub(super) fn lowest(&self) -> Ceilings {
-        self.operator.lowest(&self.account)
+    pub(super) fn effective(&self) -> Ceilings {
+        self.operator.min_with(&self.account)
     }
 }
 
 impl Server {
     /// Limits of the messages of all servers of its account.
     pub fn account_limits(&self) -> Option<AccountLimits> {
-        self.of_account.limits(self.account_id)
+        self.account_ceilings.limits(self.account_id)
     }
 
     /// With effective values: the account's ceilings may have been lowered since they were set.
     fn within_ceilings(mut self) -> Self {
-        let most = self.of_account.of_server();
+        let most = self.account_ceilings.for_server();
         self.send_rate = lower(self.send_rate, most.send_rate, SendRate::is_above);
         // Without its own limit the server has what the account has left.
         self.hourly_limit =
@@ -238,7 +238,7 @@ pub(crate) async fn create(
     now: Timestamp,
 ) -> Result<Server, StoreError> {
     object_counts::check_ceiling(sql, new.account_id, LimitedObject::Servers, now).await?;
-    let ceiling = ceiling_values::of_mode(new.mode);
+    let ceiling = ceiling_values::mode_column(new.mode);
     let of = |setter: SetBy| ceiling.filter(|_| owner == setter);
     let inserted = sql
         .query_opt(
@@ -328,7 +328,7 @@ fn read(row: &Row) -> Result<Server, StoreError> {
 
 fn read_as_set(row: &Row) -> Result<Server, StoreError> {
     let (operator, account) = (ceiling_values::read(row, 16)?, ceiling_values::read(row, 23)?);
-    let of_account = account_ceilings::read(row, 28)?;
+    let account_ceilings = account_ceilings::read(row, 28)?;
     let set_ceilings = SetCeilings { operator, account };
     Ok(Server {
         id: ServerId(row.int(0)?),
@@ -347,9 +347,9 @@ fn read_as_set(row: &Row) -> Result<Server, StoreError> {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
-        ceilings: set_ceilings.lowest().lowest(&of_account.of_server()),
+        ceilings: set_ceilings.effective().min_with(&account_ceilings.for_server()),
         set_ceilings,
-        of_account,
+        account_ceilings,
         version: row.int(21)?,
         delete_at: row.time_opt(22)?,
     })

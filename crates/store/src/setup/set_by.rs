@@ -1,4 +1,4 @@
-//! Who set a value of a server.
+//! Origin of a server's value: operator or account.
 
 /// Who set a ceiling, a suspension or a gate of a server: an account cannot lift what the operator set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

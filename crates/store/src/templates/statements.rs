@@ -17,14 +17,14 @@ macro_rules! columns {
 pub(super) async fn create(
     sql: &Sql<'_>,
     new: NewTemplate,
-    most: i64,
+    templates_max: i64,
     now: Timestamp,
 ) -> Result<Template, StoreError> {
     let server_id = new.server_id;
-    // Two concurrent calls may both be the last: the limit keeps the table small and need not be exact.
+    // Two concurrent calls may both pass this check; the limit need not be exact.
     let text = "SELECT id FROM templates WHERE server_id = $1 ORDER BY id LIMIT $2";
-    if sql.query(text, &[server_id.0.into(), most.into()]).await?.len() as i64 >= most {
-        return Err(StoreError::InUse);
+    if sql.query(text, &[server_id.0.into(), templates_max.into()]).await?.len() as i64 >= templates_max {
+        return Err(StoreError::LimitReached);
     }
     lock_layout(sql, server_id, new.content.layout).await?;
     let row = sql
@@ -77,7 +77,7 @@ pub(super) async fn change(
     server_id: ServerId,
     id: TemplateId,
     change: TemplateChange,
-    history: i64,
+    versions_kept_max: i64,
     now: Timestamp,
 ) -> Result<Updated<Template>, StoreError> {
     let has_content = change.content.is_some();
@@ -108,7 +108,7 @@ pub(super) async fn change(
     if let Some(content) = change.content {
         lock_layout(sql, server_id, content.layout).await?;
         versions::insert(sql, server_id, id, template.latest, &content, now).await?;
-        versions::prune(sql, &template, history).await?;
+        versions::prune(sql, &template, versions_kept_max).await?;
     }
     Ok(Updated::Done(template))
 }

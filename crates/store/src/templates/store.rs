@@ -11,11 +11,11 @@ use crate::{Result, Store, Updated};
 
 #[boxed_futures]
 impl Store {
-    /// With its first version, not published. `Conflict` if the alias or name is taken, `InUse` if the server has `most` already,
-    /// `MissingReference` without its layout.
-    pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {
+    /// Creates a template with its first version, not published. `Conflict` if the alias or name is taken, `LimitReached` if the server has
+    /// `templates_max` already, `MissingReference` without its layout.
+    pub async fn create_template(&self, new: NewTemplate, templates_max: usize) -> Result<Template> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(statements::create(sql, new, most as i64, now))).await
+        self.write(move |sql| Box::pin(statements::create(sql, new, templates_max as i64, now))).await
     }
 
     pub async fn find_template(
@@ -36,19 +36,19 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
     }
 
-    /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
-    /// those that are published or were. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias or name is
-    /// taken, `MissingReference` without the layout of the content.
+    /// Changes alias and name, and adds a version if there is a new content. Keeps the newest `versions_kept_max` versions,
+    /// the published one and the one before it. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias
+    /// or name is taken, `MissingReference` without the layout of the content.
     pub async fn change_template(
         &self,
         server_id: ServerId,
         id: TemplateId,
         change: TemplateChange,
-        history: usize,
+        versions_kept_max: usize,
     ) -> Result<Updated<Template>> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, history as i64, now)))
-            .await
+        let kept_max = versions_kept_max as i64;
+        self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, kept_max, now))).await
     }
 
     /// Publishes this version, and its layout if that has no published version. `NotFound` without the template or the

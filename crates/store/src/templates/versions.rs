@@ -76,15 +76,15 @@ pub(super) async fn list(
     rows.iter().map(read_info).collect()
 }
 
-/// Removes all but the newest `history` versions; the published one and the one before it stay.
-pub(super) async fn prune(sql: &Sql<'_>, template: &Template, history: i64) -> Result<(), StoreError> {
+/// Removes all but the newest `kept_max` versions; the published one and the one before it stay.
+pub(super) async fn prune(sql: &Sql<'_>, template: &Template, kept_max: i64) -> Result<(), StoreError> {
     sql.execute(
         "DELETE FROM template_versions WHERE server_id = $1 AND template_id = $2 AND version <= $3
              AND version <> $4 AND version <> $5",
         &[
             template.server_id.0.into(),
             template.id.0.into(),
-            (template.latest - history).into(),
+            (template.latest - kept_max).into(),
             template.published.unwrap_or(0).into(),
             template.previous.unwrap_or(0).into(),
         ],

@@ -123,7 +123,7 @@ fn check(domain: &Domain, is_good: Option<bool>) -> DomainCheck {
         id: domain.id,
         begun_at: domain.result_begun_at.unwrap_or(domain.created_at),
         records: r#"[{"purpose":"spf"}]"#.to_owned(),
-        told_records: r#"[{"purpose":"spf","status":"missing"}]"#.to_owned(),
+        event_records: r#"[{"purpose":"spf","status":"missing"}]"#.to_owned(),
         is_good,
         keys: keys.unwrap_or_default(),
         has_return_path: None,

@@ -157,7 +157,7 @@ async fn a_server_has_only_so_many(fixture: Fixture) {
         fixture.store.create_template(new(&fixture, alias), 2).await.expect("there is room");
     }
     let refused = fixture.store.create_template(new(&fixture, "c"), 2).await;
-    assert!(matches!(refused, Err(StoreError::InUse)), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::LimitReached)), "{refused:?}");
 }
 
 async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {

@@ -96,7 +96,7 @@ impl DnsServer {
         self.record(domain, RData::NS(NS(name_of(host))))
     }
 
-    /// Sets the name of an address.
+    /// Sets the PTR record of an address.
     pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
         let name = Name::from(ip.into()).to_ascii();
         self.record(&name, RData::PTR(PTR(name_of(host))))
@@ -114,7 +114,7 @@ impl DnsServer {
         self.record(&format!("_{port}._tcp.{host}"), RData::TLSA(data))
     }
 
-    /// Answers as a validating resolver does: those who ask for it get the AD bit, except about names that are `unsigned`.
+    /// Answers like a validating resolver: sets the AD bit for clients that request it, except for `unsigned` names.
     pub fn validating(&self) -> &Self {
         self.change(|zone| zone.is_validating = true)
     }
@@ -127,7 +127,7 @@ impl DnsServer {
     /// Adds the records of a zone file, read by hickory's parser.
     pub fn zone(&self, text: &str) -> &Self {
         let parsed = Parser::new(text.to_owned(), None, Some(Name::root())).parse();
-        let (_, sets) = parsed.unwrap_or_else(|error| panic!("this is no zone: {error}\n{text}"));
+        let (_, sets) = parsed.unwrap_or_else(|error| panic!("not a zone file: {error}\n{text}"));
         for record in sets.values().flat_map(RecordSet::records_without_rrsigs) {
             self.change(|zone| zone.add(record.name.clone(), record.data.clone()));
         }
@@ -160,18 +160,18 @@ impl DnsServer {
     }
 
     /// Ends every failure of a name.
-    pub fn heal(&self, name: &str) -> &Self {
-        self.change(|zone| zone.heal(&name_of(name)))
+    pub fn clear_failures(&self, name: &str) -> &Self {
+        self.change(|zone| zone.clear_failures(&name_of(name)))
     }
 
     /// Number of queries over UDP and TCP, answered or not.
     pub fn questions(&self, name: &str, record_type: RecordType) -> usize {
-        let asked = self.lock().asked(&name_of(name), record_type);
-        asked.udp + asked.tcp
+        let counts = self.lock().query_counts(&name_of(name), record_type);
+        counts.udp + counts.tcp
     }
 
     pub fn tcp_questions(&self, name: &str, record_type: RecordType) -> usize {
-        self.lock().asked(&name_of(name), record_type).tcp
+        self.lock().query_counts(&name_of(name), record_type).tcp
     }
 
     fn record(&self, name: &str, data: RData) -> &Self {
@@ -199,7 +199,7 @@ impl Drop for DnsServer {
 fn name_of(text: &str) -> Name {
     let labels = text.split('.').filter(|label| !label.is_empty());
     let name = Name::from_labels(labels.map(str::as_bytes));
-    let mut name = name.unwrap_or_else(|error| panic!("{text} is no DNS name: {error}"));
+    let mut name = name.unwrap_or_else(|error| panic!("{text} is not a DNS name: {error}"));
     name.set_fqdn(true);
     name
 }

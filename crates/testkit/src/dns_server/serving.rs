@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::failure::Failure;
-use super::zone::{Reply, Zone};
+use super::zone::{DnsResponse, Zone};
 
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
 
@@ -92,16 +92,16 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
     let question = request.queries.first()?.clone();
     let (failure, mut reply, is_secure) = {
         let mut zone = zone.lock();
-        let asked = zone.count(&question);
+        let counts = zone.count(&question);
         match transport {
-            Transport::Udp => asked.udp += 1,
-            Transport::Tcp => asked.tcp += 1,
+            Transport::Udp => counts.udp += 1,
+            Transport::Tcp => counts.tcp += 1,
         }
         let reply = zone.reply(&question);
         let is_secure = zone.is_secure(&question, &reply);
         (zone.failure(&question), reply, is_secure)
     };
-    let error = |code| Reply { code, answers: Vec::new(), authorities: Vec::new() };
+    let error = |code| DnsResponse { code, answers: Vec::new(), authorities: Vec::new() };
     match failure {
         Some(Failure::Silent) => return None,
         Some(Failure::Garbage) => return Some([&bytes[..2], &[0xff; 30]].concat()),
@@ -126,7 +126,7 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
     Some(if fits { whole } else { message.truncate().to_vec().expect("a question can be written") })
 }
 
-fn message_of(request: &Message, question: Query, reply: Reply) -> Message {
+fn message_of(request: &Message, question: Query, reply: DnsResponse) -> Message {
     let mut message = Message::response(request.metadata.id, OpCode::Query);
     message.metadata.response_code = reply.code;
     message.metadata.authoritative = true;

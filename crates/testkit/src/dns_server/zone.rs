@@ -20,7 +20,7 @@ pub(super) struct Zone {
     pub(super) unsigned: Vec<Name>,
     records: BTreeMap<Name, Vec<Record>>,
     failures: HashMap<(Name, Option<RecordType>), Failure>,
-    asked: HashMap<(Name, RecordType), QueryCounts>,
+    query_counts: HashMap<(Name, RecordType), QueryCounts>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -29,9 +29,9 @@ pub(super) struct QueryCounts {
     pub(super) tcp: usize,
 }
 
-/// Parts of a reply that depend on the query.
+/// Parts of a response that depend on the query.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct DnsResponse {
     pub(super) code: ResponseCode,
     pub(super) answers: Vec<Record>,
     pub(super) authorities: Vec<Record>,
@@ -46,7 +46,7 @@ impl Default for Zone {
             unsigned: Vec::new(),
             records: BTreeMap::new(),
             failures: HashMap::new(),
-            asked: HashMap::new(),
+            query_counts: HashMap::new(),
         }
     }
 }
@@ -65,32 +65,32 @@ impl Zone {
         self.failures.insert((name, record_type), failure);
     }
 
-    pub(super) fn heal(&mut self, name: &Name) {
+    pub(super) fn clear_failures(&mut self, name: &Name) {
         self.failures.retain(|(failing, _), _| failing != name);
     }
 
-    pub(super) fn asked(&self, name: &Name, record_type: RecordType) -> QueryCounts {
-        self.asked.get(&(name.clone(), record_type)).copied().unwrap_or_default()
+    pub(super) fn query_counts(&self, name: &Name, record_type: RecordType) -> QueryCounts {
+        self.query_counts.get(&(name.clone(), record_type)).copied().unwrap_or_default()
     }
 
     /// Counter of one query.
     pub(super) fn count(&mut self, question: &Query) -> &mut QueryCounts {
-        self.asked.entry((question.name().clone(), question.query_type())).or_default()
+        self.query_counts.entry((question.name().clone(), question.query_type())).or_default()
     }
 
     /// Whether every name of an answer is signed.
-    pub(super) fn is_secure(&self, question: &Query, reply: &Reply) -> bool {
+    pub(super) fn is_secure(&self, question: &Query, reply: &DnsResponse) -> bool {
         let names = reply.answers.iter().map(|record| &record.name).chain([question.name()]);
         let is_signed = |name: &Name| !self.unsigned.iter().any(|unsigned| unsigned.zone_of(name));
         self.is_validating && names.into_iter().all(is_signed)
     }
 
     pub(super) fn failure(&self, question: &Query) -> Option<Failure> {
-        let of = |record_type| self.failures.get(&(question.name().clone(), record_type)).copied();
-        of(Some(question.query_type())).or_else(|| of(None))
+        let find_failure = |record_type| self.failures.get(&(question.name().clone(), record_type)).copied();
+        find_failure(Some(question.query_type())).or_else(|| find_failure(None))
     }
 
-    pub(super) fn reply(&self, question: &Query) -> Reply {
+    pub(super) fn reply(&self, question: &Query) -> DnsResponse {
         let mut answers = Vec::new();
         let mut name = question.name().clone();
         for _ in 0..ALIASES_MAX {
@@ -99,7 +99,7 @@ impl Zone {
             let count_before = answers.len();
             answers.extend(wanted.cloned());
             if answers.len() > count_before {
-                return Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() };
+                return DnsResponse { code: ResponseCode::NoError, answers, authorities: Vec::new() };
             }
             let alias = records.iter().find_map(|record| match &record.data {
                 RData::CNAME(target) => Some((record, target.0.clone())),
@@ -108,12 +108,12 @@ impl Zone {
             let Some((record, target)) = alias else {
                 let is_known = self.exists(&name) || !records.is_empty();
                 let code = if is_known { ResponseCode::NoError } else { ResponseCode::NXDomain };
-                return Reply { code, answers, authorities: vec![self.soa()] };
+                return DnsResponse { code, answers, authorities: vec![self.soa()] };
             };
             answers.push(record.clone());
             name = target;
         }
-        Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() }
+        DnsResponse { code: ResponseCode::NoError, answers, authorities: Vec::new() }
     }
 
     /// Records of the name, or of the wildcard at its closest existing ancestor (RFC 4592).
@@ -133,10 +133,10 @@ impl Zone {
         records
     }
 
-    pub(super) fn referral() -> Reply {
+    pub(super) fn referral() -> DnsResponse {
         let elsewhere = Name::from_ascii("ns.elsewhere.test.").expect("a constant that is a name");
         let ns = Record::from_rdata(Name::root(), TTL_SECS, RData::NS(NS(elsewhere)));
-        Reply { code: ResponseCode::NoError, answers: Vec::new(), authorities: vec![ns] }
+        DnsResponse { code: ResponseCode::NoError, answers: Vec::new(), authorities: vec![ns] }
     }
 
     /// True also if only names below it have records (RFC 8020: an empty non-terminal exists).

@@ -60,15 +60,15 @@ impl Script {
 
     #[must_use]
     pub fn on(self, stage: Stage, answer: Answer) -> Self {
-        self.when(move |asked| (asked.stage == stage).then(|| answer.clone()))
+        self.when(move |context| (context.stage == stage).then(|| answer.clone()))
     }
 
-    /// Answers so for the first `times` times, over all connections.
+    /// Gives this answer the first `times` times, counted over all connections.
     #[must_use]
     pub fn first(self, times: u32, stage: Stage, answer: Answer) -> Self {
         let count = AtomicU32::new(0);
-        self.when(move |asked| {
-            let is_due = asked.stage == stage && count.fetch_add(1, Ordering::SeqCst) < times;
+        self.when(move |context| {
+            let is_due = context.stage == stage && count.fetch_add(1, Ordering::SeqCst) < times;
             is_due.then(|| answer.clone())
         })
     }
@@ -94,9 +94,9 @@ impl Script {
         self
     }
 
-    pub(super) fn answer(&self, asked: &RuleContext, default: &str) -> Option<Answer> {
-        let by_rule = self.rules.iter().find_map(|rule| rule(asked));
-        by_rule.or_else(|| self.limited.as_ref()?.answer(asked, default))
+    pub(super) fn answer(&self, context: &RuleContext, default: &str) -> Option<Answer> {
+        let by_rule = self.rules.iter().find_map(|rule| rule(context));
+        by_rule.or_else(|| self.limited.as_ref()?.answer(context, default))
     }
 
     pub(super) fn offers(&self, keyword: &str) -> bool {

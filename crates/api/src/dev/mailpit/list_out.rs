@@ -4,12 +4,12 @@ use postroad_app::NamedAddress;
 use serde_json::{Value, json};
 
 use super::group::Group;
-use super::parsed::Parsed;
+use super::parsed::ParsedMessage;
 use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
 const LIMIT_DEFAULT: usize = 50;
-/// Mailpit has no limit; more than this is no page of a list.
+/// Mailpit has no limit; larger values are reduced to this.
 const LIMIT_MAX: usize = 1_000;
 const SNIPPET_CHARS_MAX: usize = 250;
 
@@ -25,8 +25,11 @@ impl ListQuery {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
         let mut parsed = Self { start: 0, limit: LIMIT_DEFAULT, query: String::new() };
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let number =
-                || value.parse().map_err(|_| Problem::BadQuery(format!("`{name}` is a number of messages")));
+            let number = || {
+                value
+                    .parse()
+                    .map_err(|_| Problem::BadQuery(format!("`{name}` must be a whole number, 0 or more")))
+            };
             match name.as_ref() {
                 "start" => parsed.start = number()?,
                 "limit" => parsed.limit = number()?,
@@ -40,7 +43,7 @@ impl ListQuery {
 }
 
 /// A page of `found`, with figures of `all`.
-pub(super) fn listed(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
+pub(super) fn list_json(all: &[Group], found: &[Group], page: &ListQuery, read: &ReadMarks) -> Value {
     let messages: Vec<Value> =
         found.iter().skip(page.start).take(page.limit).map(|group| entry(group, read)).collect();
     json!({
@@ -56,7 +59,7 @@ pub(super) fn listed(all: &[Group], found: &[Group], page: &ListQuery, read: &Re
 }
 
 fn entry(group: &Group, read: &ReadMarks) -> Value {
-    let parsed = Parsed::of(group);
+    let parsed = ParsedMessage::new(group);
     let first = group.first();
     let files = parsed.view().attachments.iter().filter(|file| file.content_id.is_none()).count();
     let people = parsed.correspondents();
@@ -94,7 +97,7 @@ fn snippet(text: &str) -> String {
             words.push(' ');
         }
         words.push_str(word);
-        // Enough to see that it is longer.
+        // Enough bytes to know that the snippet must be shortened.
         if words.len() > 8 * SNIPPET_CHARS_MAX {
             break;
         }

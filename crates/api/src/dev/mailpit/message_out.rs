@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use super::group::Group;
 use super::list_out::{address, addresses};
-use super::parsed::Parsed;
+use super::parsed::ParsedMessage;
 
-pub(super) fn shown(group: &Group) -> Value {
-    let parsed = Parsed::of(group);
+pub(super) fn message_json(group: &Group) -> Value {
+    let parsed = ParsedMessage::new(group);
     let (first, view, people) = (group.first(), parsed.view(), parsed.correspondents());
-    let date = parsed.header("date").and_then(Timestamp::parse_http_date).unwrap_or(first.received_at);
+    let date = parsed.header("date").and_then(Timestamp::parse_rfc2822).unwrap_or(first.received_at);
     let files = |is_inline: bool| -> Value {
         let numbered = view.attachments.iter().zip(1..);
         let wanted = numbered.filter(|(file, _)| file.content_id.is_some() == is_inline);
-        wanted.map(|(file, number)| shown_file(file, number)).collect()
+        wanted.map(|(file, number)| file_json(file, number)).collect()
     };
     json!({
         "ID": group.id().to_string(),
@@ -42,7 +42,7 @@ pub(super) fn shown(group: &Group) -> Value {
     })
 }
 
-fn shown_file(file: &AttachmentView, number: usize) -> Value {
+fn file_json(file: &AttachmentView, number: usize) -> Value {
     json!({
         "PartID": number.to_string(),
         "FileName": file.filename,
@@ -66,7 +66,7 @@ fn hex(algorithm: &'static Algorithm, content: &[u8]) -> String {
 }
 
 /// RFC 2369: addresses in angle brackets.
-fn list_unsubscribe(parsed: &Parsed<'_>) -> Value {
+fn list_unsubscribe(parsed: &ParsedMessage<'_>) -> Value {
     let header = parsed.header("list-unsubscribe").unwrap_or_default();
     let links: Vec<&str> =
         header.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0.trim())).collect();
@@ -78,8 +78,8 @@ fn list_unsubscribe(parsed: &Parsed<'_>) -> Value {
     })
 }
 
-/// Values by name, written as in `Message-Id`.
-pub(super) fn headers(parsed: &Parsed<'_>) -> Value {
+/// Header values by name; names are capitalised as in `Message-Id`.
+pub(super) fn headers(parsed: &ParsedMessage<'_>) -> Value {
     let named = parsed.view().headers.iter().map(|(name, values)| (canonical(name), json!(values)));
     Value::Object(named.collect::<Map<String, Value>>())
 }
@@ -94,12 +94,12 @@ fn canonical(name: &str) -> String {
 }
 
 /// Content of a file by its `PartID`.
-pub(super) fn part(parsed: &Parsed<'_>, part: &str) -> Option<Vec<u8>> {
+pub(super) fn part(parsed: &ParsedMessage<'_>, part: &str) -> Option<Vec<u8>> {
     let number: usize = part.parse().ok()?;
     Some(parsed.view().attachments.get(number.checked_sub(1)?)?.content.clone())
 }
 
-pub(super) fn body(parsed: &Parsed<'_>, is_html: bool) -> String {
+pub(super) fn body(parsed: &ParsedMessage<'_>, is_html: bool) -> String {
     let view = parsed.view();
     let body = if is_html { &view.html_body } else { &view.plain_body };
     body.clone().unwrap_or_default()

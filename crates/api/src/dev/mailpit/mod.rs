@@ -26,8 +26,8 @@ use super::guard;
 use super::problem::Problem;
 use crate::{blocking_pool, envelope};
 use group::Group;
-use list_out::{ListQuery, listed};
-use parsed::Parsed;
+use list_out::{ListQuery, list_json};
+use parsed::ParsedMessage;
 use read_marks::ReadMarks;
 use search::Search;
 
@@ -43,18 +43,21 @@ pub(crate) struct Mailpit {
 
 pub(crate) fn router(inbox: Inbox) -> Router {
     let mailpit = Mailpit { inbox, read: ReadMarks::default(), calls: Arc::new(Semaphore::new(CALLS_MAX)) };
-    let wrong = async || Problem::WrongMailpitMethod;
+    let method_not_allowed = async || Problem::WrongMailpitMethod;
     Router::new()
-        .route("/api/v1/info", get(info).fallback(wrong))
-        .route("/api/v1/webui", get(async || configuration()).fallback(wrong))
-        .route("/api/v1/tags", get(async || answer(&json!([]))).fallback(wrong))
-        .route("/api/v1/messages", get(list).put(change::set_read).delete(change::delete).fallback(wrong))
-        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(wrong))
-        .route("/api/v1/message/{id}", get(message).fallback(wrong))
-        .route("/api/v1/message/{id}/headers", get(headers).fallback(wrong))
-        .route("/api/v1/message/{id}/raw", get(raw).fallback(wrong))
-        .route("/api/v1/message/{id}/part/{part}", get(part).fallback(wrong))
-        .route("/view/{file}", get(view).fallback(wrong))
+        .route("/api/v1/info", get(info).fallback(method_not_allowed))
+        .route("/api/v1/webui", get(async || configuration()).fallback(method_not_allowed))
+        .route("/api/v1/tags", get(async || answer(&json!([]))).fallback(method_not_allowed))
+        .route(
+            "/api/v1/messages",
+            get(list).put(change::set_read).delete(change::delete).fallback(method_not_allowed),
+        )
+        .route("/api/v1/search", get(search).delete(change::delete_found).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}", get(message).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/headers", get(headers).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/raw", get(raw).fallback(method_not_allowed))
+        .route("/api/v1/message/{id}/part/{part}", get(part).fallback(method_not_allowed))
+        .route("/view/{file}", get(view).fallback(method_not_allowed))
         .layer(middleware::from_fn(guard::admit))
         .with_state(mailpit)
 }
@@ -124,7 +127,7 @@ fn configuration() -> Response {
 async fn list(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let page = ListQuery::parse(query.as_deref())?;
     let (groups, read) = (mailpit.groups(), mailpit.read.clone());
-    let out = mailpit.run(move || listed(&groups, &groups, &page, &read)).await?;
+    let out = mailpit.run(move || list_json(&groups, &groups, &page, &read)).await?;
     Ok(answer(&out))
 }
 
@@ -135,7 +138,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
     let out = mailpit
         .run(move || {
             let found = search.filter(&groups, &read);
-            listed(&groups, &found, &page, &read)
+            list_json(&groups, &found, &page, &read)
         })
         .await?;
     Ok(answer(&out))
@@ -145,13 +148,13 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
     mailpit.read.set(&group, true);
-    let out = mailpit.run(move || message_out::shown(&group)).await?;
+    let out = mailpit.run(move || message_out::message_json(&group)).await?;
     Ok(answer(&out))
 }
 
 async fn headers(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    let out = mailpit.run(move || message_out::headers(&Parsed::of(&group))).await?;
+    let out = mailpit.run(move || message_out::headers(&ParsedMessage::new(&group))).await?;
     Ok(answer(&out))
 }
 
@@ -165,7 +168,7 @@ async fn part(
     Path((id, part)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
-    let found = mailpit.run(move || message_out::part(&Parsed::of(&group), &part)).await?;
+    let found = mailpit.run(move || message_out::part(&ParsedMessage::new(&group), &part)).await?;
     let content = found.ok_or(Problem::NoSuchMessage)?;
     // The sender chose the type: a browser must not act on it.
     Ok(text("application/octet-stream", content))
@@ -182,7 +185,7 @@ async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Resul
     let group = mailpit.find(id)?;
     let body = mailpit
         .run(move || {
-            let body = message_out::body(&Parsed::of(&group), is_html);
+            let body = message_out::body(&ParsedMessage::new(&group), is_html);
             if is_html { without_loaders(&body) } else { body }
         })
         .await?;

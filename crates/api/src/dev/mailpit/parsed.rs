@@ -7,15 +7,15 @@ use postroad_app::{Correspondents, MessageView, NamedAddress, correspondents, vi
 use super::group::Group;
 
 #[derive(Debug)]
-pub(super) struct Parsed<'a> {
+pub(super) struct ParsedMessage<'a> {
     pub(super) group: &'a Group,
     correspondents: OnceCell<Correspondents>,
     view: OnceCell<MessageView>,
     text: OnceCell<String>,
 }
 
-impl<'a> Parsed<'a> {
-    pub(super) fn of(group: &'a Group) -> Self {
+impl<'a> ParsedMessage<'a> {
+    pub(super) fn new(group: &'a Group) -> Self {
         Self { group, correspondents: OnceCell::new(), view: OnceCell::new(), text: OnceCell::new() }
     }
 

@@ -1,4 +1,4 @@
-//! Which messages were read, by their ids, and figures of the run. In memory, like the inbox.
+//! Read marks of messages by id, and figures of the run. In memory, like the inbox.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use postroad_app::NamedAddress;
 use postroad_model::Timestamp;
 
 use super::group::Group;
-use super::parsed::Parsed;
+use super::parsed::ParsedMessage;
 use super::read_marks::ReadMarks;
 use crate::dev::problem::Problem;
 
@@ -62,14 +62,14 @@ impl Search {
 
     pub(super) fn filter(&self, groups: &[Group], read: &ReadMarks) -> Vec<Group> {
         let matches = |group: &&Group| {
-            let parsed = Parsed::of(group);
+            let parsed = ParsedMessage::new(group);
             self.terms.iter().all(|term| term.condition.matches(&parsed, read) != term.is_negated)
         };
         groups.iter().filter(matches).cloned().collect()
     }
 }
 
-/// Words at spaces outside of quotes. Quotes are dropped.
+/// Splits at white space outside quotes and removes the quotes.
 fn words(query: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -124,7 +124,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     Timestamp::parse_rfc3339(&text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")))
 }
 
-/// Bytes, or with `k` or `m`.
+/// A size in bytes, or with the unit `k` (KiB) or `m` (MiB).
 fn parse_size(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -137,15 +137,16 @@ fn parse_size(text: &str) -> Option<usize> {
 }
 
 impl Condition {
-    fn matches(&self, parsed: &Parsed<'_>, read: &ReadMarks) -> bool {
+    fn matches(&self, parsed: &ParsedMessage<'_>, read: &ReadMarks) -> bool {
         let (first, people) = (parsed.group.first(), parsed.correspondents());
-        let in_one = |named: &[NamedAddress], text: &str| named.iter().any(|one| names(one, text));
+        let any_contains =
+            |named: &[NamedAddress], text: &str| named.iter().any(|one| address_contains(one, text));
         match self {
-            Self::From(text) => people.from.as_ref().is_some_and(|from| names(from, text)),
-            Self::To(text) => in_one(&people.to, text),
-            Self::Cc(text) => in_one(&people.cc, text),
-            Self::Bcc(text) => in_one(&parsed.bcc(), text),
-            Self::ReplyTo(text) => in_one(&people.reply_to, text),
+            Self::From(text) => people.from.as_ref().is_some_and(|from| address_contains(from, text)),
+            Self::To(text) => any_contains(&people.to, text),
+            Self::Cc(text) => any_contains(&people.cc, text),
+            Self::Bcc(text) => any_contains(&parsed.bcc(), text),
+            Self::ReplyTo(text) => any_contains(&people.reply_to, text),
             Self::Addressed(text) => is_addressed(parsed, text),
             Self::Subject(text) => first.subject.to_lowercase().contains(text),
             Self::MessageId(text) => first.message_id.to_lowercase().contains(text),
@@ -166,14 +167,14 @@ impl Condition {
     }
 }
 
-fn is_addressed(parsed: &Parsed<'_>, text: &str) -> bool {
+fn is_addressed(parsed: &ParsedMessage<'_>, text: &str) -> bool {
     let people = parsed.correspondents();
     let lists = [&people.to, &people.cc, &people.reply_to];
-    people.from.iter().chain(lists.into_iter().flatten()).any(|one| names(one, text))
-        || parsed.bcc().iter().any(|one| names(one, text))
+    people.from.iter().chain(lists.into_iter().flatten()).any(|one| address_contains(one, text))
+        || parsed.bcc().iter().any(|one| address_contains(one, text))
 }
 
-fn names(one: &NamedAddress, text: &str) -> bool {
+fn address_contains(one: &NamedAddress, text: &str) -> bool {
     one.address.to_lowercase().contains(text) || one.name.to_lowercase().contains(text)
 }
 

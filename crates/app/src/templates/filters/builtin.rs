@@ -7,13 +7,13 @@ use crate::templates::invalid::invalid;
 use crate::templates::language::InputKind;
 use crate::templates::work::{Context, is_absent, require};
 
-/// Longest row that `batch` and `slice` may create: they pad rows.
+/// Longest row that `batch` and `slice` may create: they fill short rows.
 const ROW_MAX: i64 = 1_000;
 const RANGE_MAX: usize = 10_000;
 
-/// Kinds of the first argument.
+/// Kind of the first argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum ArgumentKind {
     /// A text or a number. A list would be written out as a text, which can take arbitrarily long.
     Text,
     Number,
@@ -22,56 +22,56 @@ enum Takes {
     Any,
 }
 
-type Row = (&'static str, Takes, fn() -> Value);
+type Row = (&'static str, ArgumentKind, fn() -> Value);
 
 const FILTERS: [Row; 38] = [
-    ("safe", Takes::Text, || Value::from_function(filters::safe)),
-    ("lower", Takes::Text, || Value::from_function(filters::lower)),
-    ("upper", Takes::Text, || Value::from_function(filters::upper)),
-    ("title", Takes::Text, || Value::from_function(filters::title)),
-    ("capitalize", Takes::Text, || Value::from_function(filters::capitalize)),
-    ("trim", Takes::Text, || Value::from_function(filters::trim)),
-    ("string", Takes::Text, || Value::from_function(filters::string)),
-    ("split", Takes::Text, || Value::from_function(filters::split)),
-    ("lines", Takes::Text, || Value::from_function(filters::lines)),
-    ("urlencode", Takes::Text, || Value::from_function(filters::urlencode)),
-    ("round", Takes::Number, || Value::from_function(filters::round)),
-    ("abs", Takes::Number, || Value::from_function(filters::abs)),
-    ("int", Takes::Text, || Value::from_function(filters::int)),
-    ("float", Takes::Text, || Value::from_function(filters::float)),
-    ("bool", Takes::Any, || Value::from_function(filters::bool)),
-    ("default", Takes::Any, || Value::from_function(filters::default)),
-    ("d", Takes::Any, || Value::from_function(filters::default)),
-    ("length", Takes::Any, || Value::from_function(filters::length)),
-    ("count", Takes::Any, || Value::from_function(filters::length)),
-    ("first", Takes::List, || Value::from_function(filters::first)),
-    ("last", Takes::List, || Value::from_function(filters::last)),
-    ("min", Takes::List, || Value::from_function(filters::min)),
-    ("max", Takes::List, || Value::from_function(filters::max)),
-    ("sort", Takes::List, || Value::from_function(filters::sort)),
-    ("reverse", Takes::List, || Value::from_function(filters::reverse)),
-    ("unique", Takes::List, || Value::from_function(filters::unique)),
-    ("list", Takes::Any, || Value::from_function(filters::list)),
-    ("batch", Takes::List, || Value::from_function(filters::batch)),
-    ("slice", Takes::List, || Value::from_function(filters::slice)),
-    ("groupby", Takes::List, || Value::from_function(filters::groupby)),
-    ("map", Takes::List, || Value::from_function(filters::map)),
-    ("select", Takes::List, || Value::from_function(filters::select)),
-    ("reject", Takes::List, || Value::from_function(filters::reject)),
-    ("selectattr", Takes::List, || Value::from_function(filters::selectattr)),
-    ("rejectattr", Takes::List, || Value::from_function(filters::rejectattr)),
-    ("items", Takes::Map, || Value::from_function(filters::items)),
-    ("dictsort", Takes::Map, || Value::from_function(filters::dictsort)),
-    ("attr", Takes::Map, || Value::from_function(filters::attr)),
+    ("safe", ArgumentKind::Text, || Value::from_function(filters::safe)),
+    ("lower", ArgumentKind::Text, || Value::from_function(filters::lower)),
+    ("upper", ArgumentKind::Text, || Value::from_function(filters::upper)),
+    ("title", ArgumentKind::Text, || Value::from_function(filters::title)),
+    ("capitalize", ArgumentKind::Text, || Value::from_function(filters::capitalize)),
+    ("trim", ArgumentKind::Text, || Value::from_function(filters::trim)),
+    ("string", ArgumentKind::Text, || Value::from_function(filters::string)),
+    ("split", ArgumentKind::Text, || Value::from_function(filters::split)),
+    ("lines", ArgumentKind::Text, || Value::from_function(filters::lines)),
+    ("urlencode", ArgumentKind::Text, || Value::from_function(filters::urlencode)),
+    ("round", ArgumentKind::Number, || Value::from_function(filters::round)),
+    ("abs", ArgumentKind::Number, || Value::from_function(filters::abs)),
+    ("int", ArgumentKind::Text, || Value::from_function(filters::int)),
+    ("float", ArgumentKind::Text, || Value::from_function(filters::float)),
+    ("bool", ArgumentKind::Any, || Value::from_function(filters::bool)),
+    ("default", ArgumentKind::Any, || Value::from_function(filters::default)),
+    ("d", ArgumentKind::Any, || Value::from_function(filters::default)),
+    ("length", ArgumentKind::Any, || Value::from_function(filters::length)),
+    ("count", ArgumentKind::Any, || Value::from_function(filters::length)),
+    ("first", ArgumentKind::List, || Value::from_function(filters::first)),
+    ("last", ArgumentKind::List, || Value::from_function(filters::last)),
+    ("min", ArgumentKind::List, || Value::from_function(filters::min)),
+    ("max", ArgumentKind::List, || Value::from_function(filters::max)),
+    ("sort", ArgumentKind::List, || Value::from_function(filters::sort)),
+    ("reverse", ArgumentKind::List, || Value::from_function(filters::reverse)),
+    ("unique", ArgumentKind::List, || Value::from_function(filters::unique)),
+    ("list", ArgumentKind::Any, || Value::from_function(filters::list)),
+    ("batch", ArgumentKind::List, || Value::from_function(filters::batch)),
+    ("slice", ArgumentKind::List, || Value::from_function(filters::slice)),
+    ("groupby", ArgumentKind::List, || Value::from_function(filters::groupby)),
+    ("map", ArgumentKind::List, || Value::from_function(filters::map)),
+    ("select", ArgumentKind::List, || Value::from_function(filters::select)),
+    ("reject", ArgumentKind::List, || Value::from_function(filters::reject)),
+    ("selectattr", ArgumentKind::List, || Value::from_function(filters::selectattr)),
+    ("rejectattr", ArgumentKind::List, || Value::from_function(filters::rejectattr)),
+    ("items", ArgumentKind::Map, || Value::from_function(filters::items)),
+    ("dictsort", ArgumentKind::Map, || Value::from_function(filters::dictsort)),
+    ("attr", ArgumentKind::Map, || Value::from_function(filters::attr)),
 ];
 
-pub(super) fn takes(name: &str) -> Option<InputKind> {
-    let (_, takes, _) = FILTERS.iter().find(|(known, _, _)| *known == name)?;
-    Some(match takes {
-        Takes::Number => InputKind::Number,
-        Takes::List => InputKind::List,
-        Takes::Map => InputKind::Map,
-        Takes::Text | Takes::Any => InputKind::Any,
+pub(super) fn input_kind(name: &str) -> Option<InputKind> {
+    let (_, kind, _) = FILTERS.iter().find(|(known, _, _)| *known == name)?;
+    Some(match kind {
+        ArgumentKind::Number => InputKind::Number,
+        ArgumentKind::List => InputKind::List,
+        ArgumentKind::Map => InputKind::Map,
+        ArgumentKind::Text | ArgumentKind::Any => InputKind::Any,
     })
 }
 
@@ -80,10 +80,10 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub(super) fn register(environment: &mut Environment<'static>) {
-    for (name, takes, function) in FILTERS {
+    for (name, kind, function) in FILTERS {
         let function = function();
         environment.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
-            call(state, name, takes, &function, &args.into_values())
+            call(state, name, kind, &function, &args.into_values())
         });
     }
     environment.add_function("range", range);
@@ -121,7 +121,7 @@ pub(super) fn register(environment: &mut Environment<'static>) {
 fn call(
     state: &mut State<'_, '_>,
     name: &str,
-    takes: Takes,
+    kind: ArgumentKind,
     function: &Value,
     args: &[Value],
 ) -> Result<Value, Error> {
@@ -139,7 +139,7 @@ fn call(
         first.kind(),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Plain | ValueKind::Bytes
     );
-    if matches!(takes, Takes::Text | Takes::Number) && is_composite {
+    if matches!(kind, ArgumentKind::Text | ArgumentKind::Number) && is_composite {
         return Err(invalid(format!("`{name}` takes a text or a number, not a {}", super::kind_of(first))));
     }
     // Further arguments are names, numbers and short texts; in `default` any value, which is not inspected.
@@ -152,14 +152,14 @@ fn call(
     if name == "round" && args.get(1).and_then(Value::as_i64).is_some_and(|digits| digits.abs() > 20) {
         return Err(invalid("`round` takes at most 20 digits"));
     }
-    let made = function.call(state, args)?;
+    let result = function.call(state, args)?;
     // A lazy value would be computed each time it is read.
-    if made.kind() == ValueKind::Iterable {
-        let entries: Vec<Value> = made.try_iter()?.collect();
+    if result.kind() == ValueKind::Iterable {
+        let entries: Vec<Value> = result.try_iter()?.collect();
         context.charge(entries.len() as u64)?;
         return Ok(Value::from(entries));
     }
-    Ok(made)
+    Ok(result)
 }
 
 fn range(

@@ -34,9 +34,9 @@ const OWN: [(&str, InputKind); 14] = [
 ];
 
 /// Input kind of a filter; `None` if there is no such filter.
-pub(super) fn takes(name: &str) -> Option<InputKind> {
+pub(super) fn input_kind(name: &str) -> Option<InputKind> {
     let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, hint)| *hint);
-    own.or_else(|| builtin::takes(name))
+    own.or_else(|| builtin::input_kind(name))
 }
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {

@@ -147,7 +147,7 @@ fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) ->
         Some(rest) => (rest.bytes().any(|byte| matches!(byte, b'1'..=b'9')), rest),
         None => (false, rounded.as_str()),
     };
-    let amount = write(&locale, &rounded.parse().expect("what a number was written as is one"))?;
+    let amount = write(&locale, &rounded.parse().expect("a written decimal can be parsed"))?;
     let sign = SIGNS.iter().find(|(known, _)| *known == code).map(|(_, sign)| *sign);
     let minus = if is_negative { "-" } else { "" };
     let text = match (sign_position(&locale), sign) {
@@ -156,7 +156,7 @@ fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) ->
         (SignPosition::BeforeWithSpace, sign) => {
             format!("{minus}{}{NO_BREAK_SPACE}{amount}", sign.unwrap_or(&code))
         }
-        (SignPosition::Behind, sign) => format!("{minus}{amount}{NO_BREAK_SPACE}{}", sign.unwrap_or(&code)),
+        (SignPosition::After, sign) => format!("{minus}{amount}{NO_BREAK_SPACE}{}", sign.unwrap_or(&code)),
     };
     Ok(text)
 }
@@ -164,7 +164,7 @@ fn currency(state: &State<'_, '_>, value: &Value, code: &str, kwargs: Kwargs) ->
 enum SignPosition {
     Before,
     BeforeWithSpace,
-    Behind,
+    After,
 }
 
 fn sign_position(locale: &Locale) -> SignPosition {
@@ -178,7 +178,7 @@ fn sign_position(locale: &Locale) -> SignPosition {
     } else if is_in(&BEFORE) {
         SignPosition::Before
     } else {
-        SignPosition::Behind
+        SignPosition::After
     }
 }
 

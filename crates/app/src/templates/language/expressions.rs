@@ -110,7 +110,7 @@ impl Lowering<'_> {
                 let Some(inner) = &filter.expr else {
                     return self.refuse(filter.span(), "a filter needs a value before it");
                 };
-                let Some(takes) = filters::takes(filter.name) else {
+                let Some(input_kind) = filters::input_kind(filter.name) else {
                     let message = unknown("filter", filter.name, filters::names());
                     let found = self.mistake(filter.span(), message);
                     self.note(found);
@@ -120,7 +120,7 @@ impl Lowering<'_> {
                 if matches!(filter.name, "default" | "d") && is_path(inner) {
                     self.lookup(inner, hint, true)?;
                 } else {
-                    self.operand(inner, takes)?;
+                    self.operand(inner, input_kind)?;
                 }
                 self.out.push('|');
                 self.out.push_str(filter.name);

@@ -3,9 +3,10 @@
 use super::position::Position;
 use super::protect::{Piece, pieces};
 
-/// Elements with an empty line around their content, and those with a line break.
+/// Elements with an empty line around their content.
 const PARAGRAPHS: [&str; 13] =
     ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
+/// Elements that start on a new line.
 const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
 
 /// Named character references that mails use.
@@ -41,7 +42,7 @@ pub(crate) fn plain_text(html: &str) -> String {
     let mut position = Position::Text;
     for piece in pieces(html) {
         match piece {
-            Piece::Tag(tag) => writer.tag(&position, tag),
+            Piece::Tag(tag) => writer.template_tag(&position, tag),
             Piece::Text(text) => {
                 position = position.advance(text, |before, at, byte| writer.byte(before, text, at, byte));
                 writer.end_of_piece(text);
@@ -89,7 +90,7 @@ impl Writer {
                 let is_end = byte == b'>' && !matches!(before, Position::Value(_, quote) if *quote != b' ');
                 if is_end {
                     let element = std::mem::take(&mut self.element);
-                    self.element_ends(&element);
+                    self.handle_html_tag(&element);
                 } else if self.element.len() < ELEMENT_BYTES_MAX {
                     // The bytes of a character arrive one by one.
                     let start = text.floor_char_boundary(at);
@@ -109,15 +110,15 @@ impl Writer {
     }
 
     /// Statements are kept everywhere, or blocks would lose their ends; values are kept in text and in link targets.
-    fn tag(&mut self, position: &Position, tag: &str) {
+    fn template_tag(&mut self, position: &Position, tag: &str) {
         let is_value = tag.trim_start().starts_with("{{");
         match position {
             Position::Text if is_value && self.hidden == 0 => {
                 if tag.starts_with(char::is_whitespace) {
                     self.has_space = true;
                 }
-                self.gap();
-                push_tag(&mut self.out, tag.trim());
+                self.write_gap();
+                push_template_tag(&mut self.out, tag.trim());
                 self.has_space = tag.ends_with(char::is_whitespace);
             }
             Position::Value(..) if is_value => {
@@ -126,9 +127,9 @@ impl Writer {
                 }
             }
             _ => {
-                // What `raw` protects is written as text, which needs no protection.
+                // The content of `raw` blocks is written as literal text, so `raw` and `endraw` are left out.
                 for piece in tag_pieces(tag).filter(|piece| piece.starts_with("{%") && !is_raw(piece)) {
-                    push_tag(&mut self.out, piece);
+                    push_template_tag(&mut self.out, piece);
                 }
             }
         }
@@ -142,7 +143,7 @@ impl Writer {
         let text = decode(&text[from..to]);
         self.has_space |= text.starts_with(char::is_whitespace);
         for word in text.split_whitespace() {
-            self.gap();
+            self.write_gap();
             push_text(&mut self.out, word);
             self.has_space = true;
         }
@@ -151,7 +152,7 @@ impl Writer {
         }
     }
 
-    fn gap(&mut self) {
+    fn write_gap(&mut self) {
         if self.breaks > 0 && !self.out.is_empty() {
             self.out.extend(std::iter::repeat_n('\n', self.breaks));
         } else if self.has_space && !self.out.is_empty() && !self.out.ends_with('\n') {
@@ -160,7 +161,7 @@ impl Writer {
         (self.breaks, self.has_space) = (0, false);
     }
 
-    fn element_ends(&mut self, element: &str) {
+    fn handle_html_tag(&mut self, element: &str) {
         let name_end = element.find(|c: char| c.is_whitespace()).unwrap_or(element.len());
         let name = element[..name_end].trim_end_matches('/').to_ascii_lowercase();
         let (is_close, name) = match name.strip_prefix('/') {
@@ -177,19 +178,19 @@ impl Writer {
             ("head", true) => self.hidden = self.hidden.saturating_sub(1),
             ("td" | "th", _) => self.has_space = true,
             ("li", false) if self.hidden == 0 => {
-                self.gap();
+                self.write_gap();
                 self.out.push('-');
                 self.has_space = true;
             }
             ("hr", _) if self.hidden == 0 => {
-                self.gap();
+                self.write_gap();
                 self.out.push_str("---");
                 self.breaks = 2;
             }
             ("img", false) if self.hidden == 0 => {
                 if let Some(alt) = attribute(element, "alt").filter(|alt| !alt.trim().is_empty()) {
-                    self.gap();
-                    push_tag(&mut self.out, alt.trim());
+                    self.write_gap();
+                    push_template_tag(&mut self.out, alt.trim());
                 }
             }
             ("a", false) => {
@@ -198,10 +199,11 @@ impl Writer {
             ("a", true) => {
                 if let Some((start, href)) = self.link.take() {
                     let shown = self.out.get(start..).unwrap_or_default().trim();
-                    let is_shown = href.starts_with('#') || href.starts_with("mailto:") || shown == href;
-                    if !is_shown && !href.is_empty() && self.hidden == 0 {
+                    let is_target_redundant =
+                        href.starts_with('#') || href.starts_with("mailto:") || shown == href;
+                    if !is_target_redundant && !href.is_empty() && self.hidden == 0 {
                         let between = if shown.is_empty() { "" } else { " " };
-                        self.gap_before_link();
+                        self.drop_pending_space();
                         self.out.extend([between, "(", &href, ")"]);
                     }
                 }
@@ -211,7 +213,7 @@ impl Writer {
     }
 
     /// A link's target follows its text on the same line.
-    fn gap_before_link(&mut self) {
+    fn drop_pending_space(&mut self) {
         self.has_space = false;
     }
 }
@@ -248,15 +250,15 @@ fn attribute(element: &str, name: &str) -> Option<String> {
     let mut out = String::new();
     for piece in pieces(value) {
         match piece {
-            Piece::Tag(tag) => push_tag(&mut out, tag),
+            Piece::Tag(tag) => push_template_tag(&mut out, tag),
             Piece::Text(text) => push_text(&mut out, &decode(text)),
         }
     }
     Some(out)
 }
 
-/// Writes text that was text in the HTML too. Decoded, or without the elements between them, two characters could begin a tag
-/// of the template.
+/// Writes literal text. Decoding entities or removing elements can join two characters into the start of a template tag,
+/// so braces are escaped.
 fn push_text(out: &mut String, text: &str) {
     for character in text.chars() {
         if matches!(character, '{' | '%' | '#') {
@@ -266,15 +268,15 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Writes a source text whose tags are tags.
-fn push_tag(out: &mut String, tag: &str) {
+/// Writes template source unchanged.
+fn push_template_tag(out: &mut String, tag: &str) {
     if tag.starts_with('{') {
         close_brace(out);
     }
     out.push_str(tag);
 }
 
-/// A brace at the end is text, whatever follows it.
+/// Escapes a trailing `{`, so that it cannot start a template tag with the next character.
 fn close_brace(out: &mut String) {
     if out.ends_with('{') {
         out.pop();
@@ -294,7 +296,7 @@ fn decode(text: &str) -> String {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let name_end = rest.bytes().take(10).position(|byte| byte == b';');
-        let decoded = name_end.and_then(|end| Some((end, named(&rest[..end])?)));
+        let decoded = name_end.and_then(|end| Some((end, decode_entity(&rest[..end])?)));
         match decoded {
             Some((end, character)) => {
                 out.push_str(&character);
@@ -307,7 +309,7 @@ fn decode(text: &str) -> String {
     out
 }
 
-fn named(name: &str) -> Option<String> {
+fn decode_entity(name: &str) -> Option<String> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,

@@ -43,7 +43,7 @@ pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     }
 }
 
-/// When dropped, tells the schedule that the connection is gone.
+/// Reports the end of the connection to the schedule when dropped.
 struct ConnectionGuard {
     shared: Arc<EngineShared>,
     path: usize,
@@ -116,9 +116,9 @@ impl Worker {
         let Some(open) = &mut self.open else { return false };
         let waker = self.shared.waker(self.path);
         tokio::select! {
-            rung = waker.acquire() => {
+            permit = waker.acquire() => {
                 // Consumed, so that the next permit wakes the next one.
-                rung.map(tokio::sync::SemaphorePermit::forget).is_ok()
+                permit.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
             () = self.shared.stopped() => false,
             () = open.connection.listen_at_rest() => {
@@ -136,7 +136,7 @@ impl Worker {
             return After::Continue;
         }
         if needs_another_route(&job, &work) {
-            self.unused(&job);
+            self.return_quota(&job);
             if let Some(entry) = self.take_off_the_wire(job.entry).await {
                 let entry = Entry { work: Some(work), ..entry };
                 self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
@@ -159,7 +159,9 @@ impl Worker {
                     let since = self.shared.clock.now();
                     self.open = Some(Open { connection: *connection, since, carried: 0, rules });
                 }
-                Connected::Failed(failure) => return self.strand(job, work, *failure, started_at).await,
+                Connected::Failed(failure) => {
+                    return self.handle_connect_failure(job, work, *failure, started_at).await;
+                }
                 Connected::MadeWay => {
                     self.put_back(job).await;
                     return After::Leave;
@@ -210,13 +212,13 @@ impl Worker {
                 }
                 Ok(Begun::Gone) => {
                     shared.no_longer_in_flight(job.entry.key());
-                    self.unused(&job);
+                    self.return_quota(&job);
                     return None;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "reading a message failed; retrying");
                     shared.no_longer_in_flight(job.entry.key());
-                    self.unused(&job);
+                    self.return_quota(&job);
                     shared.give_back_later(job.entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return None;
@@ -227,15 +229,15 @@ impl Worker {
         Some((job, work))
     }
 
-    /// Returns the source's quota for a message that was not sent.
-    fn unused(&self, job: &Job) {
+    /// Returns the quota that was taken from the source for a message that was not sent.
+    fn return_quota(&self, job: &Job) {
         if let Some(source) = job.counted_source() {
             self.shared.with(|schedule, _| schedule.settled(&source, false));
         }
     }
 
     async fn put_back(&self, job: Job) {
-        self.unused(&job);
+        self.return_quota(&job);
         if let Some(entry) = self.take_off_the_wire(job.entry).await {
             self.shared.with(|schedule, now| schedule.put_back(job.lane, entry, now));
         }
@@ -249,7 +251,7 @@ impl Worker {
     }
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {
-        self.unused(&job);
+        self.return_quota(&job);
         let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
         if let Err(error) = self.shared.store.postpone(entry.server_id, entry.message_id, send_at).await {
             tracing::warn!(%error, message.id = %entry.message_id, "rescheduling a message failed; it will be claimed again");
@@ -309,7 +311,7 @@ impl Worker {
 
     /// No host could be reached. If the receiver just accepts no connection now, the message was not offered, and
     /// waits; otherwise it gets a failed attempt. Messages behind it wait for the path.
-    async fn strand(
+    async fn handle_connect_failure(
         &mut self,
         job: Job,
         work: Arc<Work>,
@@ -357,7 +359,7 @@ impl Worker {
     /// The service is stopping, and the message was not tried.
     async fn give_back(&self, job: &Job) {
         self.shared.no_longer_in_flight(job.entry.key());
-        self.unused(job);
+        self.return_quota(job);
         if let Err(error) = self.shared.store.release(vec![job.entry.key()]).await {
             tracing::warn!(%error, "releasing a claim failed; retrying");
             self.shared.give_back_later(job.entry.key());

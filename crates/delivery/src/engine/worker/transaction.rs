@@ -169,7 +169,7 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let key = job.entry.key();
         shared.no_longer_in_flight(key);
-        self.unused(job);
+        self.return_quota(job);
         self.shared.spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(UNREADABLE_PAUSE) => {}

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::{Args, Subcommand};
 use postroad_app::App;
 use postroad_app::admin::{AdminError, NamedDomain, SetDomainTracking};
-use postroad_app::domains::{ImportedDkimKey, ReportPeriod};
+use postroad_app::domains::{DkimKeyRequest, ReportPeriod};
 use postroad_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -185,7 +185,7 @@ impl From<DomainArgs> for NamedDomain {
     }
 }
 
-impl From<KeyArgs> for ImportedDkimKey {
+impl From<KeyArgs> for DkimKeyRequest {
     fn from(args: KeyArgs) -> Self {
         let KeyArgs { private_key, selector, algorithm } = args;
         Self { private_key: private_key.map(|pem| pem.0), selector, algorithm }

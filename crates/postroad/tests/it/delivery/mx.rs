@@ -152,7 +152,7 @@ async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
     // It was not offered to anybody, so nothing has failed.
     assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
     assert_eq!(world.deliveries(id).await, json!([]));
-    outside.dns.heal("shop.example");
+    outside.dns.clear_failures("shop.example");
     let deliveries = world.until_status(id, "Sent").await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
     assert_eq!(peer.messages().len(), 1);

@@ -144,7 +144,7 @@ async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     );
 
     for name in ["silent.example", "mx.unnamed.example"] {
-        outside.dns.heal(name);
+        outside.dns.clear_failures(name);
     }
     let _late = outside.site("silent.example", Script::new());
     let _named = outside.host("mx.unnamed.example", Script::new());

@@ -79,7 +79,7 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     assert_eq!(world.domain_events().await, ["domain.verified"]);
 
     for name in &names {
-        dns.heal(name);
+        dns.clear_failures(name);
     }
     dns.remove("_dmarc.shop.example");
     let posts = catcher.wait_until("/in", patience, is_told("domain.failing"));

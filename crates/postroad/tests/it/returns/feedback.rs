@@ -182,7 +182,7 @@ async fn what_is_no_complaint_is_refused_at_an_address_for_complaints(world: Wor
     let known = received(&world, "jo@example.com").await;
     let fbl = format!("fbl@{}", host(&known));
     let letter = "From: a@b.example\r\nTo: fbl\r\nSubject: Hello\r\n\r\nIs anybody there?\r\n";
-    assert_eq!(report(&world, &fbl, letter).await, "554 5.6.0 There is no report in the message");
+    assert_eq!(report(&world, &fbl, letter).await, "554 5.6.0 The mail contains no report");
     let not_spam =
         yahoo(&known.raw, &known.sent.return_path, "jo@example.com").replace("abuse\r\n", "not-spam\r\n");
     assert_eq!(report(&world, &fbl, &not_spam).await, TAKEN);

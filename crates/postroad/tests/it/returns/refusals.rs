@@ -5,7 +5,7 @@ use postroad_testkit::SmtpClient;
 use super::{bounce_listener, mail_back, notification, sent};
 use crate::world::{World, both_engines};
 
-const REFUSED: &str = "550 5.7.1 No mail is taken for this address, and none is relayed";
+const REFUSED: &str = "550 5.7.1 Relay access denied: no mail is accepted for this address";
 
 /// `at` replaced by another letter of the same alphabet, whatever its case.
 fn changed(return_path: &str, at: usize) -> String {

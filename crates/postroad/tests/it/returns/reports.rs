@@ -187,7 +187,7 @@ async fn bombs_and_strangers_are_refused(world: World) {
     let damaged = report(b"<feedback><report_metadata>");
     assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
     let letter = "From: a@example.net\r\nSubject: Hello\r\n\r\nBuy this.\r\n";
-    assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 There is no report in the message");
+    assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 The mail contains no report");
     let foreign = report(dmarc("example.net", 1, 1, 1).as_bytes());
     assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
     assert_eq!(world.admin(&["reports"]), json!([]));

@@ -1,4 +1,4 @@
-//! What timelines tell of waits: the connections in use, and nothing of other servers' mail.
+//! Waits in timelines: the connections in use are shown, but nothing of other servers' mail.
 
 use std::time::Duration;
 

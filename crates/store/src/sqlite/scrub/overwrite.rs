@@ -1,4 +1,4 @@
-//! Which bytes of which page to overwrite, and how the writer recognises that they are still unused.
+//! Byte ranges to overwrite in a page, with hashes that show the writer whether they are still unused.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
