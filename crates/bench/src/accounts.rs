@@ -71,6 +71,8 @@ struct Filled {
     operator_key: String,
     account_key: String,
     account: Value,
+    /// Another account, for new servers: the first has as many as one may have.
+    other_account: Value,
     servers: Vec<FilledServer>,
 }
 
@@ -131,7 +133,16 @@ async fn fill(
         let Some(server) = tasks.join_next().await else { break };
         made.push(server??);
     }
-    Ok(Filled { _daemon: daemon, client, operator_key: operator, account_key, account, servers: made })
+    let other_account = call(&client, by, "accounts/create", &json!({"name": "other"})).await?["id"].clone();
+    Ok(Filled {
+        _daemon: daemon,
+        client,
+        operator_key: operator,
+        account_key,
+        account,
+        other_account,
+        servers: made,
+    })
 }
 
 async fn add_server(
@@ -180,7 +191,9 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
                 | "servers/list by the operator"
                 | "credentials/list by the operator" => (by_operator, json!({})),
                 "users/list by the operator" => (by_operator, json!({ "account": filled.account })),
-                "servers/create" => (by_account, json!({ "name": format!("new{number}") })),
+                "servers/create" => {
+                    (by_operator, json!({ "account": filled.other_account, "name": format!("new{number}") }))
+                }
                 "servers/update" => (by_account, json!({ "id": server.id, "name": format!("x{number}") })),
                 "servers/suspend" => (by_account, suspension(server)),
                 "servers/resume" => {
@@ -188,9 +201,9 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
                     (by_account, json!({ "id": server.id }))
                 }
                 "servers/delete" => {
-                    let new = json!({ "name": format!("old{number}") });
-                    let made = call(&filled.client, by_account, "servers/create", &new).await?;
-                    (by_account, json!({ "id": made["id"] }))
+                    let new = json!({ "account": filled.other_account, "name": format!("old{number}") });
+                    let made = call(&filled.client, by_operator, "servers/create", &new).await?;
+                    (by_operator, json!({ "id": made["id"] }))
                 }
                 "credentials/create" => (by_account, json!({ "server": server.id, "name": "bench" })),
                 "credentials/rotate" | "credentials/revoke" => {
