@@ -40,6 +40,7 @@ async fn main() {
     if arguments.iter().any(|argument| argument == "--filled") {
         let servers = store.list_servers().await.expect("the store can be read");
         let server = servers.first().expect("an earlier run filled it").id;
+        index(&store, server).await;
         merge(&store, server).await;
         return measure(&store, server, messages).await;
     }
@@ -69,6 +70,14 @@ async fn main() {
     }
     println!("{messages} messages written in {:.0} s", begun.elapsed().as_secs_f64());
 
+    index(&store, server).await;
+    merge(&store, server).await;
+    measure(&store, server, messages).await;
+}
+
+/// Adds all messages to the index that are not in it yet.
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+async fn index(store: &Store, server: ServerId) {
     let begun = Instant::now();
     let mut blocks = 0_u32;
     while store.index_next_block(server, BLOCK_MESSAGES).await.expect("indexing works")
@@ -79,8 +88,6 @@ async fn main() {
     let taken = begun.elapsed().as_secs_f64();
     let rate = f64::from(blocks) * BLOCK_MESSAGES as f64 / taken.max(0.001);
     println!("{blocks} blocks indexed in {taken:.0} s: {rate:.0} messages/s");
-    merge(&store, server).await;
-    measure(&store, server, messages).await;
 }
 
 /// Merges blocks that are older than 15 minutes, as a running service does.
