@@ -187,6 +187,7 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
             1,
             Some("title"),
         ),
+        ("{{ totla|replace(user.name, 'x') }}{{ total }}", "totla", 1, Some("total")),
     ] {
         match render(source, values.clone()) {
             Err(RenderFailure::VariableMissing {

@@ -130,7 +130,8 @@ impl CompiledText {
         if !self.is_generated {
             return error.line().unwrap_or_default();
         }
-        missing::lookups_of(error, &self.lookups).first().map_or(0, |lookup| lookup.position.line)
+        let candidates = missing::lookups_of(error, &self.lookups);
+        candidates.iter().flatten().next().map_or(0, |lookup| lookup.position.line)
     }
 
     /// Renders at most `bytes_max` bytes within the remaining work budget of `context`.

@@ -22,14 +22,15 @@ pub(super) fn explain(
     lookups: &[Lookup],
     model: &Map<String, Value>,
 ) -> TextFailure {
-    let failed = lookups_of(error, lookups);
-    let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
-        failed.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
-    };
-    match first(find_absent)
-        .or_else(|| first(find_null))
-        .or_else(|| failed.first().map(|lookup| (*lookup, Absent { nearest: None })))
-    {
+    let candidates = lookups_of(error, lookups);
+    let missing = candidates.iter().find_map(|some| {
+        let first = |find: fn(&Map<String, Value>, &[Segment]) -> Option<Absent>| {
+            some.iter().find_map(|lookup| Some((*lookup, find(model, lookup.path.as_deref()?)?)))
+        };
+        first(find_absent).or_else(|| first(find_null))
+    });
+    let any = || candidates.iter().rev().find_map(|some| some.first()).copied();
+    match missing.or_else(|| Some((any()?, Absent { nearest: None }))) {
         Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {
             variable: shortened(&lookup.text),
             position: lookup.position,
@@ -43,17 +44,23 @@ pub(super) fn explain(
     }
 }
 
-/// Required look-ups in the expression that failed. A line may have several tags, so the line decides only if the error has
-/// no range.
-pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<&'l Lookup> {
-    let required = || lookups.iter().filter(|lookup| !lookup.is_optional);
-    let failed = error.range().unwrap_or_default();
-    let overlaps = |lookup: &&Lookup| lookup.range.start < failed.end && failed.start < lookup.range.end;
-    let in_expression: Vec<&Lookup> = required().filter(overlaps).collect();
-    if !in_expression.is_empty() {
-        return in_expression;
+/// Required look-ups that may have failed: in the range of the error, which for a filter may leave out its value, and in its tag.
+/// A line may have several tags, so it decides only if the error has no range.
+pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
+    let required = |is_meant: &dyn Fn(&Lookup) -> bool| -> Vec<&'l Lookup> {
+        lookups.iter().filter(|lookup| !lookup.is_optional && is_meant(lookup)).collect()
+    };
+    match error.range() {
+        Some(failed) => {
+            let tag =
+                lookups.iter().map(|lookup| lookup.tag_start).take_while(|tag| *tag <= failed.start).last();
+            vec![
+                required(&|lookup| lookup.range.start < failed.end && failed.start < lookup.range.end),
+                required(&|lookup| Some(lookup.tag_start) == tag),
+            ]
+        }
+        None => vec![required(&|lookup| Some(lookup.tag_line) == error.line())],
     }
-    required().filter(|lookup| Some(lookup.tag_line) == error.line()).collect()
 }
 
 /// Every variable of a text that a model lacks, each with an error message. Optional variables are omitted.

@@ -35,7 +35,7 @@ async fn a_changed_or_removed_entry_is_noticed(fixture: Fixture) {
     }
     // The fifth changed nothing.
     let whole = verdict(&fixture).await;
-    assert_eq!((whole.account_id, whole.good, whole.broken_at), (fixture.account, 4, None));
+    assert_eq!((whole.account_id, whole.intact_count, whole.broken_at), (fixture.account, 4, None));
     let last = fixture.store.find_audit_hash(fixture.account, 4).await.expect("the store works");
     assert_eq!(last, Some(whole.hash.clone()));
     let account = fixture.account.0;
@@ -64,20 +64,20 @@ async fn a_long_chain_is_checked_in_parts(fixture: Fixture) {
         suspend(&fixture, Some(&format!("reason {number}"))).await;
     }
     let first = verdict(&fixture).await;
-    assert_eq!((first.good, first.broken_at, first.has_more), (1_000, None, true));
+    assert_eq!((first.intact_count, first.broken_at, first.has_more), (1_000, None, true));
     let goes_on = async |after: i64, hash: &str| {
         let found = fixture.store.verify_audit(fixture.account, after, hash).await.expect("the store works");
-        (found.good, found.broken_at, found.has_more)
+        (found.intact_count, found.broken_at, found.has_more)
     };
-    assert_eq!(goes_on(first.good, &first.hash).await, (1_003, None, false));
+    assert_eq!(goes_on(first.intact_count, &first.hash).await, (1_003, None, false));
     // A part does not fit to another beginning, nor to one behind the end.
     let other = first.hash.replace('a', "b");
-    assert_eq!(goes_on(first.good, &other).await, (1_000, Some(1_001), false));
-    assert_eq!(goes_on(first.good, "no hash").await, (1_000, Some(1_001), false));
+    assert_eq!(goes_on(first.intact_count, &other).await, (1_000, Some(1_001), false));
+    assert_eq!(goes_on(first.intact_count, "no hash").await, (1_000, Some(1_001), false));
     assert_eq!(goes_on(2_000, &first.hash).await, (2_000, Some(2_000), false));
     let account = fixture.account.0;
     fixture.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq > 1000")).await;
-    assert_eq!(goes_on(first.good, &first.hash).await, (1_000, Some(1_001), false));
+    assert_eq!(goes_on(first.intact_count, &first.hash).await, (1_000, Some(1_001), false));
 }
 
 /// Whether a filter should find an entry.

@@ -302,6 +302,7 @@ impl Lowering<'_> {
             text: self.out[start..].to_owned(),
             position: self.lines.position(expr.span().start_offset),
             tag_line: self.tag_line,
+            tag_start: self.tag_start,
             range: start..self.out.len(),
             is_optional,
             hint,

@@ -32,7 +32,9 @@ pub(crate) struct Lookup {
     pub(crate) position: SourcePosition,
     /// The line where its tag begins, which minijinja reports for a failure.
     pub(crate) tag_line: usize,
-    /// Bytes of the lowered text.
+    /// Where its tag begins in the lowered text.
+    pub(crate) tag_start: usize,
+    /// Its bytes in the lowered text.
     pub(crate) range: Range<usize>,
     /// Whether the template handles its absence: `is defined`, `default`.
     pub(crate) is_optional: bool,

@@ -36,6 +36,8 @@ pub(super) struct Lowering<'a> {
     pub(super) lookups: Vec<Lookup>,
     /// The line of the tag that is being written.
     pub(super) tag_line: usize,
+    /// Where that tag begins in `out`.
+    pub(super) tag_start: usize,
     /// Mistakes that were found so far.
     problems: Vec<(SourcePosition, String)>,
 }
@@ -50,6 +52,7 @@ impl<'a> Lowering<'a> {
             scopes: Scopes::default(),
             lookups: Vec::new(),
             tag_line: 1,
+            tag_start: 0,
             problems: Vec::new(),
         }
     }
@@ -130,6 +133,7 @@ impl<'a> Lowering<'a> {
 
     /// Begins a tag on the same line as in the source.
     fn open(&mut self, text: &str, span: Span) {
+        self.tag_start = self.out.len();
         self.out.push_str(text);
         self.tag_line = self.lines.line((span.start_offset as usize).min(self.source_bytes) as u32);
         while self.line < self.tag_line {
