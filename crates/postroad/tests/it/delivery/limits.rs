@@ -32,7 +32,7 @@ pub(super) async fn until_received(peer: &postroad_testkit::SmtpPeer, count: usi
     let mut seen = 0;
     while seen < count {
         // 30 seconds for each step forward.
-        let wanted = (seen + 200).min(count);
+        let wanted = (seen + 10).min(count);
         peer.wait_until(|record| record.messages.len() >= wanted).await;
         seen = peer.look(|record| record.messages.len());
     }
