@@ -25,7 +25,7 @@ impl ListQuery {
         for (name, value) in pairs(query) {
             match name.as_str() {
                 "limit" => {
-                    limit = value.parse().map_err(|_| bad("`limit` must be a whole number, 0 or more"))?
+                    limit = value.parse().map_err(|_| bad("`limit` must be a whole number, 0 or more"))?;
                 }
                 _ => return Err(unknown(&name, "limit")),
             }
