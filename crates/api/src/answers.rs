@@ -57,15 +57,8 @@ impl Answers {
     }
 
     /// Writes `value` as JSON on this thread, then reserves memory for it.
-    pub(crate) async fn write<T: Serialize>(
-        &self,
-        tenant: impl Into<Tenant>,
-        value: &T,
-    ) -> Result<Body, Failure> {
-        let mut segments = Segments::default();
-        serde_json::to_writer(&mut segments, value)
-            .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
-        let segments = segments.finish();
+    pub(crate) async fn write(&self, tenant: Tenant, value: &dyn WriteJson) -> Result<Body, Failure> {
+        let segments = written(value)?;
         let bytes: usize = segments.iter().map(Vec::len).sum();
         let mut share = Share::default();
         if bytes > UNCOUNTED_BYTES {
@@ -76,27 +69,16 @@ impl Answers {
 
     /// Writes `value` even if no memory is free: the call has changed something, and its caller must learn
     /// that. A slow reader still loses the rest.
-    pub(crate) fn write_in_any_case<T: Serialize>(&self, value: &T) -> Result<Body, Failure> {
-        let mut segments = Segments::default();
-        serde_json::to_writer(&mut segments, value)
-            .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
-        Ok(self.body(segments.finish(), Share::default()))
+    pub(crate) fn write_in_any_case(&self, value: &dyn WriteJson) -> Result<Body, Failure> {
+        Ok(self.body(written(value)?, Share::default()))
     }
 
     /// Writes `value` as JSON into a body that gives back `share` piece by piece as it is sent.
-    pub(crate) async fn render<T>(&self, value: T, share: Share) -> Result<Body, Failure>
-    where
-        T: Serialize + Send + 'static,
-    {
-        let written = blocking_pool::run(move || {
-            let mut segments = Segments::default();
-            let written = serde_json::to_writer(&mut segments, &value);
-            written.map(|()| (segments.finish(), share))
-        });
-        match written.await? {
-            Ok((segments, share)) => Ok(self.body(segments, share)),
-            Err(error) => Err(Reason::Internal(format!("an answer cannot be written: {error}")).into()),
-        }
+    pub(crate) async fn render(&self, value: Box<dyn WriteJson>, share: Share) -> Result<Body, Failure> {
+        // The share is moved as well: it is held until the work is done, even if the caller has gone.
+        let work = move || written(&*value).map(|segments| (segments, share));
+        let (segments, share) = blocking_pool::run(work).await??;
+        Ok(self.body(segments, share))
     }
 
     fn body(&self, mut segments: VecDeque<Vec<u8>>, mut share: Share) -> Body {
@@ -112,9 +94,29 @@ impl Answers {
     }
 }
 
+/// A value that is written as JSON. A trait object, so that the code around it is compiled once and not for each
+/// endpoint.
+pub(crate) trait WriteJson: Send + Sync {
+    fn write_json(&self, segments: &mut Segments) -> serde_json::Result<()>;
+}
+
+impl<T: Serialize + Send + Sync> WriteJson for T {
+    fn write_json(&self, segments: &mut Segments) -> serde_json::Result<()> {
+        serde_json::to_writer(segments, self)
+    }
+}
+
+fn written(value: &dyn WriteJson) -> Result<VecDeque<Vec<u8>>, Failure> {
+    let mut segments = Segments::default();
+    value
+        .write_json(&mut segments)
+        .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
+    Ok(segments.finish())
+}
+
 /// JSON text in pieces: growing copies nothing, and each piece is freed on its own.
 #[derive(Debug, Default)]
-struct Segments {
+pub(crate) struct Segments {
     full: VecDeque<Vec<u8>>,
     last: Vec<u8>,
 }
@@ -270,7 +272,7 @@ mod tests {
         assert!(answers.reserve(ONE, LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
         let share = answers.reserve(ONE, 3 * MIB).await.unwrap().unwrap();
         assert_eq!(free(&answers), 9 * MIB);
-        let mut body = answers.render(text(), share).await.unwrap();
+        let mut body = answers.render(Box::new(text()), share).await.unwrap();
         assert_eq!(free(&answers), 11 * MIB, "what it was made of is gone");
         assert_eq!(body.size_hint().exact(), Some(MIB as u64));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -286,16 +288,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_that_were_not_reserved_count_too_and_no_server_has_all_the_memory() {
         let answers = answers();
-        let small = answers.write(ONE, &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
+        let small = answers.write(ONE.into(), &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
         assert_eq!(free(&answers), 12 * MIB, "small ones do not count");
         let unread: Vec<Body> = futures_util::future::join_all(
-            (0..6).map(|_| async { answers.write(ONE, &text()).await.unwrap() }),
+            (0..6).map(|_| async { answers.write(ONE.into(), &text()).await.unwrap() }),
         )
         .await;
         assert_eq!(free(&answers), 6 * MIB);
-        let refused = tokio::time::timeout(STALL / 2 + STALL / 4, answers.write(ONE, &text())).await.unwrap();
+        let refused =
+            tokio::time::timeout(STALL / 2 + STALL / 4, answers.write(ONE.into(), &text())).await.unwrap();
         assert!(matches!(refused.unwrap_err().reason, Reason::Unavailable(_)));
-        drop(answers.write(ServerId(2), &text()).await.expect("others have their own share"));
+        drop(answers.write(ServerId(2).into(), &text()).await.expect("others have their own share"));
         sleep(2 * STALL).await;
         assert_eq!(free(&answers), 12 * MIB, "nobody reads them");
         drop((small, unread));
@@ -305,7 +308,7 @@ mod tests {
     async fn an_answer_that_nobody_takes_is_cut_off() {
         let answers = answers();
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
-        let mut body = answers.render(text(), share).await.unwrap();
+        let mut body = answers.render(Box::new(text()), share).await.unwrap();
         sleep(STALL / 2).await;
         drop(body.frame().await.unwrap().unwrap());
         sleep(STALL).await;
@@ -319,7 +322,7 @@ mod tests {
     async fn an_answer_that_takes_for_ever_is_cut_off() {
         let answers = Answers { time_max: 2 * STALL, ..answers() };
         let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
-        let mut body = answers.render(text(), share).await.unwrap();
+        let mut body = answers.render(Box::new(text()), share).await.unwrap();
         for _ in 0..3 {
             drop(body.frame().await.unwrap().unwrap());
             sleep(STALL * 3 / 4).await;
@@ -335,7 +338,7 @@ mod tests {
                 serializer.serialize_bool(thread::current().id() != self.0)
             }
         }
-        let body = answers().render(NotOn(thread::current().id()), Share::default()).await.unwrap();
+        let body = answers().render(Box::new(NotOn(thread::current().id())), Share::default()).await.unwrap();
         assert_eq!(body.collect().await.unwrap().to_bytes(), "true");
     }
 }

@@ -3,11 +3,12 @@
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_net::limits::FairPool;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::failure::{Failure, Reason};
@@ -37,11 +38,26 @@ impl BlockingPool {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let tenant = tenant.into();
+        let result = Arc::new(Mutex::new(None));
+        let result_in = Arc::clone(&result);
+        let call = Box::pin(async move {
+            let done = call.await;
+            *result_in.lock() = Some(done);
+        });
+        self.drive(tenant.into(), call).await?;
+        let done = result.lock().take();
+        done.expect("a call that was driven to its end has left its result")
+    }
+
+    /// The same without a result: compiled once and not for each kind of call.
+    async fn drive(
+        &self,
+        tenant: Tenant,
+        mut call: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ) -> Result<(), Failure> {
         let Some(mut thread) = self.threads.acquire(tenant, 1).await else {
             return Err(Reason::Unavailable("the large requests in work are at their limit".into()).into());
         };
-        let mut call: Pin<Box<F>> = Box::pin(call);
         let woken = Arc::new(Woken(Notify::new()));
         loop {
             let waker = Waker::from(Arc::clone(&woken));
@@ -53,8 +69,8 @@ impl BlockingPool {
                 (call, polled)
             })
             .await?;
-            if let Poll::Ready(done) = polled {
-                return done;
+            if polled.is_ready() {
+                return Ok(());
             }
             woken.0.notified().await;
             // This wait has no timeout: the call may have stored something, and threads are held only while
@@ -75,6 +91,15 @@ impl Wake for Woken {
 
 /// Runs long work that never waits, on a blocking thread.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let (result, done) = oneshot::channel();
+    // The caller may have gone.
+    let work = move || drop(result.send(work()));
+    run_boxed(Box::new(work)).await?;
+    Ok(done.await.expect("work that ended has sent its result"))
+}
+
+/// The same without a result: compiled once and not for each kind of work.
+async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<(), Failure> {
     spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
         // The boundary answers the panic. Do not log this error: its text quotes the panic message.
         Ok(panic) => resume_unwind(panic),
@@ -90,6 +115,7 @@ fn cancelled(_: &JoinError) -> Failure {
 mod tests {
     use std::future::poll_fn;
     use std::panic::AssertUnwindSafe;
+    use std::task::Poll;
     use std::thread;
 
     use futures_util::FutureExt;

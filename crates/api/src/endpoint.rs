@@ -7,19 +7,19 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
 use postroad_app::access::Operation;
 use postroad_app::accounts::Requester;
 use postroad_app::{App, Caller};
 use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
 use postroad_net::limits::{FairPermit, FairPool};
-use serde::Serialize;
 
 use crate::answers::Answers;
 use crate::auth::{AuthRejection, Authenticate};
 use crate::blocking_pool::BlockingPool;
 use crate::body::{Bodies, Memory};
-use crate::envelope::{self, Success};
+use crate::envelope::{self, Payload, Success};
 use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Share};
 use crate::request_info::RequestInfo;
@@ -133,19 +133,27 @@ impl<C> Call<C> {
     }
 }
 
+/// What an endpoint does for a call, behind one type: the code around it is compiled once for each kind of caller.
+pub(crate) type Handle<C> =
+    Arc<dyn Fn(Call<C>) -> BoxFuture<'static, Result<Success<Box<dyn Payload>>, Failure>> + Send + Sync>;
+
+/// The handler of an endpoint.
+pub(crate) fn boxed<C, T, F, Fut>(handle: F) -> Handle<C>
+where
+    T: Payload + 'static,
+    F: Fn(Call<C>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
+{
+    Arc::new(move |call| handle(call).map_ok(Success::boxed).boxed())
+}
+
 /// Answers a request with the result of `handle`.
-pub(crate) async fn answer<C, T, F, Fut>(
+pub(crate) async fn answer<C: Authenticate>(
     state: &ApiState,
     request: Request,
     operation: Operation,
-    handle: F,
-) -> Response
-where
-    C: Authenticate,
-    T: Serialize + Send + 'static,
-    F: FnOnce(Call<C>) -> Fut + Send + 'static,
-    Fut: Future<Output = Result<Success<T>, Failure>> + Send,
-{
+    handle: Handle<C>,
+) -> Response {
     let info = info(&request);
     let (parts, body) = request.into_parts();
     let caller = match authenticate::<C>(state, &info, &parts, operation).await {
@@ -161,7 +169,7 @@ where
     let logged = caller.logged();
     let Some(place) = state.in_flight.acquire(tenant, 1).await else {
         let cause = "the calls of one tenant are at their limit".to_owned();
-        let full = Err::<Success<T>, _>(Reason::Unavailable(cause).into());
+        let full = Err(Reason::Unavailable(cause).into());
         return envelope::respond(&info, (tenant, logged), &state.answers, full).await;
     };
     let outcome = async {
@@ -277,7 +285,7 @@ mod tests {
                 let data = (call.body.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
-            let response = answer(&state, request, Operation::SendMessage, handle).await;
+            let response = answer(&state, request, Operation::SendMessage, boxed(handle)).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));

@@ -13,7 +13,7 @@ use postroad_app::{FieldProblem, KeyKind, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, WriteJson};
 use crate::failure::{Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
@@ -44,6 +44,24 @@ pub(crate) enum AnswerMemory {
 impl From<Option<Share>> for AnswerMemory {
     fn from(reserved: Option<Share>) -> Self {
         reserved.map_or(Self::Small, Self::Reserved)
+    }
+}
+
+/// Payload of any endpoint.
+pub(crate) trait Payload: Send {
+    fn into_envelope(self: Box<Self>, time: f64, flags: Flags) -> Box<dyn WriteJson>;
+}
+
+impl<T: Serialize + Send + Sync + 'static> Payload for T {
+    fn into_envelope(self: Box<Self>, time: f64, flags: Flags) -> Box<dyn WriteJson> {
+        Box::new(SuccessEnvelope { status: SuccessStatus::Success, time, flags, data: *self })
+    }
+}
+
+impl<T: Payload + 'static> Success<T> {
+    /// The same for the code that all endpoints share.
+    pub(crate) fn boxed(self) -> Success<Box<dyn Payload>> {
+        Success { data: Box::new(self.data), flags: self.flags, memory: self.memory }
     }
 }
 
@@ -180,11 +198,11 @@ pub(crate) struct FieldErrorOut<'a> {
 }
 
 /// Writes the answer to a call.
-pub(crate) async fn respond<T: Serialize + Send + 'static>(
+pub(crate) async fn respond(
     info: &RequestInfo,
     (tenant, caller): (Tenant, LoggedCaller),
     answers: &Answers,
-    outcome: Result<Success<T>, Failure>,
+    outcome: Result<Success<Box<dyn Payload>>, Failure>,
 ) -> Response {
     let rate_limit = match &outcome {
         Ok(success) => success.flags.rate_limit,
@@ -192,13 +210,12 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
     };
     let mut response = match outcome {
         Ok(Success { data, flags, memory }) => {
-            let envelope =
-                SuccessEnvelope { status: SuccessStatus::Success, time: info.seconds(), flags, data };
+            let envelope = data.into_envelope(info.seconds(), flags);
             let body = match memory {
                 AnswerMemory::Reserved(memory) => answers.render(envelope, memory).await,
-                AnswerMemory::Small => answers.write(tenant, &envelope).await,
-                AnswerMemory::Exempt => match answers.write(tenant, &envelope).await {
-                    Err(_) => answers.write_in_any_case(&envelope),
+                AnswerMemory::Small => answers.write(tenant, &*envelope).await,
+                AnswerMemory::Exempt => match answers.write(tenant, &*envelope).await {
+                    Err(_) => answers.write_in_any_case(&*envelope),
                     written => written,
                 },
             };

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use bytes::Bytes;
 use postroad_app::access::Operation;
 use serde::Serialize;
 
 use crate::auth::Authenticate;
-use crate::endpoint::{self, Call};
+use crate::endpoint::{self, Call, Handle};
 use crate::envelope::{Success, json};
 use crate::failure::Failure;
 use crate::openapi::OPENAPI_JSON;
@@ -21,6 +22,9 @@ use crate::{
     account, account_keys, accounts, analytics, credentials, domains, events, health, ip_pools, jobs,
     messages, mta_sts, send, server_settings, servers, suppressions, templates, users, webhooks,
 };
+
+const NOT_FOUND_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Not found</title>\
+    <p>There is nothing here. <a href=\"/\">Go to the start page</a></p></html>\n";
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
     let openapi = Bytes::from_static(OPENAPI_JSON.as_bytes());
@@ -137,7 +141,7 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route(mta_sts::PATH, get(mta_sts::serve))
         .route(health::PATH, get(async || health::live()))
         .route("/ready", get(health::ready))
-        .fallback(async || not_found())
+        .fallback(async |headers: HeaderMap| not_found(&headers))
         .with_state(state)
 }
 
@@ -149,7 +153,7 @@ trait Endpoints {
     where
         C: Authenticate,
         T: Serialize + Send + Sync + 'static,
-        F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
+        F: Fn(Call<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static;
 }
 
@@ -158,22 +162,33 @@ impl Endpoints for Router<Arc<ApiState>> {
     where
         C: Authenticate,
         T: Serialize + Send + Sync + 'static,
-        F: Fn(Call<C>) -> Fut + Copy + Send + Sync + 'static,
+        F: Fn(Call<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
     {
-        let handler = any(move |State(state): State<Arc<ApiState>>, request: Request| async move {
-            endpoint::answer(&state, request, operation, handle).await
-        });
-        self.route(&path(operation), handler)
+        self.route(&path(operation), route_to(operation, endpoint::boxed(handle)))
     }
+}
+
+fn route_to<C: Authenticate>(operation: Operation, handle: Handle<C>) -> MethodRouter<Arc<ApiState>> {
+    any(async move |State(state): State<Arc<ApiState>>, request: Request| {
+        endpoint::answer(&state, request, operation, handle).await
+    })
 }
 
 fn path(operation: Operation) -> String {
     format!("/api/v1/{}", operation.name())
 }
 
-fn not_found() -> Response {
-    let mut response = Response::new("There is nothing here; the API is under /api/v1/\n".into());
+/// A page for people, a line for programs.
+fn not_found(headers: &HeaderMap) -> Response {
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let (content_type, text) = if accepted.contains("text/html") {
+        ("text/html; charset=utf-8", NOT_FOUND_PAGE)
+    } else {
+        ("text/plain; charset=utf-8", "There is nothing here; the API is under /api/v1/\n")
+    };
+    let mut response = Response::new(text.into());
     *response.status_mut() = StatusCode::NOT_FOUND;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -77,6 +77,8 @@ fn expressions_mean_what_jinja_says() {
             "BOB one two two",
         ),
         ("{{ missing|default('—') }}{{ user.nick is defined }}", "—false"),
+        ("{{ user.name|default(missing) }}{{ (missing if 1 else other)|default('—') }}", "Bob—"),
+        ("{% set x = missing if 1 else other %}{{ x is defined }}", "false"),
         ("{{ gone|default('—') }}{{ gone is defined }}{{ gone is none }}{{ gone == a }}", "—falsetruefalse"),
         ("{% if gone %}1{% elif not gone and gone is undefined %}2{% endif %}{{ 'x' if gone }}", "2"),
         ("{{ 'a b&c/ü'|urlencode }}", "a%20b%26c/%C3%BC"),
@@ -188,6 +190,25 @@ fn a_missing_variable_is_named_with_its_line_and_the_nearest_name() {
             Some("title"),
         ),
         ("{{ totla|replace(user.name, 'x') }}{{ total }}", "totla", 1, Some("total")),
+        // Arguments of filters, tests and functions.
+        ("{{ user.name|replace(user.naem, 'x') }}", "user.naem", 1, Some("name")),
+        ("{{ user.name\n|replace('x', with=totla) }}", "totla", 2, Some("total")),
+        ("{{ total|number(totla) }}", "totla", 1, Some("total")),
+        ("{{ total|number(digits=user.naem) }}", "user.naem", 1, Some("name")),
+        ("{% if user.name is startingwith(user.nam) %}{% endif %}", "user.nam", 1, Some("name")),
+        ("{% for n in range(totla) %}{% endfor %}", "totla", 1, Some("total")),
+        ("{{ items[totla].title }}", "totla", 1, Some("total")),
+        ("{{ user.name[:totla] }}", "totla", 1, Some("total")),
+        // Only one branch of a condition is needed, after the condition itself.
+        ("{{ first if total > 9 else totla }}", "totla", 1, Some("total")),
+        ("{{ totla if total > 1 else first }}", "totla", 1, Some("total")),
+        ("{{ first if totla else second }}", "totla", 1, Some("total")),
+        ("{{ (first if total > 9 else totla)|upper }}", "totla", 1, Some("total")),
+        ("{{ 'x' ~ (first if total > 9 else (second if total > 8 else totla)) }}", "totla", 1, Some("total")),
+        // Part of a computed value.
+        ("{{ (items|first).titel }}", "(items|first).titel", 1, None),
+        ("{{ user.name|replace((items|first).titel, 'x') }}", "(items|first).titel", 1, None),
+        ("{{ items[total - 3].titel }}", "items[total - 3].titel", 1, None),
     ] {
         match render(source, values.clone()) {
             Err(RenderFailure::VariableMissing {
@@ -250,6 +271,8 @@ fn null_counts_as_missing() {
         ("{% for x in user.nick %}{% endfor %}", "user.nick", 1, None),
         ("{% for row in rows %}{{ row.n }}{% endfor %}", "row.n", 1, None),
         ("{% set x = name %}\n{{ x }}", "x", 2, Some("nmae")),
+        ("{{ nmae|replace(name, 'x') }}", "name", 1, Some("nmae")),
+        ("{{ user.nick if n > 1 else name }}", "name", 1, Some("nmae")),
     ] {
         match render(source, values.clone()) {
             Err(RenderFailure::VariableMissing { variable: named, line: at, nearest: near, .. }) => {

@@ -55,6 +55,9 @@ struct Options {
     /// Messages behind the pages of the portal
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     portal_messages: usize,
+    /// Data folder for these messages; it is kept, and filled only once
+    #[arg(long, value_name = "FOLDER")]
+    portal_data: Option<PathBuf>,
     /// Runs of each system on each work; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
@@ -165,7 +168,9 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
         Part::Webhooks => webhooks::measure(bench, report).await,
         Part::Analytics => analytics::measure(bench, report).await,
         Part::Held => held::measure(bench, report).await,
-        Part::Portal => portal::measure(bench, report, options.portal_messages).await,
+        Part::Portal => {
+            portal::measure(bench, report, options.portal_messages, options.portal_data.as_deref()).await
+        }
         Part::Accounts => accounts::measure(bench, report).await,
         Part::Micro => micro::measure(bench, report, options.instructions).await,
     }

@@ -1,6 +1,7 @@
 //! Benchmark of the portal's pages over many messages of one server, over HTTP; SQLite. Fails if a page takes 100 ms or
 //! more (p99), or if its first visit transfers 100 kB or more.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -16,6 +17,9 @@ const MILLISECONDS_MAX: f64 = 100.0;
 const BYTES_MAX: usize = 100_000;
 /// Events of one message, as `analytics_fill` writes them.
 const EVENTS_PER_MESSAGE: f64 = 2.4;
+
+/// File in a data folder that was filled.
+const FILLED: &str = "filled-for-benchmark";
 
 /// Pages below the server; `{message}`, `{failed}`, `{webhook}` and `{domain}` are replaced by what pages link to.
 const OF_SERVER: &[(&str, &str)] = &[
@@ -89,10 +93,15 @@ const OTHERS: &[(&str, &str)] = &[
     ("inbox", "/inbox"),
 ];
 
-pub(super) async fn measure(bench: &Bench, report: &mut Report, messages: usize) -> anyhow::Result<()> {
-    let folder = tempfile::TempDir::new()?;
-    let data_dir = folder.path().join("data");
-    let data_dir = data_dir.to_str().context("a plain path")?;
+/// `data` is filled unless an earlier run has filled it, and kept; without it a temporary folder is used.
+pub(super) async fn measure(
+    bench: &Bench,
+    report: &mut Report,
+    messages: usize,
+    data: Option<&Path>,
+) -> anyhow::Result<()> {
+    let temporary = tempfile::TempDir::new()?;
+    let data = data.map_or_else(|| temporary.path().join("data"), Path::to_owned);
     let arguments = [
         "dev",
         "--json",
@@ -105,19 +114,15 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report, messages: usize)
         "--bounce-port",
         "0",
         "--data-dir",
-        data_dir,
+        data.to_str().context("a plain path")?,
     ];
-    // Creates the installation and its first server.
-    let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
-    ensure!(daemon.terminate().success(), "the server does not stop");
-    let database = format!("sqlite:{data_dir}/postroad.db");
-    let events = (messages as f64 * EVENTS_PER_MESSAGE) as usize;
-    for (program, more) in
-        [("analytics_fill", vec!["--events".to_owned(), events.to_string()]), ("portal_fill", vec![])]
-    {
-        let mut fill = Command::new(bench.program(program));
-        fill.args(["--database", &database]).args(more);
-        ensure!(fill.status().await?.success(), "{program} failed");
+    let filled = data.join(FILLED);
+    if !filled.exists() {
+        // Creates the installation and its first server.
+        let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
+        ensure!(daemon.terminate().success(), "the server does not stop");
+        fill(bench, &data, messages).await?;
+        std::fs::write(&filled, "")?;
     }
     let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     let pages = Pages::sign_in(&daemon).await?;
@@ -132,6 +137,19 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report, messages: usize)
         }
     }
     ensure!(beyond.is_empty(), "pages beyond 100 ms or 100 kB: {}", beyond.join(", "));
+    Ok(())
+}
+
+async fn fill(bench: &Bench, data: &Path, messages: usize) -> anyhow::Result<()> {
+    let database = format!("sqlite:{}/postroad.db", data.display());
+    let events = (messages as f64 * EVENTS_PER_MESSAGE) as usize;
+    for (program, more) in
+        [("analytics_fill", vec!["--events".to_owned(), events.to_string()]), ("portal_fill", vec![])]
+    {
+        let mut fill = Command::new(bench.program(program));
+        fill.args(["--database", &database]).args(more);
+        ensure!(fill.status().await?.success(), "{program} failed");
+    }
     Ok(())
 }
 

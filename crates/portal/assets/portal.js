@@ -113,11 +113,22 @@
     let timer = 0;
     let stream = null;
     let isPending = false;
+    let isRefreshing = false;
+    let isWantedAgain = false;
+    let retrySeconds = 5;
+    // One refresh at a time: an older answer must not replace a newer one.
     const soon = () => {
-      if (timer) return;
+      if (isRefreshing) isWantedAgain = true;
+      if (timer || isRefreshing) return;
       timer = setTimeout(async () => {
         timer = 0;
+        isRefreshing = true;
         isPending = await refresh(region).catch(() => false);
+        isRefreshing = false;
+        if (isWantedAgain) {
+          isWantedAgain = false;
+          soon();
+        }
       }, 300);
     };
     // What could not be shown while somebody worked in the region.
@@ -135,7 +146,17 @@
       stream = new EventSource(region.dataset.live);
       stream.addEventListener("changed", soon);
       // The stream starts a moment after the page was made, or shown again.
-      stream.addEventListener("start", soon);
+      stream.addEventListener("start", () => {
+        retrySeconds = 5;
+        soon();
+      });
+      // The browser itself tries again after a lost connection, but not after an error such as 503.
+      stream.addEventListener("error", () => {
+        if (stream?.readyState !== EventSource.CLOSED) return;
+        close();
+        setTimeout(follow, retrySeconds * 1000);
+        retrySeconds = Math.min(retrySeconds * 2, 60);
+      });
     };
     // For changes that no stream reports, until the page says that it waits for none.
     const poll = () => {

@@ -32,6 +32,8 @@ mod messages;
 mod once;
 mod operator;
 mod origin;
+mod page_routes;
+mod path;
 mod people;
 mod pools;
 mod problem;
@@ -54,6 +56,7 @@ mod templates;
 mod viewed_account;
 mod visit;
 mod webhooks;
+mod work_permits;
 
 use std::sync::Arc;
 

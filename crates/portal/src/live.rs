@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -15,6 +15,7 @@ use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 use tokio::time::Instant;
 
 use crate::live_permits::LivePermit;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::visit::Visit;
@@ -22,6 +23,8 @@ use crate::visit::Visit;
 /// A stream ends after this long; the browser opens the next, which checks the session again.
 const STREAM_TIME_MAX: Duration = Duration::from_mins(5);
 const WAIT: Duration = Duration::from_secs(20);
+/// Between two notices: a busy server has thousands of events a second.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Events that one read of the feed takes; the page gets one notice for all of them.
 const EVENTS_MAX: usize = 100;
 
@@ -30,6 +33,8 @@ struct Stream {
     server_id: ServerId,
     message_id: Option<MessageId>,
     after: Option<EventCursor>,
+    /// The page was told of a change just now.
+    is_noticed: bool,
     until: Instant,
     _permit: LivePermit,
 }
@@ -40,12 +45,13 @@ pub(crate) async fn stream(
     visit: Visit,
 ) -> Result<Response, Problem> {
     let caller = visit.caller(server, Operation::EventsList).await?;
-    let permit = state.live.acquire(visit.person.user.id)?;
+    let permit = state.live.acquire(visit.person.user.account_id, visit.person.user.id)?;
     let stream = Stream {
         app: state.app.clone(),
         server_id: caller.server_id,
         message_id: visit.query.number("message").map(MessageId),
         after: None,
+        is_noticed: false,
         until: Instant::now() + STREAM_TIME_MAX,
         _permit: permit,
     };
@@ -63,9 +69,16 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     if stream.app.is_stopping() || Instant::now() >= stream.until {
         return None;
     }
+    if stream.is_noticed {
+        tokio::time::sleep(PAUSE).await;
+    }
     let after = stream.after?;
-    let (cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
-    stream.after = Some(cursor);
+    let (mut cursor, is_changed) = stream.look(FeedStart::After(after), WAIT).await?;
+    if is_changed {
+        // The notice is about everything until now.
+        (cursor, _) = stream.look(FeedStart::Latest, Duration::ZERO).await?;
+    }
+    (stream.after, stream.is_noticed) = (Some(cursor), is_changed);
     // A comment keeps proxies from closing a quiet connection.
     let event =
         if is_changed { Event::default().event("changed").data("1") } else { Event::default().comment("") };

@@ -1,22 +1,24 @@
-//! Permits for event streams of open pages: so many in all, and so many of one person.
+//! Permits for event streams of open pages: a number in total, per account and per person.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use postroad_model::UserId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use postroad_model::{AccountId, UserId};
+use postroad_net::limits::{FairPermit, FairPool};
 
 use crate::problem::Problem;
 
 /// Pages that update themselves at the same time.
-const LIVE_MAX: usize = 256;
-/// Those of one person, so that nobody takes them all.
+const LIVE_MAX: usize = 1_000;
+/// Those of one account, so that nobody takes them all.
+const LIVE_OF_ACCOUNT_MAX: usize = 100;
 const LIVE_OF_PERSON_MAX: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct LivePermits {
-    all: Arc<Semaphore>,
+    of_accounts: FairPool<AccountId>,
     /// Open streams of each person who has some.
     people: Arc<Mutex<HashMap<UserId, usize>>>,
 }
@@ -26,27 +28,27 @@ pub(crate) struct LivePermits {
 pub(crate) struct LivePermit {
     person: UserId,
     people: Arc<Mutex<HashMap<UserId, usize>>>,
-    _of_all: OwnedSemaphorePermit,
+    _of_account: FairPermit,
 }
 
 impl Default for LivePermits {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(LIVE_MAX)), people: Arc::default() }
+        let of_accounts = FairPool::new(LIVE_MAX, LIVE_OF_ACCOUNT_MAX, Duration::ZERO);
+        Self { of_accounts, people: Arc::default() }
     }
 }
 
 impl LivePermits {
-    pub(crate) fn acquire(&self, person: UserId) -> Result<LivePermit, Problem> {
-        let of_all = Arc::clone(&self.all).try_acquire_owned();
-        let of_all =
-            of_all.map_err(|_| Problem::Unavailable("too many pages update themselves".to_owned()))?;
+    pub(crate) fn acquire(&self, account: AccountId, person: UserId) -> Result<LivePermit, Problem> {
+        let full = || Problem::Unavailable("too many pages update themselves".to_owned());
+        let of_account = self.of_accounts.try_acquire(account).ok_or_else(full)?;
         let mut people = self.people.lock();
         let streams = people.entry(person).or_insert(0);
         if *streams >= LIVE_OF_PERSON_MAX {
             return Err(Problem::TooManyStreams);
         }
         *streams += 1;
-        Ok(LivePermit { person, people: Arc::clone(&self.people), _of_all: of_all })
+        Ok(LivePermit { person, people: Arc::clone(&self.people), _of_account: of_account })
     }
 }
 
@@ -67,17 +69,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_person_has_a_share_of_the_streams() {
+    fn one_person_and_one_account_have_a_share_of_the_streams() {
         let permits = LivePermits::default();
+        let (shop, other) = (AccountId(1), AccountId(2));
         let (ann, bob) = (UserId(1), UserId(2));
         let mut held: Vec<LivePermit> =
-            (0..LIVE_OF_PERSON_MAX).map(|_| permits.acquire(ann).expect("there is room")).collect();
-        assert!(matches!(permits.acquire(ann), Err(Problem::TooManyStreams)));
-        let of_bob = permits.acquire(bob).expect("others have room");
+            (0..LIVE_OF_PERSON_MAX).map(|_| permits.acquire(shop, ann).expect("there is room")).collect();
+        assert!(matches!(permits.acquire(shop, ann), Err(Problem::TooManyStreams)));
+        let of_bob = permits.acquire(shop, bob).expect("others have room");
         held.pop();
-        drop(permits.acquire(ann).expect("one ended"));
+        drop(permits.acquire(shop, ann).expect("one ended"));
+        for person in 10.. {
+            match permits.acquire(shop, UserId(person)) {
+                Ok(permit) => held.push(permit),
+                Err(problem) => {
+                    assert!(matches!(problem, Problem::Unavailable(_)));
+                    break;
+                }
+            }
+        }
+        assert_eq!(held.len() + 1, LIVE_OF_ACCOUNT_MAX);
+        drop(permits.acquire(other, UserId(3)).expect("other accounts have room"));
         drop((held, of_bob));
         assert!(permits.people.lock().is_empty());
-        assert_eq!(permits.all.available_permits(), LIVE_MAX);
+        assert_eq!(permits.of_accounts.free(), LIVE_MAX);
     }
 }

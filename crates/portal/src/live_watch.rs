@@ -29,7 +29,7 @@ struct Stream {
 
 /// Like `live::stream`, for a page whose permission the caller has checked.
 pub(crate) fn stream(visit: &Visit, changed: watch::Receiver<u64>) -> Result<Response, Problem> {
-    let permit = visit.state.live.acquire(visit.person.user.id)?;
+    let permit = visit.state.live.acquire(visit.person.user.account_id, visit.person.user.id)?;
     let stream = Stream {
         app: visit.app().clone(),
         changed,

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use axum::response::IntoResponse as _;
-use axum::routing::get;
 use axum::{Router, middleware};
 
+use crate::page_routes::get;
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::{

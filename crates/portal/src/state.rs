@@ -6,17 +6,10 @@ use postroad_app::App;
 use postroad_delivery::{Inbox, QueueAdmin};
 use postroad_events::WebhookTester;
 use postroad_net::guarded_http::GuardedHttp;
-use tokio::sync::Semaphore;
 
 use crate::inspector::Inspectors;
 use crate::live_permits::LivePermits;
-
-/// Messages that are read and parsed for a page at the same time: each may have 25 MiB.
-const BODIES_MAX: usize = 4;
-/// Messages whose pictures are loaded at the same time.
-const PICTURE_LOADS_MAX: usize = 4;
-/// Forms at the same time that change many scheduled messages.
-const SCHEDULE_CHANGES_MAX: usize = 2;
+use crate::work_permits::WorkPermits;
 
 /// Parts of the service that the portal shows.
 #[derive(Debug)]
@@ -40,14 +33,10 @@ pub(crate) struct PortalState {
     pub(crate) queue: QueueAdmin,
     /// The inbox of `postroad dev`.
     pub(crate) inbox: Option<Inbox>,
-    /// Permits for reading the bodies of messages.
-    pub(crate) bodies: Semaphore,
     /// Loads remote pictures in mail, on request.
     pub(crate) pictures: Option<GuardedHttp>,
-    /// Permits for loading the pictures of a message.
-    pub(crate) picture_loads: Semaphore,
-    /// Permits for changing many scheduled messages.
-    pub(crate) schedule_changes: Semaphore,
+    /// Permits for work that takes much memory or time.
+    pub(crate) work: WorkPermits,
     /// Requests to the inspectors of servers.
     pub(crate) inspectors: Inspectors,
     /// Permits for event streams.
@@ -74,10 +63,8 @@ impl PortalState {
             queue,
             inbox,
             pictures,
-            picture_loads: Semaphore::new(PICTURE_LOADS_MAX),
-            schedule_changes: Semaphore::new(SCHEDULE_CHANGES_MAX),
+            work: WorkPermits::default(),
             inspectors: Inspectors::default(),
-            bodies: Semaphore::new(BODIES_MAX),
             live: LivePermits::default(),
             smtp: OnceLock::new(),
         }

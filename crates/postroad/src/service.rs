@@ -74,6 +74,7 @@ impl DevOptions {
     pub(crate) fn url(&self, address: SocketAddr) -> String {
         match &self.host {
             Some(host) => format!("http://{host}:{}", address.port()),
+            None if address.ip().is_unspecified() => format!("http://localhost:{}", address.port()),
             None => format!("http://{address}"),
         }
     }
@@ -233,8 +234,8 @@ impl Service {
         self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         api = self.with_tracking(api, config, dev_options).await?;
         self.app.set_portal_base(match self.http_address {
-            Some(address) if dev_options.is_some() && config.portal.base_url.is_none() => {
-                format!("http://{address}")
+            Some(address) if config.portal.base_url.is_none() => {
+                dev_options.map_or_else(|| config.portal_base(), |options| options.url(address))
             }
             _ => config.portal_base(),
         });

@@ -23,6 +23,7 @@ mod pacing_notes;
 mod pools;
 mod postgres;
 mod queue;
+mod result_slot;
 mod retention;
 mod returns;
 mod search;
@@ -44,11 +45,12 @@ use std::sync::atomic::AtomicI64;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{Clock, IdGenerator, ServerId};
+use postroad_model::{Clock, IdGenerator, ServerId, Timestamp};
 use tokio::sync::watch;
 
 use accept::hand_over::HandOver;
 use events::notifier::EventNotifier;
+use result_slot::{ResultSlot, with_ids_and_slot, with_slot};
 use sql::{Row, Sql, Value};
 use suppressions::last_suppressed::LastSuppressed;
 
@@ -298,9 +300,15 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let Some(audit) = self.audit.clone() else { return self.write_unaudited(Box::new(job)).await };
+        let (job, slot) = with_slot(job);
+        self.write_audited(job).await?;
+        Ok(slot.take())
+    }
+
+    async fn write_audited(&self, job: Job<()>) -> Result<()> {
+        let Some(audit) = self.audit.clone() else { return self.write_unaudited(job).await };
         let now = self.clock.now();
-        let audited: Job<T> = Box::new(move |sql| {
+        let audited: Job<()> = Box::new(move |sql| {
             Box::pin(async move { audit::append::around(sql, &audit, now, job(sql)).await })
         });
         self.write_unaudited(audited).await
@@ -312,17 +320,21 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<(T, Option<Described>)>> + Send + 'static,
     ) -> Result<T> {
+        let slot = ResultSlot::new();
+        let inner = slot.clone();
         let (audit, now) = (self.audit.clone(), self.clock.now());
-        let described: Job<T> = Box::new(move |sql| {
+        let described: Job<()> = Box::new(move |sql| {
             Box::pin(async move {
                 let (done, changed) = job(sql).await?;
+                inner.put(done);
                 if let (Some(audit), Some(changed)) = (audit, changed) {
                     audit::append::describe(sql, &audit, changed, now).await?;
                 }
-                Ok(done)
+                Ok(())
             })
         });
-        self.write_unaudited(described).await
+        self.write_unaudited(described).await?;
+        Ok(slot.take())
     }
 
     /// The job, followed by the audit entry of what it did, if it did anything.
@@ -352,7 +364,7 @@ impl Store {
         Some(self.audit_turns.wait(server_id).await)
     }
 
-    async fn write_unaudited<T: Send + 'static>(&self, job: Job<T>) -> Result<T> {
+    async fn write_unaudited(&self, job: Job<()>) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.write(job).await,
             Engine::Postgres(engine) => engine.write(job).await,
@@ -370,14 +382,13 @@ impl Store {
                 self.write(move |sql| job(sql, ids)).await
             }
             Engine::Postgres(engine) => {
-                let Some(audit) = self.audit.clone() else {
-                    return engine.write_with_ids(Box::new(job)).await;
+                let (job, slot) = with_ids_and_slot(job);
+                let job = match self.audit.clone() {
+                    Some(audit) => around_with_ids(audit, self.clock.now(), job),
+                    None => job,
                 };
-                let now = self.clock.now();
-                let audited: JobWithIds<T> = Box::new(move |sql, ids| {
-                    Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })
-                });
-                engine.write_with_ids(audited).await
+                engine.write_with_ids(job).await?;
+                Ok(slot.take())
             }
         }
     }
@@ -389,10 +400,8 @@ impl Store {
         params: Vec<Value>,
         read: fn(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        Box::pin(self.read(move |sql| {
-            Box::pin(async move { sql.query(text, &params).await?.iter().map(read).collect() })
-        }))
-        .await
+        let rows = self.read(move |sql| Box::pin(async move { sql.query(text, &params).await }));
+        Box::pin(rows).await?.iter().map(read).collect()
     }
 
     /// Reads the first row of a query, if there is one.
@@ -402,10 +411,8 @@ impl Store {
         params: Vec<Value>,
         read: fn(&Row) -> Result<T>,
     ) -> Result<Option<T>> {
-        Box::pin(self.read(move |sql| {
-            Box::pin(async move { sql.query_opt(text, &params).await?.as_ref().map(read).transpose() })
-        }))
-        .await
+        let row = self.read(move |sql| Box::pin(async move { sql.query_opt(text, &params).await }));
+        Box::pin(row).await?.as_ref().map(read).transpose()
     }
 
     /// Runs one statement that writes; returns the number of rows it changed.
@@ -427,9 +434,17 @@ impl Store {
         &self,
         job: impl for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Result<T> {
+        let (job, slot) = with_slot(job);
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => engine.read(Box::new(job)).await,
-            Engine::Postgres(engine) => engine.read(Box::new(job)).await,
+            Engine::Sqlite { engine, .. } => engine.read(job).await?,
+            Engine::Postgres(engine) => engine.read(job).await?,
         }
+        Ok(slot.take())
     }
+}
+
+fn around_with_ids(audit: Arc<Audit>, now: Timestamp, job: JobWithIds<()>) -> JobWithIds<()> {
+    Box::new(move |sql, ids| {
+        Box::pin(async move { audit::append::around(sql, &audit, now, job(sql, ids)).await })
+    })
 }

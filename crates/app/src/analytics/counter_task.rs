@@ -47,7 +47,7 @@ impl CounterTask {
 }
 
 impl App {
-    fn counting_rules(&self) -> CountingRules {
+    pub(crate) fn counting_rules(&self) -> CountingRules {
         CountingRules { simulator_domain: self.inner.simulator_domain.clone() }
     }
 

@@ -50,7 +50,7 @@ impl App {
         person: &EmailAddress,
     ) -> Result<(), StoreError> {
         let store = &self.inner.store;
-        store.erase_address(server_id, person.as_str().to_owned()).await?;
+        store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
         // One is the request of this job, which goes when it ends.
         if left > 1 {

@@ -87,15 +87,26 @@ fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
     Ok(())
 }
 
-/// In any letter case, and also as `soft_fail`.
+/// Words of the portal for statuses.
+const STATUS_WORDS: [(&str, Status); 4] = [
+    ("queued", Status::Pending),
+    ("delayed", Status::SoftFail),
+    ("delivered", Status::Sent),
+    ("failed", Status::HardFail),
+];
+
+/// In any letter case, also as `soft_fail`, and by the words of the portal.
 pub fn parse_status(text: &str) -> Option<Status> {
     let plain: String = text.chars().filter(|letter| !matches!(letter, '_' | '-')).collect();
-    Status::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(&plain))
+    let mut words = STATUS_WORDS.into_iter().filter(|(word, _)| word.eq_ignore_ascii_case(&plain));
+    let by_name = Status::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(&plain));
+    by_name.or_else(|| words.next().map(|(_, status)| status))
 }
 
 fn unknown_status(at: usize) -> QueryProblem {
     let names = Status::ALL.map(Status::as_str).join(", ");
-    problem(at, format!("unknown status; statuses are {names}"))
+    let words = STATUS_WORDS.map(|(word, _)| word).join(", ");
+    problem(at, format!("unknown status; statuses are {names}, or in other words {words}"))
 }
 
 fn parse_time(text: &str) -> Option<Timestamp> {

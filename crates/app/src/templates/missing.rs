@@ -1,6 +1,8 @@
 //! Names the variable that is missing in a model, and the most similar existing one.
 
 use std::collections::HashSet;
+use std::error::Error as _;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -15,11 +17,23 @@ const ABSENT_MAX: usize = 50;
 /// Least similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
+/// Number of the look-up that found nothing, where an expression reports it.
+#[derive(Debug)]
+pub(super) struct MissingLookup(pub(super) usize);
+
+impl fmt::Display for MissingLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "look-up {} found nothing", self.0)
+    }
+}
+
+impl std::error::Error for MissingLookup {}
+
 /// Names the missing variable of the failed expression, which is in this line.
-pub(super) fn explain(
+pub(super) fn explain<'l>(
     error: &minijinja::Error,
     line: usize,
-    lookups: &[Lookup],
+    lookups: &'l [Lookup],
     model: &Map<String, Value>,
 ) -> TextFailure {
     let candidates = lookups_of(error, lookups);
@@ -29,7 +43,13 @@ pub(super) fn explain(
         };
         first(find_absent).or_else(|| first(find_null))
     });
-    let any = || candidates.iter().rev().find_map(|some| some.first()).copied();
+    // A part of a computed value is not found in the model: probably it is the missing one.
+    let any = || {
+        let computed =
+            |some: &Vec<&'l Lookup>| some.iter().rev().find(|lookup| lookup.path.is_none()).copied();
+        let first = |some: &Vec<&'l Lookup>| some.first().copied();
+        candidates.iter().find_map(computed).or_else(|| candidates.iter().rev().find_map(first))
+    };
     match missing.or_else(|| Some((any()?, Absent { nearest: None }))) {
         Some((lookup, Absent { nearest })) => TextFailure::VariableMissing {
             variable: shortened(&lookup.text),
@@ -47,6 +67,10 @@ pub(super) fn explain(
 /// Required look-ups that may have failed: in the range of the error, which for a filter may leave out its value, and in its tag.
 /// A line may have several tags, so it decides only if the error has no range.
 pub(super) fn lookups_of<'l>(error: &minijinja::Error, lookups: &'l [Lookup]) -> Vec<Vec<&'l Lookup>> {
+    let reported = error.source().and_then(|source| source.downcast_ref::<MissingLookup>());
+    if let Some(lookup) = reported.and_then(|MissingLookup(number)| lookups.get(*number)) {
+        return vec![vec![lookup]];
+    }
     let required = |is_meant: &dyn Fn(&Lookup) -> bool| -> Vec<&'l Lookup> {
         lookups.iter().filter(|lookup| !lookup.is_optional && is_meant(lookup)).collect()
     };

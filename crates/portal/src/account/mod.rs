@@ -7,12 +7,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::get;
 
 pub(crate) use usage::{UsageRow, usage};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::page_routes::{AndPost as _, get};
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::state::PortalState;
@@ -30,7 +30,7 @@ struct AccountPage {
 }
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
-    Router::new().route("/account", get(show).post(rename))
+    Router::new().route("/account", get(show).and_post(rename))
 }
 
 async fn show(visit: Visit) -> Answer {

@@ -7,8 +7,6 @@ mod row;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Path;
-use axum::routing::{get, post};
 use postroad_model::AccountKeyId;
 
 pub(crate) use create::read_request;
@@ -16,6 +14,8 @@ pub(crate) use row::{KeyRow, Shown, key_row};
 
 use crate::answer::Answer;
 use crate::layout::Section;
+use crate::page_routes::{AndPost as _, get, post};
+use crate::path::Path;
 use crate::redirect::see_other;
 use crate::state::PortalState;
 use crate::viewed_account::ViewedAccount;
@@ -23,9 +23,9 @@ use crate::visit::{Form, Visit};
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/account/keys", get(show).post(create))
+        .route("/account/keys", get(show).and_post(create))
         .route("/account/keys/{key}/revoke", post(revoke))
-        .route("/operator/accounts/{account}/keys", get(show_of_customer).post(create_for_customer))
+        .route("/operator/accounts/{account}/keys", get(show_of_customer).and_post(create_for_customer))
         .route("/operator/accounts/{account}/keys/{key}/revoke", post(revoke_of_customer))
 }
 

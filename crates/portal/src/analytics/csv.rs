@@ -1,6 +1,5 @@
 //! The time series by one or two dimensions as CSV; by recipient domain, the largest of them without a series.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
     Dimension, Figures, METRICS, Metric, Percentiles, Rates, Timeseries, Top, TopBy, TopQuery,
@@ -10,6 +9,7 @@ use super::analytics_query::{AnalyticsQuery, RECIPIENT_DOMAIN};
 use super::show::shown;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 

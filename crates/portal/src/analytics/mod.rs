@@ -9,10 +9,10 @@ mod show;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 
 pub(crate) use chart::{BOUNCE_RATE_MAX, COMPLAINT_RATE_MAX, JUDGED_MESSAGES_MIN, PARTS, RatesOfDay, week};
 
+use crate::page_routes::get;
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::analytics::{
@@ -18,6 +17,7 @@ use super::range::RANGES;
 use crate::answer::{Answer, page};
 use crate::chart::Part;
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::{count, percent};
 use crate::visit::Visit;

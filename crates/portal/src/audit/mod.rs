@@ -9,13 +9,13 @@ mod row;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Path;
-use axum::routing::get;
 use postroad_model::AccountId;
 use postroad_store::INSTALLATION;
 
 use crate::answer::Answer;
 use crate::layout::Section;
+use crate::page_routes::get;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::viewed_account::ViewedAccount;

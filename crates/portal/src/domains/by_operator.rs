@@ -1,6 +1,5 @@
 //! Forms of a domain that only the operator sends: verified without DNS, tracking.
 
-use axum::extract::Path;
 use postroad_app::domains::NamedOwner;
 use postroad_model::{DomainName, ServerId};
 use postroad_store::DomainTracking;
@@ -8,6 +7,7 @@ use postroad_store::DomainTracking;
 use super::of_account::{DomainPath, NamedDomain};
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;

@@ -1,11 +1,11 @@
 //! Checks a domain now, gives it a new key, or removes it.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::domains::DkimKeyRequest;
 
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::redirect::see_other;
 use crate::visit::Form;
 

@@ -1,6 +1,5 @@
 //! Adds a domain and shows its records.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainRefusal;
@@ -8,6 +7,7 @@ use postroad_app::domains::DomainRefusal;
 use super::change::read_key;
 use super::list::list;
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;

@@ -1,7 +1,6 @@
 //! List of domains, with the form for a new one.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
@@ -11,6 +10,7 @@ use postroad_model::DomainId;
 use super::filter::{Filters, StateChoice};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;

@@ -1,6 +1,5 @@
 //! Domains of an account itself: all its servers send from them. For the people of the account, and for the operator.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use postroad_app::access::Operation;
@@ -14,6 +13,7 @@ use super::list::{ListPage, PAGE_ROWS, row};
 use super::one::{NewLink, domain_page, link_rows};
 use crate::answer::{Answer, download, page, page_with};
 use crate::layout::Section;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::When;

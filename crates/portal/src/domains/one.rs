@@ -1,7 +1,6 @@
 //! One domain: the records to publish, the current DNS content, and the signing keys.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::domains::DomainView;
 use postroad_store::{DomainLink, KeyAlgorithm, KeyState, VerifiedBy};
@@ -10,6 +9,7 @@ use super::operator_form::OperatorForm;
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;

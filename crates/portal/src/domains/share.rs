@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{REFERRER_POLICY, REFRESH};
 use postroad_app::access::Operation;
@@ -14,6 +14,7 @@ use super::one::{NewLink, page_of};
 use super::records::{RecordRow, record_row};
 use crate::answer::{Answer, download, page};
 use crate::assets;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::When;
@@ -27,7 +28,8 @@ struct SharedPage {
     script: String,
     icon: String,
     name: String,
-    is_verified: bool,
+    /// Every required record is published. The operator may have verified the domain without them.
+    is_complete: bool,
     records: Vec<RecordRow>,
     checked_at: Option<When>,
     until: When,
@@ -52,13 +54,14 @@ pub(super) async fn revoke(Path((server, name)): Path<(i64, String)>, form: Form
 pub(super) async fn show(State(state): State<Arc<PortalState>>, Path(token): Path<String>) -> Answer {
     let SharedDomain { view, expires_at } = find(&state, &token).await?;
     let domain = view.domain;
+    let records: Vec<RecordRow> = view.records.into_iter().map(record_row).collect();
     let mut response = page(&SharedPage {
         style: assets::style_path(),
         script: assets::script_path(),
         icon: assets::icon_path(),
         name: domain.name.to_string(),
-        is_verified: domain.verified_by.is_some(),
-        records: view.records.into_iter().map(record_row).collect(),
+        is_complete: records.iter().all(|record| !record.is_required || record.tone == "good"),
+        records,
         checked_at: domain.checked_at.map(When),
         until: When(expires_at),
         zone: format!("/dns/{token}/zone"),

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::Path;
-use axum::routing::get;
 use postroad_app::EventSelection;
 use postroad_app::access::Operation;
 use postroad_model::{EventId, EventKind, EventSet};
@@ -16,6 +14,8 @@ use crate::answer::{Answer, page};
 use crate::days::DayRange;
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
+use crate::page_routes::get;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;

@@ -8,10 +8,10 @@ mod one;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 use postroad_app::access::Operation;
 use postroad_delivery::Inbox;
 
+use crate::page_routes::{get, post};
 use crate::problem::Problem;
 use crate::state::PortalState;
 use crate::visit::Visit;

@@ -1,6 +1,5 @@
 //! Inbox of a development server: the mail that it holds instead of delivering it.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{MessageAction, SearchRequest};
 use postroad_model::{MessageId, ServerMode, Status};
@@ -11,6 +10,7 @@ use super::one::{Envelope, message_page};
 use crate::answer::{Answer, page};
 use crate::layout::Section;
 use crate::messages::content;
+use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::query::query;
 use crate::redirect::see_other;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{Extracted, MessageView, extract, view_message};
 use postroad_delivery::CaughtMessage;
@@ -14,6 +13,7 @@ use crate::answer::{Answer, download, page};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
 use crate::messages::{PreviewOptions, preview_of};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::{When, bytes};
 use crate::visit::Visit;
@@ -121,7 +121,7 @@ fn find(visit: &Visit, id: u64) -> Result<Arc<CaughtMessage>, Problem> {
 }
 
 async fn parsed(visit: &Visit, caught: &Arc<CaughtMessage>) -> Result<MessageView, Problem> {
-    let _permit = visit.state.bodies.acquire().await.map_err(|error| Problem::Internal(error.to_string()))?;
+    let _permit = visit.state.work.body(visit.person.user.account_id).await?;
     let caught = Arc::clone(caught);
     let parsed = tokio::task::spawn_blocking(move || view_message(&caught.raw)).await;
     parsed.map_err(|error| Problem::Internal(error.to_string()))

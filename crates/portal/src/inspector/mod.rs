@@ -10,15 +10,16 @@ mod stored_requests;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::routing::any;
 
 pub(crate) use stored_requests::Inspectors;
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/servers/{server}/webhooks/inspector", get(show::show).post(show::create))
+        .route("/servers/{server}/webhooks/inspector", get(show::show).and_post(show::create))
         .route("/servers/{server}/webhooks/inspector/clear", post(show::clear))
         .route("/servers/{server}/webhooks/inspector/live", get(show::live))
 }

@@ -1,7 +1,6 @@
 //! The page: the URL, and the received requests.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::ServerId;
 
@@ -10,6 +9,7 @@ use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::live_watch;
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
@@ -87,7 +87,8 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
 pub(super) async fn create(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksOpenInspector).await?;
     let is_new = form.visit.state.inspectors.find(ServerId(server), form.visit.app().now()).is_none();
-    let opened = form.visit.state.inspectors.open(ServerId(server), form.visit.app().now());
+    let now = form.visit.app().now();
+    let opened = form.visit.state.inspectors.open(caller.account_id, ServerId(server), now);
     opened.ok_or_else(|| Problem::Internal("no random bytes".to_owned()))?;
     if is_new {
         form.visit.app().record_opened_inspector(&caller).await?;

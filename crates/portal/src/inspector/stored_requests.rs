@@ -8,10 +8,10 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::{Mutex, MutexGuard};
-use postroad_model::{ServerId, Timestamp};
+use postroad_model::{AccountId, ServerId, Timestamp};
 use tokio::sync::watch;
 
-/// Servers with an inspector at the same time; a new one replaces the oldest.
+/// Servers with an inspector at the same time; a new one replaces the oldest of the account that has most.
 const INSPECTORS_MAX: usize = 200;
 const REQUESTS_MAX: usize = 50;
 /// All requests of one inspector.
@@ -42,6 +42,7 @@ impl Received {
 
 #[derive(Debug)]
 struct Inspector {
+    account: AccountId,
     token: String,
     until: Timestamp,
     /// Newest first.
@@ -66,19 +67,19 @@ impl Inspectors {
     }
 
     /// The inspector of a server; created if there is none. `None` if no random bytes are available.
-    pub(super) fn open(&self, server: ServerId, now: Timestamp) -> Option<Snapshot> {
+    pub(super) fn open(&self, account: AccountId, server: ServerId, now: Timestamp) -> Option<Snapshot> {
         let mut all = self.lock();
         all.retain(|_, inspector| inspector.until > now);
         if !all.contains_key(&server) {
-            if all.len() >= INSPECTORS_MAX {
-                let oldest = all.iter().min_by_key(|(_, inspector)| inspector.until).map(|(id, _)| *id);
-                if let Some(id) = oldest {
-                    all.remove(&id);
-                }
+            if all.len() >= INSPECTORS_MAX
+                && let Some(id) = find_replaceable(&all)
+            {
+                all.remove(&id);
             }
             let mut bytes = [0; TOKEN_BYTES];
             aws_lc_rs::rand::fill(&mut bytes).ok()?;
             let inspector = Inspector {
+                account,
                 token: URL_SAFE_NO_PAD.encode(bytes),
                 until: now.plus(VALID_FOR),
                 requests: VecDeque::new(),
@@ -140,6 +141,17 @@ fn snapshot(inspector: &Inspector) -> Snapshot {
     }
 }
 
+/// The oldest one of the account that has most.
+fn find_replaceable(all: &HashMap<ServerId, Inspector>) -> Option<ServerId> {
+    let mut counts: HashMap<AccountId, usize> = HashMap::new();
+    for inspector in all.values() {
+        *counts.entry(inspector.account).or_default() += 1;
+    }
+    let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let own = all.iter().filter(|(_, inspector)| inspector.account == most);
+    own.min_by_key(|(_, inspector)| inspector.until).map(|(id, _)| *id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,7 +172,7 @@ mod tests {
     #[test]
     fn requests_are_kept_by_count_by_size_and_for_a_day() {
         let (inspectors, now) = (Inspectors::default(), Timestamp::from_micros(1_000_000));
-        let token = inspectors.open(ServerId(1), now).map(|one| one.token).unwrap_or_default();
+        let token = inspectors.open(AccountId(1), ServerId(1), now).map(|one| one.token).unwrap_or_default();
         assert!(!inspectors.take("other", received(now, "x")));
         for number in 0..60 {
             assert!(inspectors.take(&token, received(now, &number.to_string())));
@@ -173,7 +185,8 @@ mod tests {
         let later = now.plus(VALID_FOR);
         assert!(!inspectors.take(&token, received(later, "x")));
         assert!(inspectors.find(ServerId(1), later).is_none() && inspectors.find(ServerId(2), now).is_none());
-        let other = inspectors.open(ServerId(1), later).map(|one| one.token).unwrap_or_default();
+        let other =
+            inspectors.open(AccountId(1), ServerId(1), later).map(|one| one.token).unwrap_or_default();
         assert_ne!(other, token);
     }
 
@@ -182,9 +195,13 @@ mod tests {
         let inspectors = Inspectors::default();
         for id in 0..=INSPECTORS_MAX as i64 {
             let now = Timestamp::from_micros(1_000_000 + id);
-            assert!(inspectors.open(ServerId(id), now).is_some());
+            assert!(inspectors.open(AccountId(1), ServerId(id), now).is_some());
         }
         let now = Timestamp::from_micros(2_000_000);
         assert!(inspectors.find(ServerId(0), now).is_none() && inspectors.find(ServerId(1), now).is_some());
+        let (other, id) = (AccountId(2), ServerId(1_000));
+        assert!(inspectors.open(other, id, Timestamp::from_micros(1)).is_some(), "older than all of them");
+        assert!(inspectors.open(AccountId(1), ServerId(1_001), now).is_some());
+        assert!(inspectors.find(id, now).is_some(), "an account replaces its own");
     }
 }

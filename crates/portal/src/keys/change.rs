@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::Path;
 use postroad_app::accounts::CredentialChangeRequest;
 use postroad_model::{Change, CredentialId, ServerId, Timestamp};
 
@@ -11,6 +10,7 @@ use super::list::list_after_edit;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};

@@ -1,6 +1,5 @@
 //! Creates a key and shows it once.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use ipnet::IpNet;
 use postroad_app::accounts::NewCredentialRequest;
@@ -10,6 +9,7 @@ use super::list::list;
 use super::shown_once;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::refilled::refilled;
 use crate::visit::Form;

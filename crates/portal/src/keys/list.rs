@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_model::{CredentialId, Scope, ServerId, Timestamp};
 use postroad_store::{Credential, CredentialFilter};
@@ -12,6 +11,7 @@ use crate::answer::{Answer, page_with};
 use crate::days;
 use crate::layout::{Layout, Section};
 use crate::once::new_once;
+use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
 use crate::visit::Visit;

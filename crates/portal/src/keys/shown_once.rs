@@ -10,6 +10,7 @@ use crate::answer::{Answer, page};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::messages::TimelineRow;
+use crate::messages::newest_rows::NewestRows;
 use crate::servers::Arrival;
 use crate::state::SmtpAccess;
 use crate::visit::Visit;
@@ -28,7 +29,7 @@ struct KeyPage {
     can_send: bool,
     has_domain: bool,
     arrival: Option<Arrival>,
-    timeline: Vec<TimelineRow>,
+    timeline: NewestRows<TimelineRow>,
 }
 
 pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential) -> Answer {
@@ -57,6 +58,6 @@ pub(super) async fn show(visit: &Visit, server: i64, created: CreatedCredential)
         can_send: matches!(created.credential.scope, Scope::Full | Scope::Send),
         has_domain: verified.is_some(),
         arrival: None,
-        timeline: Vec::new(),
+        timeline: NewestRows::default(),
     })
 }

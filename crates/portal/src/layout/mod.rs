@@ -1,5 +1,6 @@
 //! Menu, head and notices that all pages share (`templates/layout.html`).
 
+use postroad_app::access::{Actor, Operation, Subject, permit};
 use postroad_store::{Server, User};
 
 use crate::assets;
@@ -100,6 +101,7 @@ pub(crate) struct Layout {
     pub(crate) person: String,
     pub(crate) csrf: String,
     pub(crate) is_operator: bool,
+    actor: Actor,
     /// Mail is caught instead of sent, and the person may see it.
     pub(crate) has_inbox: bool,
     pub(crate) servers: Vec<ServerLink>,
@@ -121,6 +123,12 @@ impl Layout {
             person: if person.name.is_empty() { person.email.clone() } else { person.name.clone() },
             csrf,
             is_operator: person.operator,
+            actor: Actor::User {
+                id: person.id,
+                account_id: person.account_id,
+                role: person.role,
+                operator: person.operator,
+            },
             has_inbox: false,
             servers: Vec::new(),
             server: None,
@@ -130,6 +138,16 @@ impl Layout {
             script: assets::script_path(),
             icon: assets::icon_path(),
         }
+    }
+
+    /// Whether the role of the person allows an operation, such as `servers/delete`: forms that nobody may send are not shown.
+    /// `app` checks it again.
+    pub(crate) fn may(&self, operation: &str) -> bool {
+        let Some(operation) = Operation::ALL.iter().find(|known| known.name() == operation) else {
+            return false;
+        };
+        let own = self.actor.account_id().map_or(Subject::Installation, Subject::Account);
+        permit(&self.actor, *operation, own).is_ok()
     }
 
     /// Menu of the server, or of the account on pages that are about no server.
@@ -149,6 +167,11 @@ impl Layout {
     /// Menu of the person at the top.
     pub(crate) fn person_links(&self) -> Vec<MenuLink> {
         let mut links = self.menu(OF_ACCOUNT, "");
+        links.retain(|link| match link.path.as_str() {
+            "/account/keys" => self.may("account_keys/list"),
+            "/account/audit" => self.may("account/audit"),
+            _ => true,
+        });
         if self.is_operator {
             links.extend(self.menu(OF_OPERATOR, ""));
         }
@@ -213,4 +236,35 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "signed-out" => "You are signed out.",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Operations that templates name, in `layout.may("…")`.
+    fn named(folder: &Path, names: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).expect("the folder is readable") {
+            let path = entry.expect("the folder is readable").path();
+            if path.is_dir() {
+                named(&path, names);
+            } else {
+                let text = std::fs::read_to_string(&path).expect("a template is a text");
+                let parts = text.split("layout.may(\"").skip(1);
+                names.extend(parts.filter_map(|part| part.split('"').next().map(ToOwned::to_owned)));
+            }
+        }
+    }
+
+    #[test]
+    fn templates_name_operations_that_exist() {
+        let mut names = Vec::new();
+        named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &mut names);
+        assert!(names.len() > 50, "{names:?}");
+        for name in names {
+            assert!(Operation::ALL.iter().any(|known| known.name() == name), "{name}");
+        }
+    }
 }

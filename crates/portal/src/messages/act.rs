@@ -1,12 +1,12 @@
 //! Retries, releases, cancels, sends at once or erases one message.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{ActionFailure, App, Caller, MessageAction};
 use postroad_model::MessageId;
 use postroad_store::ScheduleChange;
 
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};

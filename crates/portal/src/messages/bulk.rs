@@ -1,7 +1,6 @@
 //! Releases, retries or cancels many messages: the ticked ones, or all that a search finds, as a job.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::http::header::REFRESH;
 use postroad_app::access::Operation;
@@ -13,6 +12,7 @@ use super::act::Act;
 use super::search::Search;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::sentence::Sentence;

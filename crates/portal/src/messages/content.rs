@@ -27,7 +27,7 @@ pub(crate) async fn view(
     server: i64,
     record: &Message,
 ) -> Result<Option<MessageView>, Problem> {
-    let _permit = visit.state.bodies.acquire().await.map_err(|error| Problem::Internal(error.to_string()))?;
+    let _permit = visit.state.work.body(visit.person.user.account_id).await?;
     let Some(bytes) = bytes(visit, server, record).await? else { return Ok(None) };
     let parsed = tokio::task::spawn_blocking(move || view_message(&bytes)).await;
     parsed.map(Some).map_err(|error| Problem::Internal(error.to_string()))

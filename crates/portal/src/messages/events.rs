@@ -4,6 +4,7 @@ use postroad_app::MessageEvent;
 use postroad_store::WebhookAttempt;
 use serde_json::Value;
 
+use super::newest_rows::{NewestRows, escaped_bytes, shortened};
 use crate::shown::{When, duration};
 
 pub(super) struct EventRow {
@@ -28,7 +29,19 @@ pub(super) struct AttemptRow {
     pub(super) next_attempt_at: Option<When>,
 }
 
-pub(super) fn event_row(event: MessageEvent) -> EventRow {
+/// The newest events that fit on a page, after the newest `skipped` ones.
+pub(super) fn event_rows(events: Vec<MessageEvent>, skipped: usize) -> NewestRows<EventRow> {
+    NewestRows::new(events.into_iter().map(event_row).collect(), skipped, bytes_of)
+}
+
+fn bytes_of(row: &EventRow) -> usize {
+    let attempt = |attempt: &AttemptRow| {
+        600 + escaped_bytes(&attempt.url) + attempt.error.as_deref().map_or(0, escaped_bytes)
+    };
+    escaped_bytes(&row.data) + row.attempts.iter().map(attempt).sum::<usize>()
+}
+
+fn event_row(event: MessageEvent) -> EventRow {
     let MessageEvent { event, attempts } = event;
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty);
@@ -37,8 +50,19 @@ pub(super) fn event_row(event: MessageEvent) -> EventRow {
         seq: event.seq,
         at: When(event.at),
         kind: event.kind.as_str(),
-        data: if is_empty { String::new() } else { format!("{data:#}") },
+        data: if is_empty { String::new() } else { format!("{:#}", with_short_texts(data)) },
         attempts: attempts.into_iter().map(attempt_row).collect(),
+    }
+}
+
+fn with_short_texts(data: Value) -> Value {
+    match data {
+        Value::String(text) => shortened(text).into(),
+        Value::Array(values) => values.into_iter().map(with_short_texts).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_short_texts(value))).collect()
+        }
+        other => other,
     }
 }
 

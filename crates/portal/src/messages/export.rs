@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Path;
 use futures_util::stream;
 use postroad_app::App;
 use postroad_app::access::Operation;
@@ -13,6 +12,7 @@ use postroad_store::{SearchFilter, SearchItem, StoreError};
 use super::search::Search;
 use crate::answer::{Answer, download};
 use crate::csv::cell;
+use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::visit::Visit;
 

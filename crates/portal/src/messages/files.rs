@@ -1,15 +1,14 @@
 //! Downloads: the message as it is stored, and its attachments.
 
-use axum::extract::Path;
-
 use super::content;
 use crate::answer::{Answer, download};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
 pub(super) async fn raw(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> Answer {
     let record = content::record(&visit, server, id).await?;
-    let _permit = visit.state.bodies.acquire().await.map_err(|error| Problem::Internal(error.to_string()))?;
+    let _permit = visit.state.work.body(visit.person.user.account_id).await?;
     let bytes = content::bytes(&visit, server, &record).await?.ok_or(Problem::NotFound)?;
     Ok(download("message/rfc822", &format!("message-{id}.eml"), bytes))
 }

@@ -1,7 +1,6 @@
 //! List of messages with search, filters and pages by keyset.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::{MessageId, Status};
 use postroad_store::SearchItem;
@@ -9,6 +8,7 @@ use postroad_store::SearchItem;
 use super::search::{Search, Tab};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::sentences;
 use crate::query::query;
 use crate::shown::{StatusBadge, When, status_words};

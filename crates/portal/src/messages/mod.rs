@@ -9,6 +9,7 @@ mod export;
 mod figures;
 mod files;
 mod list;
+pub(crate) mod newest_rows;
 mod one;
 mod pictures;
 mod preview;
@@ -21,12 +22,12 @@ mod timeline;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
 pub(crate) use preview::{preview_of, sandboxed};
 pub(crate) use preview_options::PreviewOptions;
 pub(crate) use timeline::{TimelineRow, rows};
 
+use crate::page_routes::{get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {

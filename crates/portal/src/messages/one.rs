@@ -1,7 +1,6 @@
 //! One message: its timeline, content, headers, and actions.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_delivery::queue_admin::Reader;
 use postroad_model::{MessageId, ServerId, Status, Timestamp};
@@ -9,13 +8,15 @@ use postroad_store::Message;
 
 use super::authentication::{MethodRow, explain};
 use super::content;
-use super::events::{EventRow, event_row};
+use super::events::{EventRow, event_rows};
 use super::figures::{FiguresView, figures_view};
+use super::newest_rows::NewestRows;
 use super::preview_options::PreviewOptions;
 use super::timeline::{TimelineRow, rows};
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
 use crate::message_content::MessageContent;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::sentence::Sentence;
 use crate::shown::{StatusBadge, When, bytes};
@@ -61,8 +62,8 @@ struct MessagePage {
     is_held: bool,
     is_scheduled: bool,
     tab: &'static str,
-    timeline: Vec<TimelineRow>,
-    events: Vec<EventRow>,
+    timeline: NewestRows<TimelineRow>,
+    events: NewestRows<EventRow>,
     figures: FiguresView,
     authentication: Vec<MethodRow>,
     content: MessageContent,
@@ -83,14 +84,16 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
     let (_, layout) = visit.server_layout(server, &timeline.message.send.subject, Section::Messages).await?;
     let wanted = visit.query.text("view");
     let tab = TABS.iter().map(|(name, _)| *name).find(|name| *name == wanted).unwrap_or("timeline");
-    let (mut events, mut authentication, mut content) = (Vec::new(), Vec::new(), MessageContent::default());
+    let (mut events, mut authentication) = (NewestRows::default(), Vec::new());
+    let mut content = MessageContent::default();
+    let skipped = visit.query.number("skipped").and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
     let mut figures = FiguresView::default();
     match tab {
         "timeline" => {}
         "events" => {
             let caller = visit.caller(server, Operation::EventsList).await?;
             let found = visit.app().message_events(caller.server_id, MessageId(id)).await?;
-            events = found.into_iter().map(event_row).collect();
+            events = event_rows(found, skipped);
             let caller = visit.caller(server, Operation::AnalyticsMessage).await?;
             figures = figures_view(visit.app().analytics_message(&caller, MessageId(id)).await?);
         }
@@ -125,7 +128,7 @@ pub(super) async fn show(Path((server, id)): Path<(i64, i64)>, visit: Visit) -> 
         is_held: message.status == Status::Held,
         is_scheduled: message.status == Status::Scheduled,
         tab,
-        timeline: rows(timeline.items),
+        timeline: rows(timeline.items, skipped),
         events,
         figures,
         authentication,

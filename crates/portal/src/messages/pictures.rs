@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt as _, stream};
-use lol_html::{RewriteStrSettings, element, rewrite_str};
+use lol_html::html_content::ContentType;
+use lol_html::{RewriteStrSettings, element, rewrite_str, text};
 use postroad_model::WebhookUrl;
 use postroad_net::guarded_http::GuardedHttp;
 use tokio::time::{Instant, timeout_at};
@@ -28,8 +29,7 @@ const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The HTML with the pictures that could be loaded.
 pub(super) async fn put_in(visit: &Visit, html: String) -> Result<String, Problem> {
-    let busy = |_| Problem::Internal("the portal is stopping".to_owned());
-    let _permit = visit.state.picture_loads.acquire().await.map_err(busy)?;
+    let _permit = visit.state.work.pictures(visit.person.user.account_id).await?;
     let Some(http) = &visit.state.pictures else { return Ok(html) };
     let blocking = |error: tokio::task::JoinError| Problem::Internal(error.to_string());
     let (html, addresses) = tokio::task::spawn_blocking(move || {
@@ -44,20 +44,15 @@ pub(super) async fn put_in(visit: &Visit, html: String) -> Result<String, Proble
 
 /// Addresses of pictures, each once.
 fn find(html: &str) -> Vec<String> {
-    let found: RefCell<Vec<String>> = RefCell::default();
-    let note = element!("img[src]", |element| {
-        let mut found = found.borrow_mut();
-        let address = element.get_attribute("src").unwrap_or_default();
+    let mut found: Vec<String> = Vec::new();
+    rewrite(html, |address| {
         let is_remote = address.starts_with("https://") || address.starts_with("http://");
-        if is_remote && found.len() < PICTURES_MAX && !found.contains(&address) {
-            found.push(address);
+        if is_remote && found.len() < PICTURES_MAX && !found.iter().any(|one| one == address) {
+            found.push(address.to_owned());
         }
-        Ok(())
+        None
     });
-    let settings = RewriteStrSettings::new().append_element_content_handler(note);
-    // HTML that cannot be parsed has no pictures.
-    let _ = rewrite_str(html, settings);
-    found.into_inner()
+    found
 }
 
 /// Pictures as `data:` URLs by their URL.
@@ -93,16 +88,68 @@ async fn fetch(http: &GuardedHttp, address: &str) -> Option<String> {
 }
 
 fn replace(html: &str, pictures: &HashMap<String, String>) -> String {
-    let put = element!("img[src]", |element| {
-        let address = element.get_attribute("src").unwrap_or_default();
-        if let Some(picture) = pictures.get(&address) {
-            element.set_attribute("src", picture)?;
-            element.remove_attribute("srcset");
+    rewrite(html, |address| pictures.get(address).cloned()).unwrap_or_else(|| html.to_owned())
+}
+
+/// Calls `change` for the address of every picture: `img`, `background`, and `url(…)` in styles. Returns the HTML with
+/// the new addresses; `None` if it cannot be parsed, then it has no pictures.
+fn rewrite(html: &str, change: impl FnMut(&str) -> Option<String>) -> Option<String> {
+    let change = RefCell::new(change);
+    // A style sheet arrives in pieces.
+    let sheet = RefCell::new(String::new());
+    let attributes = element!("*", |element| {
+        let mut change = change.borrow_mut();
+        let is_picture = element.tag_name() == "img";
+        for name in [if is_picture { "src" } else { "background" }, "style"] {
+            let Some(text) = element.get_attribute(name) else { continue };
+            let new = if name == "style" { change_styles(&text, &mut *change) } else { change(&text) };
+            if let Some(new) = new {
+                element.set_attribute(name, &new)?;
+                if name == "src" {
+                    element.remove_attribute("srcset");
+                }
+            }
         }
         Ok(())
     });
-    let settings = RewriteStrSettings::new().append_element_content_handler(put);
-    rewrite_str(html, settings).unwrap_or_else(|_| html.to_owned())
+    let sheets = text!("style", |text| {
+        let mut sheet = sheet.borrow_mut();
+        sheet.push_str(text.as_str());
+        if text.last_in_text_node() {
+            let whole = std::mem::take(&mut *sheet);
+            let new = change_styles(&whole, &mut *change.borrow_mut());
+            text.replace(&new.unwrap_or(whole), ContentType::Html);
+        } else {
+            text.remove();
+        }
+        Ok(())
+    });
+    let settings = RewriteStrSettings::new()
+        .append_element_content_handler(attributes)
+        .append_element_content_handler(sheets);
+    rewrite_str(html, settings).ok()
+}
+
+/// The same for the addresses in `url(…)`. `None` if none is changed.
+fn change_styles(styles: &str, change: &mut impl FnMut(&str) -> Option<String>) -> Option<String> {
+    const QUOTES: [&str; 4] = ["\"", "'", "&quot;", "&#39;"];
+    let mut changed = String::new();
+    let mut kept = 0;
+    while let Some(at) = styles[kept..].find("url(") {
+        let start = kept + at + "url(".len();
+        let Some(length) = styles[start..].find(')') else { break };
+        let given = styles[start..start + length].trim();
+        let quote = QUOTES.into_iter().find(|quote| given.starts_with(quote)).unwrap_or_default();
+        let address = given.strip_prefix(quote).and_then(|given| given.strip_suffix(quote));
+        changed.push_str(&styles[kept..start]);
+        match address.and_then(&mut *change) {
+            Some(new) => changed.extend([quote, &new, quote]),
+            None => changed.push_str(&styles[start..start + length]),
+        }
+        kept = start + length;
+    }
+    changed.push_str(&styles[kept..]);
+    (changed != styles).then_some(changed)
 }
 
 #[cfg(test)]
@@ -118,5 +165,26 @@ mod tests {
         let replaced = replace(html, &pictures);
         assert_eq!(replaced.matches("data:x").count(), 2, "{replaced}");
         assert!(!replaced.contains("srcset") && replaced.contains("cid:a"), "{replaced}");
+    }
+
+    #[test]
+    fn pictures_of_backgrounds_and_styles_are_replaced() {
+        let html = "<style>.a { background: url( 'https://a.example/1.png' ) } .b { color: red }</style>\
+                    <td background=\"https://a.example/2.png?a=1&amp;b=2\"><p style=\"color: red; background: url(&quot;https://a.example/3.png&quot;)\">\
+                    <p style='background:url(https://a.example/1.png) , url(x'>url(https://a.example/4.png)</p>";
+        let [one, two, three] =
+            ["1.png", "2.png?a=1&amp;b=2", "3.png"].map(|name| format!("https://a.example/{name}"));
+        assert_eq!(find(html), [one.as_str(), two.as_str(), three.as_str()]);
+        let pictures = [(one, "data:1"), (two, "data:2"), (three, "data:3")];
+        let replaced = replace(html, &pictures.map(|(address, data)| (address, data.to_owned())).into());
+        for expected in [
+            ".a { background: url('data:1') } .b { color: red }</style>",
+            "<td background=\"data:2\">",
+            "color: red; background: url(&quot;data:3&quot;)",
+            "background:url(data:1) , url(x",
+            ">url(https://a.example/4.png)</p>",
+        ] {
+            assert!(replaced.contains(expected), "{expected}: {replaced}");
+        }
     }
 }

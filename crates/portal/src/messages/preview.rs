@@ -2,7 +2,6 @@
 //! are part of the message are embedded as data.
 
 use axum::body::Body;
-use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS};
 use axum::response::Response;
@@ -13,6 +12,7 @@ use postroad_app::{AttachmentView, MessageView, without_loaders};
 use super::preview_options::PreviewOptions;
 use super::{content, pictures};
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 

@@ -1,11 +1,11 @@
 //! Gives scheduled messages another time: one, or all of a tag.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::{MessageId, Timestamp};
 use postroad_store::{ScheduleChange, ScheduledOf};
 
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::visit::Form;
@@ -25,9 +25,7 @@ pub(super) async fn submit_tag(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SendReschedule).await?;
     let tag = form.fields.filled("tag").ok_or_else(|| Problem::Invalid("Name a tag.".to_owned()))?;
     let (of, change) = (ScheduledOf::Tag(tag.to_owned()), ScheduleChange::MoveTo(send_at(&form)?));
-    let permit = form.visit.state.schedule_changes.try_acquire();
-    let _permit = permit
-        .map_err(|_| Problem::Unavailable("too many scheduled messages are being changed".to_owned()))?;
+    let _permit = form.visit.state.work.schedule_change(form.visit.person.user.account_id).await?;
     let changed = form.visit.app().change_schedules(&caller, of, change, None, MESSAGES_MAX).await?;
     if changed.matched == 0 {
         return Err(Problem::Invalid(format!(

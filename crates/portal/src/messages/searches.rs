@@ -1,11 +1,11 @@
 //! Searches that a person has saved: links above the list of messages.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::SavedSearchId;
 
 use super::search::Search;
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::redirect::see_other;
 use crate::shown::beginning;
 use crate::visit::Form;

@@ -4,6 +4,7 @@ use postroad_app::{TimelineItem, refusal_rule};
 use postroad_model::Timestamp;
 use serde_json::Value;
 
+use super::newest_rows::{NewestRows, escaped_bytes, shortened};
 use crate::sentence::Sentence;
 use crate::shown::When;
 
@@ -29,8 +30,17 @@ pub(crate) struct Why {
     pub(crate) remedy: Option<&'static str>,
 }
 
-pub(crate) fn rows(items: Vec<TimelineItem>) -> Vec<TimelineRow> {
-    items.into_iter().map(row).collect()
+/// Bytes of one SMTP conversation, escaped; those that are kept are rarely longer.
+const TRANSCRIPT_BYTES_MAX: usize = 8_000;
+
+/// The newest rows that fit on a page, after the newest `skipped` ones.
+pub(crate) fn rows(items: Vec<TimelineItem>, skipped: usize) -> NewestRows<TimelineRow> {
+    NewestRows::new(items.into_iter().map(row).collect(), skipped, bytes_of)
+}
+
+fn bytes_of(row: &TimelineRow) -> usize {
+    let facts = row.facts.iter().map(|(_, value)| value).chain(&row.transcript);
+    escaped_bytes(&row.text.0) + facts.map(|text| 50 + escaped_bytes(text)).sum::<usize>()
 }
 
 fn row(item: TimelineItem) -> TimelineRow {
@@ -45,9 +55,9 @@ fn row(item: TimelineItem) -> TimelineRow {
         title,
         facts: facts(data),
         times: times(data),
-        transcript: lines(&data["transcript"]),
+        transcript: conversation(&data["transcript"]),
         why: class.filter(|_| is_refusal).map(|class| why(class, data["output"].as_str())),
-        text: Sentence(item.text),
+        text: Sentence(shortened(item.text)),
     }
 }
 
@@ -77,7 +87,7 @@ fn title(kind: &str, status: &str) -> (&'static str, &'static str) {
 /// Existing facts, in the order in which people look for them.
 fn facts(data: &Value) -> Vec<(&'static str, String)> {
     let text = |name: &str| match &data[name] {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::String(text) if !text.is_empty() => Some(shortened(text.clone())),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     };
@@ -110,9 +120,20 @@ fn times(data: &Value) -> Vec<(&'static str, When)> {
     times.into_iter().filter_map(|(label, name)| Some((label, time(name)?))).collect()
 }
 
-fn lines(value: &Value) -> Vec<String> {
+fn conversation(value: &Value) -> Vec<String> {
     let lines = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    lines.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+    let lines = lines.iter().filter_map(Value::as_str).map(|line| shortened(line.to_owned()));
+    let mut bytes = 0;
+    let mut shown: Vec<String> = Vec::new();
+    for line in lines {
+        bytes += escaped_bytes(&line);
+        if bytes > TRANSCRIPT_BYTES_MAX {
+            shown.push("… the rest is in the answer of messages/timeline".to_owned());
+            break;
+        }
+        shown.push(line);
+    }
+    shown
 }
 
 fn why(class: &str, reply: Option<&str>) -> Why {
@@ -124,7 +145,7 @@ fn why(class: &str, reply: Option<&str>) -> Why {
 fn remedy(class: &str) -> Option<&'static str> {
     Some(match class {
         "bad_mailbox" => {
-            "The mailbox does not exist. Correct the address with the person; it is suppressed here meanwhile."
+            "The mailbox does not exist. Correct the address with the person. Suppressions lists addresses that get no more mail until then."
         }
         "bad_domain" => "The domain does not exist or takes no mail. Check the address for a typing mistake.",
         "full" => "The mailbox has no space left. It is retried automatically; only its owner can make room.",

@@ -1,7 +1,6 @@
 //! One account for the operator: its usage, servers, name and ceilings; suspension, deletion and restoration.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::accounts::{AccountCeilingsRequest, AccountUpdateRequest, NewServerRequest};
 use postroad_model::{AccountId, Change, PoolId, ServerId, ServerMode};
@@ -12,6 +11,7 @@ use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section, ServerLink};
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::page_after;
 use crate::redirect::see_other;

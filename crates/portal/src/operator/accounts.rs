@@ -1,7 +1,6 @@
 //! Accounts of the installation: list, creation, suspension, and those that can be restored.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_model::AccountId;
 use postroad_store::{Account, AccountFilter};
@@ -9,6 +8,7 @@ use postroad_store::{Account, AccountFilter};
 use super::TABS;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::redirect::see_other;

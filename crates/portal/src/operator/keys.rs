@@ -1,7 +1,6 @@
 //! Operator keys: for programs that manage all accounts, pools and the installation.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_model::AccountKeyId;
 
@@ -10,6 +9,7 @@ use crate::account_keys::{KeyRow, Shown, key_row, read_request};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::page_after;
 use crate::redirect::see_other;

@@ -11,10 +11,10 @@ mod show;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
 pub(crate) use nodes::certificate_troubles;
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 /// Paths and titles of the pages.
@@ -32,14 +32,14 @@ pub(crate) fn routes() -> Router<Arc<PortalState>> {
         .route("/operator", get(show::show))
         .route("/operator/doctor", get(doctor::show))
         .route("/operator/nodes", get(nodes::show))
-        .route("/operator/accounts", get(accounts::show).post(accounts::create))
-        .route("/operator/accounts/{account}", get(account::show).post(account::update))
+        .route("/operator/accounts", get(accounts::show).and_post(accounts::create))
+        .route("/operator/accounts/{account}", get(account::show).and_post(account::update))
         .route("/operator/accounts/{account}/servers", post(account::create_server))
         .route("/operator/accounts/{account}/delete", post(account::delete))
         .route("/operator/accounts/{account}/restore", post(account::restore))
         .route("/operator/accounts/{account}/suspend", post(accounts::suspend))
         .route("/operator/accounts/{account}/resume", post(accounts::resume))
-        .route("/operator/keys", get(keys::show).post(keys::create))
+        .route("/operator/keys", get(keys::show).and_post(keys::create))
         .route("/operator/keys/{key}/revoke", post(keys::revoke))
         .route("/operator/maintenance", post(change::maintenance))
         .route("/operator/suspend", post(change::suspend))

@@ -21,7 +21,7 @@ const COUNTED_MAX: usize = 20_000;
 
 struct Figure {
     value: String,
-    label: &'static str,
+    label: String,
 }
 
 struct PathRow {
@@ -47,6 +47,8 @@ struct NoteRow {
 struct OperatorPage {
     layout: Layout,
     figures: Vec<Figure>,
+    /// The node whose connections are shown.
+    this_node: String,
     problems: Vec<Sentence>,
     domains: Vec<(String, String)>,
     gates: Vec<GateRow>,
@@ -70,7 +72,14 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
     let health = visit.state.queue.health(now).await?;
     let engine = overview.engine.unwrap_or_default();
     let at_least = |number| format!("{}{}", if overview.stored.is_more { "> " } else { "" }, count(number));
-    let figure = |value: String, label| Figure { value, label };
+    let figure = |value: String, label: &str| Figure { value, label: label.to_owned() };
+    let this_node = match installation.nodes.as_slice() {
+        [] | [_] => "this node".to_owned(),
+        several => several.iter().find(|node| node.is_this).map_or_else(
+            || "this node".to_owned(),
+            |node| format!("node {}, which shows this page", node.number),
+        ),
+    };
     let figures = vec![
         figure(at_least(overview.stored.total), "waiting messages"),
         figure(at_least(overview.stored.due), "due now"),
@@ -78,8 +87,8 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
             if health.lag.is_zero() { "–".to_owned() } else { elapsed(now.minus(health.lag), now) },
             "longest wait of one that is due",
         ),
-        figure(count(overview.in_flight as u64), "being handed over by this node"),
-        figure(count(u64::from(engine.connections)), "connections of this node"),
+        figure(count(overview.in_flight as u64), &format!("being handed over by {this_node}")),
+        figure(count(u64::from(engine.connections)), &format!("connections of {this_node}")),
         figure(count(installation.nodes.iter().filter(|node| node.is_live).count() as u64), "nodes"),
         figure(installation.version.to_owned(), "version"),
     ];
@@ -97,6 +106,7 @@ pub(super) async fn overview(visit: &Visit, status: StatusCode, problem: Option<
         &OperatorPage {
             layout,
             figures,
+            this_node,
             problems: problems.into_iter().map(Sentence).collect(),
             domains: domains.map(|(domain, number)| (domain.to_string(), count(*number))).collect(),
             gates: gates.into_iter().map(|gate| GateRow::of(gate, None)).collect(),

@@ -1,6 +1,5 @@
 //! Invites, changes and removes people.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::users::{InvitationRequest, UserChangeRequest};
 use postroad_model::{AccountId, InvitationId, LimitedObject, UserId, UserRole};
@@ -9,6 +8,7 @@ use super::list::{Outcome, list};
 use super::own;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::viewed_account::ViewedAccount;

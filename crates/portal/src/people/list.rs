@@ -1,7 +1,6 @@
 //! List of people and open invitations.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_model::{EmailAddress, InvitationId, UserId, UserRole};
 use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
@@ -9,6 +8,7 @@ use postroad_store::{Invitation, InvitationFilter, User, UserFilter};
 use super::own;
 use crate::answer::{Answer, page_with};
 use crate::layout::Layout;
+use crate::path::Path;
 use crate::query::query;
 use crate::shown::When;
 use crate::viewed_account::ViewedAccount;

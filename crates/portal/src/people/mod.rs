@@ -7,9 +7,9 @@ mod one;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
 use crate::layout::Section;
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
@@ -20,14 +20,14 @@ fn own(visit: &Visit) -> ViewedAccount {
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/account/people", get(list::show).post(change::invite))
-        .route("/account/people/{person}", get(one::show).post(one::update))
+        .route("/account/people", get(list::show).and_post(change::invite))
+        .route("/account/people/{person}", get(one::show).and_post(one::update))
         .route("/account/people/{person}/sessions", post(one::end_session))
         .route("/account/people/{person}/reset_link", post(one::reset_link))
         .route("/account/people/{person}/disable_app", post(one::disable_app))
         .route("/account/people/{person}/role", post(change::role))
         .route("/account/people/{person}/remove", post(change::remove))
         .route("/account/people/{person}/sign_out", post(change::sign_out))
-        .route("/operator/accounts/{account}/people", get(list::of_customer).post(change::to_customer))
+        .route("/operator/accounts/{account}/people", get(list::of_customer).and_post(change::to_customer))
         .route("/account/people/uninvite", post(change::uninvite))
 }

@@ -1,7 +1,6 @@
 //! One person: name, sessions, and what only the operator does for them.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::users::UserChangeRequest;
 use postroad_model::{UserId, UserSessionId};
@@ -9,6 +8,7 @@ use postroad_store::{User, UserFilter, UserSession};
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::When;

@@ -43,7 +43,7 @@ pub(super) async fn add_address(form: Form) -> Answer {
         pool: fields.number("pool").map(PoolId).ok_or(Problem::NotFound)?,
         address,
         helo: fields.text("helo").to_owned(),
-        weight: weight(&fields).unwrap_or(1),
+        weight: weight(&fields)?.unwrap_or(1),
         warm_up: fields.is_ticked("warm_up"),
         key: None,
     };
@@ -57,7 +57,7 @@ pub(super) async fn update_address(form: Form) -> Answer {
     let change = AddressChange {
         if_version: fields.number("version"),
         helo: fields.filled("helo").map(ToOwned::to_owned),
-        weight: weight(&fields),
+        weight: weight(&fields)?,
     };
     match visit.app().update_pool_address(&visit.by, address, change).await {
         Ok(_) => {
@@ -97,6 +97,7 @@ fn read_address(fields: &Fields) -> Result<IpAddr, Problem> {
     fields.text("address").parse().map_err(|_| Problem::NotFound)
 }
 
-fn weight(fields: &Fields) -> Option<u32> {
-    fields.text("weight").parse().ok()
+fn weight(fields: &Fields) -> Result<Option<u32>, Problem> {
+    let number = fields.filled("weight").map(str::parse).transpose();
+    number.map_err(|_| Problem::Invalid("The weight is a whole number from 1 on.".to_owned()))
 }

@@ -8,15 +8,15 @@ mod list;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/account/pools", get(list::show).post(change::create))
+        .route("/account/pools", get(list::show).and_post(change::create))
         .route("/account/pools/delete", post(change::delete))
-        .route("/account/pools/address", get(address::show).post(change::add_address))
+        .route("/account/pools/address", get(address::show).and_post(change::add_address))
         .route("/account/pools/address/update", post(change::update_address))
         .route("/account/pools/address/remove", post(change::remove_address))
         .route("/account/pools/address/warm_up", post(change::warm_up))

@@ -1,12 +1,12 @@
 //! Stops, slows and resumes the sending of a server; its keys keep working.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_model::ServerId;
 
 use super::show::list;
 use crate::answer::Answer;
 use crate::gates;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;

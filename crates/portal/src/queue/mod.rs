@@ -6,8 +6,8 @@ mod show;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
+use crate::page_routes::{get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {

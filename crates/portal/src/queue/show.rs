@@ -1,7 +1,6 @@
 //! The page: number and age of waiting messages, gates, and the messages by due time.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_delivery::queue_admin::Reader;
@@ -11,6 +10,7 @@ use postroad_store::{QueueEntry, ServerQueue};
 use crate::answer::{Answer, page_with};
 use crate::gates::GateRow;
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::query::query;
 use crate::sentence::Sentence;
 use crate::shown::{StatusBadge, When, count, elapsed};

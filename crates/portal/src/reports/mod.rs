@@ -5,8 +5,8 @@ mod show;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 
+use crate::page_routes::get;
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {

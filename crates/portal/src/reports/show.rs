@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::domains::{DomainRefusal, DomainReports, ReportPeriod, SourceTotals};
 
 use crate::answer::{Answer, page};
 use crate::days::DayRange;
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::{When, count, counted, percent};
 use crate::visit::Visit;

@@ -1,7 +1,6 @@
 //! Waits for the first message of a server, or sends one; then the panel shows its timeline.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
@@ -10,8 +9,10 @@ use postroad_app::send::{ListEntry, MessageDraft, SendContext};
 use crate::answer::{Answer, page_with};
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
+use crate::messages::newest_rows::NewestRows;
 use crate::messages::{TimelineRow, rows};
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::shown::StatusBadge;
@@ -34,7 +35,7 @@ struct FirstMessagePage {
     layout: Layout,
     server: i64,
     arrival: Option<Arrival>,
-    timeline: Vec<TimelineRow>,
+    timeline: NewestRows<TimelineRow>,
     /// The fields of the form.
     from: String,
     to: String,
@@ -80,9 +81,9 @@ async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: 
     let filter =
         SearchRequest::default().filter().map_err(|_| Problem::Internal("an empty search".to_owned()))?;
     let newest = visit.app().search_messages(caller.server_id, filter, None, 1).await?.items.pop();
-    let (mut arrival, mut timeline) = (None, Vec::new());
+    let (mut arrival, mut timeline) = (None, NewestRows::default());
     if let Some(item) = newest {
-        timeline = rows(visit.app().message_timeline(caller.server_id, item.id).await?.items);
+        timeline = rows(visit.app().message_timeline(caller.server_id, item.id).await?.items, 0);
         arrival = Some(Arrival {
             id: item.id.0,
             to: item.rcpt_to,

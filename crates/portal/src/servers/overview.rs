@@ -2,7 +2,6 @@
 //! messages.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::SearchRequest;
 use postroad_app::access::Operation;
 use postroad_store::CredentialFilter;
@@ -13,6 +12,7 @@ use crate::answer::{Answer, page};
 use crate::chart::Part;
 use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::{StatusBadge, When};
 use crate::visit::Visit;
@@ -42,7 +42,7 @@ struct OverviewPage {
     suspended: Option<String>,
     is_development: bool,
     steps: Vec<Step>,
-    health: Option<Health>,
+    health: Health,
     /// A chart of the last days, and their rates.
     week: Option<(String, Vec<RatesOfDay>)>,
     parts: &'static [Part],
@@ -67,9 +67,10 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
         })
         .collect();
     let steps = steps(&visit, server, !rows.is_empty()).await?;
-    let (mut health, mut week) = (None, None);
+    // Without messages, only problems are shown.
+    let health = health::look(&visit, &record).await?;
+    let mut week = None;
     if !rows.is_empty() {
-        health = Some(health::look(&visit, &record).await?);
         let caller = visit.caller(server, Operation::AnalyticsTimeseries).await?;
         week = Some(analytics::week(&visit, &caller).await?);
     }

@@ -1,6 +1,5 @@
 //! Saves settings; suspends, resumes, deletes and restores a server.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::ServerChangeRequest;
 use postroad_app::access::Operation;
@@ -10,6 +9,7 @@ use postroad_model::{Change, PoolId, ServerId};
 use super::show::form;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::refilled::refilled;

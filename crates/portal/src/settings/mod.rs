@@ -6,13 +6,13 @@ mod show;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/servers/{server}/settings", get(show::show).post(change::update))
+        .route("/servers/{server}/settings", get(show::show).and_post(change::update))
         .route("/servers/{server}/pool", post(change::pool))
         .route("/servers/{server}/ceilings", post(change::ceilings))
         .route("/servers/{server}/suspend", post(change::suspend))

@@ -1,7 +1,6 @@
 //! The form with a server's settings.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_model::ServerMode;
@@ -9,6 +8,7 @@ use postroad_store::Ceilings;
 
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::servers::{PoolChoice, pools_for};
 use crate::shown::When;
 use crate::visit::Visit;

@@ -1,6 +1,5 @@
 //! Adds and removes suppressed addresses.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::suppressions::SuppressionRequest;
@@ -10,6 +9,7 @@ use super::list::list;
 use crate::answer::Answer;
 use crate::days;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::{Problem, sentences};
 use crate::redirect::see_other;
 use crate::refilled::refilled;

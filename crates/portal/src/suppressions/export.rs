@@ -1,7 +1,6 @@
 //! Suppressed addresses as CSV: all, or those that the filters of the list select.
 
 use axum::body::{Body, Bytes};
-use axum::extract::Path;
 use futures_util::stream;
 use postroad_app::App;
 use postroad_app::access::Operation;
@@ -10,6 +9,7 @@ use postroad_store::{StoreError, SuppressionCursor};
 
 use super::filter::Filters;
 use crate::answer::{Answer, download};
+use crate::path::Path;
 use crate::visit::Visit;
 
 /// Addresses read for one piece.

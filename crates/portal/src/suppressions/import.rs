@@ -1,6 +1,5 @@
 //! Suppresses a list of addresses, given as CSV or one per line.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::suppressions::{SuppressionRequest, read_csv};
@@ -9,6 +8,7 @@ use super::change::end_of_last_day;
 use super::list::list;
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::sentences;
 use crate::redirect::see_other;
 use crate::refilled::refilled;

@@ -1,7 +1,6 @@
 //! List of suppressed addresses.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_model::{SuppressionReason, Timestamp};
@@ -10,6 +9,7 @@ use postroad_store::{Suppression, SuppressionCursor};
 use super::filter::Filters;
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::shown::When;
 use crate::visit::Visit;

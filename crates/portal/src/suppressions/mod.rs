@@ -9,13 +9,13 @@ mod list;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/servers/{server}/suppressions", get(list::show).post(change::add))
+        .route("/servers/{server}/suppressions", get(list::show).and_post(change::add))
         .route("/servers/{server}/suppressions/remove", post(change::remove))
         .route("/servers/{server}/suppressions/import", post(import::submit))
         .route("/servers/{server}/suppressions/export", get(export::submit))

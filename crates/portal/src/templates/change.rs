@@ -1,12 +1,12 @@
 //! Publishes a version, returns to the one before, or deletes a template.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::templates::VersionRequest;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
 
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::redirect::see_other;
 use crate::visit::Form;
 

@@ -1,6 +1,5 @@
 //! Checks the texts in the editor without saving them, with the model in the form.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::{TemplateFields, Validation};
@@ -10,6 +9,7 @@ use postroad_store::TemplateRef;
 use super::editor::{Checked, Draft, Outcome, page_of};
 use super::save::{mistake, read, template_fields};
 use crate::answer::Answer;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::{Form, Visit};
 

@@ -1,7 +1,6 @@
 //! Differences of a mail between two versions.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::TemplateId;
 use postroad_store::TemplateRef;
@@ -9,6 +8,7 @@ use postroad_store::TemplateRef;
 use super::preview::read_model;
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::visit::Visit;
 
 struct Line {

@@ -1,17 +1,19 @@
 //! The editor: texts, sample model, errors at their line, preview, versions.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::FoundTemplate;
 use postroad_model::TemplateId;
 use postroad_store::{TemplateFormat, TemplateKind, TemplateRef};
+use serde_json::{Value, json};
 
 use super::preview;
 use crate::answer::{Answer, page_with};
+use crate::domains::find_verified_domain;
 use crate::layout::{Layout, Section};
 use crate::once::new_once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::shown::When;
@@ -121,7 +123,7 @@ pub(super) struct Saved {
     published: Option<i64>,
     /// The version that was published before.
     previous: Option<i64>,
-    name_in_api: String,
+    alias: Option<String>,
     versions: Vec<VersionRow>,
     /// Query of the page with older versions.
     older: Option<String>,
@@ -143,7 +145,8 @@ struct EditorPage {
     locale: String,
     /// Model of the preview, if it is not the sample.
     model: String,
-    url: String,
+    /// Command that sends the template.
+    api_call: String,
     person: String,
     /// For the form that sends a test.
     once: String,
@@ -249,7 +252,10 @@ pub(super) async fn page_of(
         Some(id) => Some(saved(visit, server, id).await?),
         None => None,
     };
-    let url = format!("{}/api/v1/send/message", visit.base_url);
+    let api_call = match &saved {
+        Some(saved) => api_call(visit, server, saved, &draft.sample_model).await?,
+        None => String::new(),
+    };
     let person = visit.person.user.email.clone();
     let layouts = layouts(visit, server, id, &draft.layout).await?;
     let (locale, model) = (visit.query.text("locale").to_owned(), visit.query.text("model").to_owned());
@@ -266,11 +272,31 @@ pub(super) async fn page_of(
             layouts,
             locale,
             model,
-            url,
+            api_call,
             person,
             once: new_once(),
         },
     )
+}
+
+/// A command that works as it is, but for the key.
+async fn api_call(visit: &Visit, server: i64, saved: &Saved, sample_model: &str) -> Result<String, Problem> {
+    let caller = visit.caller(server, Operation::DomainsList).await?;
+    let verified = find_verified_domain(visit, &caller).await?;
+    let domain = verified.map_or_else(|| "your-domain.example".to_owned(), |domain| domain.to_string());
+    let model: Value = serde_json::from_str(sample_model).unwrap_or_else(|_| json!({}));
+    let template = match &saved.alias {
+        Some(alias) => json!({ "alias": alias, "model": model }),
+        None => json!({ "id": saved.id, "model": model }),
+    };
+    let from = format!("hello@{domain}");
+    let message = json!({ "to": [visit.person.user.email], "from": from, "template": template });
+    // In a shell, a quote within quotes ends them, is written by itself, and begins them again.
+    let message = message.to_string().replace('\'', "'\\''");
+    let url = format!("{}/api/v1/send/message", visit.base_url);
+    Ok(format!(
+        "curl {url} \\\n  -H 'X-Server-API-Key: YOUR_API_KEY' \\\n  -H 'Content-Type: application/json' \\\n  -d '{message}'"
+    ))
 }
 
 async fn layouts(
@@ -321,7 +347,7 @@ async fn saved(visit: &Visit, server: i64, id: i64) -> Result<Saved, Problem> {
         shown: visit.query.number("version").unwrap_or(template.latest),
         published: template.published,
         previous: template.previous,
-        name_in_api: template.alias.clone().unwrap_or_else(|| id.to_string()),
+        alias: template.alias.clone(),
         versions: versions.into_iter().map(row).collect(),
         older,
         rendered,

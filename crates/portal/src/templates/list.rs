@@ -1,13 +1,13 @@
 //! List of templates.
 
 use askama::Template;
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_model::TemplateId;
 use postroad_store::TemplateKind;
 
 use crate::answer::{Answer, page};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;

@@ -1,7 +1,6 @@
 //! The rendered mail: its HTML for the sandboxed frame of the editor, its subject and text for the page around it. With the
 //! template's sample model, or another.
 
-use axum::extract::Path;
 use postroad_app::Caller;
 use postroad_app::access::Operation;
 use postroad_app::templates::{Model, RenderRequest, RenderedTemplate};
@@ -11,6 +10,7 @@ use postroad_store::TemplateRef;
 use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::messages::sandboxed;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::visit::Visit;
 

@@ -1,12 +1,11 @@
 //! The texts in the editor as a mail, for its sandboxed frame. Nothing is saved.
 
-use axum::extract::Path;
-
 use super::check::validate;
 use super::preview::escaped;
 use super::save::read;
 use crate::answer::Answer;
 use crate::messages::sandboxed;
+use crate::path::Path;
 use crate::visit::Form;
 
 pub(super) async fn show_new_draft(Path(server): Path<i64>, form: Form) -> Answer {

@@ -1,6 +1,5 @@
 //! Saves a template; if there are errors, the editor is shown again with each at its line.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::templates::{Model, TemplateFields, TemplateProblem, TemplateRefusal, TextFields};
@@ -10,6 +9,7 @@ use postroad_store::TemplateRef;
 use super::editor::{Draft, LocaleDraft, Mistake, Outcome, page_of};
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::{Form, Visit};

@@ -1,6 +1,5 @@
 //! Sends one message rendered from the published version and its sample model.
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::send::{ListEntry, MessageDraft, SendContext, TemplateDraft};
 use postroad_model::TemplateId;
@@ -8,6 +7,7 @@ use postroad_store::TemplateRef;
 
 use crate::answer::Answer;
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::visit::Form;

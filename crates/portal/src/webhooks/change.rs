@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::Path;
 use postroad_app::access::Operation;
 use postroad_app::{ReplayRequest, WebhookChanges};
 use postroad_model::{EventId, EventKind, Timestamp, WebhookAttemptId, WebhookId};
@@ -11,6 +10,7 @@ use super::list::read_events;
 use super::one::{self, Outcome, secret_mark};
 use crate::answer::Answer;
 use crate::fields::Fields;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::query::query;
 use crate::redirect::see_other;

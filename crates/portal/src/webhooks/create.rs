@@ -1,6 +1,5 @@
 //! Creates a webhook and shows its secret once.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::WebhookDraft;
 use postroad_app::access::Operation;
@@ -11,6 +10,7 @@ use super::list::{list, read_events};
 use super::one::{self, Outcome};
 use crate::answer::Answer;
 use crate::once;
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::redirect::see_other;
 use crate::refilled::refilled;

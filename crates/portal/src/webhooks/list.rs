@@ -1,7 +1,6 @@
 //! List of webhooks, with the form for a new one.
 
 use askama::Template;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use postroad_app::access::Operation;
 use postroad_app::{EventFilter, shown_events};
@@ -12,6 +11,7 @@ use crate::answer::{Answer, page_with};
 use crate::fields::Fields;
 use crate::layout::{Layout, Section};
 use crate::once;
+use crate::path::Path;
 use crate::query::page_after;
 use crate::shown::When;
 use crate::visit::Visit;

@@ -9,14 +9,14 @@ mod one;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
 
+use crate::page_routes::{AndPost as _, get, post};
 use crate::state::PortalState;
 
 pub(crate) fn routes() -> Router<Arc<PortalState>> {
     Router::new()
-        .route("/servers/{server}/webhooks", get(list::show).post(create::submit))
-        .route("/servers/{server}/webhooks/{webhook}", get(one::show).post(change::update))
+        .route("/servers/{server}/webhooks", get(list::show).and_post(create::submit))
+        .route("/servers/{server}/webhooks/{webhook}", get(one::show).and_post(change::update))
         .route("/servers/{server}/webhooks/{webhook}/test", post(change::test))
         .route("/servers/{server}/webhooks/{webhook}/replay", post(change::replay))
         .route("/servers/{server}/webhooks/{webhook}/rotate_secret", post(change::rotate_secret))

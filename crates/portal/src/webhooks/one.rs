@@ -2,7 +2,6 @@
 
 use askama::Template;
 use aws_lc_rs::digest::{Context, SHA256};
-use axum::extract::Path;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,6 +14,7 @@ use super::filter::Filters;
 use super::list::{events, kinds};
 use crate::answer::{Answer, page_with};
 use crate::layout::{Layout, Section};
+use crate::path::Path;
 use crate::shown::{When, counted, duration};
 use crate::visit::Visit;
 

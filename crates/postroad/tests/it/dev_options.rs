@@ -170,6 +170,8 @@ async fn a_container_is_reached_by_its_names() {
     let daemon = start(&folder, &["--listen", "0.0.0.0", "--host", "mail", "--host", "Mail.Internal"]);
     let url = daemon.ready()["url"].as_str().unwrap().to_owned();
     assert!(url.starts_with("http://mail:"), "{url}");
+    let sign_in_url = daemon.ready()["sign_in_url"].as_str().unwrap();
+    assert!(sign_in_url.starts_with(&format!("{url}/")), "{sign_in_url}");
     assert_eq!(daemon.ready()["smtp"]["host"], "mail");
     assert!(daemon.stderr_text().contains("other machines can reach it"), "{}", daemon.stderr_text());
     let client = local_client(&daemon);

@@ -56,9 +56,37 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
             } else {
                 let good = if *route == "/" { 303 } else { 200 };
                 assert_eq!(reply.status, good, "{what}: {}", reply.text());
+                for action in forms(&reply.text()) {
+                    assert!(least_for(&action).is_none_or(|least| person >= least), "{what} shows {action}");
+                }
             }
         }
         assert_eq!(site.get("/servers", &cookie).await.status, 303, "{person:?} is signed out");
+    }
+}
+
+/// The paths of forms with a button.
+fn forms(page: &str) -> Vec<String> {
+    let forms = page.split("<form ").skip(1).map(|rest| rest.split("</form>").next().unwrap());
+    let with_button = forms.filter(|form| form.contains("method=\"post\"") && form.contains("<button"));
+    let action = |form: &str| Some(form.split('>').next()?.split("action=\"").nth(1)?.split('"').next()?.to_owned());
+    with_button.filter_map(action).collect()
+}
+
+/// The least person who may send a form; `None` for anybody.
+fn least_for(action: &str) -> Option<Person> {
+    let fits = |route: &str| {
+        let (parts, wanted): (Vec<&str>, Vec<&str>) = (action.split('/').collect(), route.split('/').collect());
+        let is_same = |(part, wanted): (&&str, &&str)| wanted.starts_with('{') || part == wanted;
+        parts.len() == wanted.len() && parts.iter().zip(&wanted).all(is_same)
+    };
+    let rows = ROUTES.iter().filter(|(kind, route, _, _)| *kind == Kind::Form && fits(route));
+    // Literal routes before those with names.
+    let row = rows.min_by_key(|(_, route, _, _)| route.matches('{').count());
+    let (_, _, _, whose) = row.unwrap_or_else(|| panic!("no route for {action}"));
+    match whose {
+        For::Anybody => None,
+        For::AtLeast(person) => Some(*person),
     }
 }
 

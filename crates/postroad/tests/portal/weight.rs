@@ -1,5 +1,6 @@
 //! Weight of pages: large messages and a full inspector stay below 100 kB, style sheet and script included.
 
+use postroad_testkit::eventually;
 use postroad_testkit::http::{Bytes, Method};
 use serde_json::json;
 
@@ -62,4 +63,42 @@ async fn large_contents_stay_below_a_hundred_kilobytes() {
     let whole = site.get(&format!("{inspector}?request=50"), &cookie).await.text();
     assert!(whole.contains("&#38;") && whole.len() > 20_000, "{}", whole.len());
     assert_eq!(site.get(&format!("{inspector}?request=51"), &cookie).await.status, 404);
+}
+
+/// Whoever has a mail can open it again and again.
+#[tokio::test]
+async fn a_message_that_is_opened_often_has_light_pages_with_every_open() {
+    const OPENS: usize = 300;
+    let site = Site::start();
+    let cookie = site.cookie().await;
+    let server = site.server_path(&cookie).await;
+    let id = site.send(json!({ "html_body": "<p>hi</p>", "track": { "opens": true } })).await;
+    site.until(id, "Sent").await;
+    let caught = site.client.get("/dev/messages/wait?timeout=10").await.unwrap().text();
+    let (_, rest) = caught.split_once("/o/").expect("the mail has a pixel");
+    let pixel = format!("/o/{}", rest.split(['"', '\\', '\'', '>', ' ']).next().unwrap());
+    let agent = format!("Mozilla/5.0 {}", "<&>".repeat(150));
+    for _ in 0..OPENS {
+        let headers = [("user-agent", agent.as_str())];
+        let reply = site.client.request(Method::GET, &pixel, &headers, Bytes::new()).await.unwrap();
+        assert_eq!(reply.status, 200, "{pixel}");
+    }
+    for (view, mark) in [("timeline", "<strong>Opened</strong>"), ("events", "<h2>message.opened</h2>")] {
+        let mut path = format!("{server}/messages/{id}?view={view}");
+        eventually(async || match site.get(&path, &cookie).await.text().contains("Older ones") {
+            true => Ok(()),
+            false => Err("the opens are not there yet"),
+        })
+        .await;
+        let (mut seen, mut pages) = (0, 0);
+        loop {
+            let reply = site.get(&path, &cookie).await;
+            assert!(reply.body.len() < 75_000, "{path}: {}", reply.body.len());
+            let text = reply.text();
+            (seen, pages) = (seen + text.matches(mark).count(), pages + 1);
+            let Some((_, rest)) = text.split_once(&format!("?view={view}&amp;skipped=")) else { break };
+            path = format!("{server}/messages/{id}?view={view}&skipped={}", rest.split('"').next().unwrap());
+        }
+        assert!(seen > OPENS / 2 && pages > 2, "{view}: {seen} opens on {pages} pages");
+    }
 }

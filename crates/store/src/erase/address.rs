@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::idempotency;
 use crate::sql::{Sql, Value, storable};
 use crate::suppressions::record::{address_key, erased_key};
-use crate::{Result, Store};
+use crate::{CountingRules, Result, Store};
 
 /// Idempotency keys scanned in one step.
 const KEYS_AT_ONCE: i64 = 2_000;
@@ -79,8 +79,13 @@ const MENTIONS: [Mentions; 4] = [
 
 #[boxed_futures]
 impl Store {
-    /// Call it after erasing the messages to the address. Can be repeated.
-    pub async fn erase_address(&self, server_id: ServerId, address: String) -> Result<()> {
+    /// Call it after erasing the messages to the address. Can be repeated. Counts the server's events, as `fold_events` does.
+    pub async fn erase_address(
+        &self,
+        server_id: ServerId,
+        address: String,
+        rules: &CountingRules,
+    ) -> Result<()> {
         let key = storable(&address_key(&address)).into_owned();
         let wanted = key.clone();
         self.write(move |sql| {
@@ -96,6 +101,7 @@ impl Store {
         }
         self.forget_searches(server_id, &spellings).await?;
         self.erase_keys(server_id, &spellings).await?;
+        self.finish_counting(server_id, rules).await?;
         self.rename_counted_tags(server_id, &spellings).await
     }
 

@@ -8,9 +8,26 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use postroad_model::{ServerId, Timestamp};
 
 use crate::sql::Row;
-use crate::{Result, Store};
+use crate::{CountProgress, CountingRules, Result, Store, StoreError};
 
 impl Store {
+    /// Counts all events that exist now. A counting turn that read a tag before it was erased then has its events counted
+    /// by somebody else, and writes nothing.
+    pub(super) async fn finish_counting(&self, server_id: ServerId, rules: &CountingRules) -> Result<()> {
+        loop {
+            match self.fold_events(server_id, rules).await {
+                Ok(CountProgress::AllDone) => return Ok(()),
+                Ok(CountProgress::Some | CountProgress::Overtaken) => {}
+                Err(error @ StoreError::Unavailable(_)) => return Err(error),
+                // No turn can count these events, so none can write their tags.
+                Err(error) => {
+                    tracing::warn!(server.id = server_id.0, %error, "events cannot be counted; erasing continues");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Renames tags that contain one of the spellings; their ASCII letters are in lower case. The rows of one tag are renamed
     /// together, so that all breakdowns show the same name.
     pub(super) async fn rename_counted_tags(&self, server_id: ServerId, spellings: &[String]) -> Result<()> {

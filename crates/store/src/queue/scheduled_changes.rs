@@ -279,8 +279,11 @@ async fn move_to(
     now: Timestamp,
 ) -> Result<(ScheduleChanged, Entry), StoreError> {
     let (server_id, message_id) = (key.0.0, key.1.0);
-    let text =
-        "SELECT expires_at, scheduled, domain, due_at FROM queue WHERE server_id = $1 AND message_id = $2";
+    // A message counts when it is accepted or released, or when its scheduled time comes.
+    let text = "SELECT q.expires_at, q.scheduled, q.domain, q.due_at, coalesce(q.released_at, s.created_at), m.send_at, s.options
+                FROM queue q JOIN messages m ON m.server_id = q.server_id AND m.id = q.message_id
+                JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+                WHERE q.server_id = $1 AND q.message_id = $2";
     let Some(entry) = sql.query_opt(text, &[server_id.into(), message_id.into()]).await? else {
         return Ok((ScheduleChanged::TooLate, Entry::Unchanged));
     };
@@ -291,7 +294,9 @@ async fn move_to(
     let scheduled = match entry.int(1)? {
         0 if uncounted.is_some_and(|uncounted| uncounted.as_str() == domain) => SCHEDULED_UNCOUNTED,
         0 => {
-            give_back(sql, key, entry.time(3)?).await?;
+            let options: SendOptions = entry.json(6)?;
+            let was_scheduled = entry.time_opt(5)?.or(options.send_at).is_some();
+            give_back(sql, key, entry.time(if was_scheduled { 3 } else { 4 })?).await?;
             SCHEDULED
         }
         scheduled => scheduled,

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use postroad_model::{MessageId, UserRole};
 use postroad_store::{Erased, IndexProgress, InitialState, NewSavedSearch, NewUser, WaitingFor};
+use postroad_testkit::eventually;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
+use crate::counting::rules;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -16,6 +18,7 @@ on_both_engines!(
     a_message_with_many_events_is_erased_in_steps,
     the_text_of_a_send_to_many_is_kept_until_the_last_is_done,
     saved_searches_for_an_erased_address_go,
+    a_counting_turn_cannot_bring_back_an_erased_tag,
 );
 
 /// Random, so that it is stored as it is.
@@ -162,9 +165,27 @@ async fn saved_searches_for_an_erased_address_go(fixture: Fixture) {
             NewSavedSearch { user_id, server_id: fixture.server, name: name.into(), query: query.into() };
         store.save_search(new, 10).await.expect("it works");
     }
-    store.erase_address(fixture.server, "jane@bücher.example".into()).await.expect("it works");
+    store.erase_address(fixture.server, "jane@bücher.example".into(), &rules()).await.expect("it works");
     let kept = store.list_saved_searches(user_id, fixture.server, 10).await.expect("it works");
     assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["another"]);
+}
+
+/// Turns write only what nobody else has counted, so the erasure counts everything that one may have read.
+async fn a_counting_turn_cannot_bring_back_an_erased_tag(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut send = fixture.send(fixture.server, &["jane@example.com"], InitialState::Pending, b"x");
+    send.info.tag = Some("for jane@example.com".into());
+    let id = fixture.accept(send).await[0];
+    eventually(async || match store.list_uncounted_servers().await.expect("the store works").as_slice() {
+        [] => Err("no turn can read the event yet"),
+        _ => Ok(()),
+    })
+    .await;
+    erase(&fixture, id).await;
+    store.erase_address(fixture.server, "jane@example.com".into(), &rules()).await.expect("it works");
+    assert_eq!(fixture.query_int("SELECT count(*) FROM counter_marks WHERE event_id > 0").await, 1);
+    let tags = "SELECT count(*) FROM counter_dimensions WHERE tag LIKE '%jane%'";
+    assert_eq!(fixture.query_int(tags).await, 0);
 }
 
 async fn a_message_with_many_events_is_erased_in_steps(fixture: Fixture) {

@@ -13,6 +13,7 @@ on_both_engines!(
     scheduled_message_becomes_pending_when_it_is_due,
     scheduled_messages_count_against_the_hourly_limit_when_they_become_due,
     a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_it,
+    a_retried_message_is_given_back_to_the_hour_in_which_it_was_accepted,
     servers_take_turns_when_scheduled_messages_become_due,
     held_ones_do_not_end_the_turn,
     scheduled_message_that_is_retried_is_due_now,
@@ -61,6 +62,22 @@ async fn a_message_that_became_due_late_is_given_back_to_the_hour_that_counted_i
     assert_eq!(fixture.claim_due().await.len(), 1, "it is due since the hour before");
     let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
     assert_eq!(fixture.query_int(counted).await, 1);
+    let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
+    let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
+    assert_eq!(moved.expect("the store works"), ScheduleChanged::Done);
+    assert_eq!(fixture.query_int(counted).await, 0);
+}
+
+async fn a_retried_message_is_given_back_to_the_hour_in_which_it_was_accepted(fixture: Fixture) {
+    let limit = Some(2);
+    by_operator::set_hourly_limit(&fixture.store, fixture.server, limit).await.expect("the store works");
+    let send = NewSend { hourly_limit: limit, ..fixture.send_to(&["a@example.com"]) };
+    let id = fixture.accept(send).await[0];
+    let counted = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM server_hours";
+    assert_eq!(fixture.query_int(counted).await, 1);
+    fixture.clock.advance(Duration::from_hours(1));
+    let retried = fixture.store.retry(fixture.server, id, simulator()).await;
+    assert_eq!(retried.expect("the store works"), Retried::Now);
     let later = ScheduleChange::MoveTo(fixture.in_secs(7_200));
     let moved = fixture.store.change_scheduled(fixture.server, id, later, simulator()).await;
     assert_eq!(moved.expect("the store works"), ScheduleChanged::Done);

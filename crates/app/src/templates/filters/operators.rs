@@ -8,12 +8,22 @@ use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::kind_of;
 use crate::templates::invalid::invalid;
-use crate::templates::language::{ENTRIES, OPERATOR};
+use crate::templates::language::{ENTRIES, OPERATOR, REQUIRED};
+use crate::templates::missing::MissingLookup;
 use crate::templates::work::{BoundedText, Context, TEXT_BYTES_MAX, is_absent, written};
 
 pub(super) fn register(environment: &mut Environment<'static>) {
     environment.add_filter(OPERATOR, operate);
     environment.add_filter(ENTRIES, entries);
+    environment.add_filter(REQUIRED, required);
+}
+
+/// Fails with the number of the look-up if its value is missing.
+fn required(value: &Value, lookup: usize, takes_null: bool) -> Result<Value, Error> {
+    if value.is_undefined() || (value.is_none() && !takes_null) {
+        return Err(Error::from(ErrorKind::UndefinedError).with_source(MissingLookup(lookup)));
+    }
+    Ok(value.clone())
 }
 
 /// The list that a loop goes through: minijinja takes `null` for an empty one.

@@ -13,6 +13,9 @@ use crate::templates::filters;
 
 /// The filter that replaces all operators.
 pub(crate) const OPERATOR: &str = "postroad_operator";
+/// The filter behind a variable whose absence minijinja would not notice, or not attribute to it: `x|postroad_required(3, false)`.
+/// Its arguments are the number of the look-up and whether `null` is allowed.
+pub(crate) const REQUIRED: &str = "postroad_required";
 /// The filter that replaces slices.
 pub(crate) const SLICE: &str = "postroad_slice";
 /// Tests that inspect one value only.
@@ -57,18 +60,31 @@ const OPERATOR_TESTS: [(&str, &str); 13] = [
     ("!=", "!="),
 ];
 
+/// What the place of an expression allows it to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// A value only.
+    Value,
+    /// A value or `null`: conditions, `==`, `in` and tests.
+    Null,
+    /// Also a missing variable: it is bound to a name, kept in a list, or has a default.
+    Missing,
+}
+
 impl Lowering<'_> {
-    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind) -> Checked<()> {
+    /// minijinja reports a missing variable with its place, unless it is the branch of a condition or an argument:
+    /// these are written with `required`.
+    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         match expr {
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false),
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false).map(drop),
             Expr::Const(constant) => self.constant(&constant.value, constant.span()),
             Expr::Slice(slice) => {
-                self.operand(&slice.expr, InputKind::List)?;
+                self.operand(&slice.expr, InputKind::List, Allowed::Value)?;
                 write!(self.out, "|{SLICE}(").expect("strings take everything");
                 for (at, part) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
                     match part {
-                        Some(part) => self.expression(part, InputKind::Number)?,
+                        Some(part) => self.required(part, InputKind::Number, Allowed::Value)?,
                         None => self.out.push_str("none"),
                     }
                 }
@@ -76,12 +92,12 @@ impl Lowering<'_> {
                 Ok(())
             }
             Expr::UnaryOp(unary) => {
-                let (sign, hint) = match unary.op {
-                    UnaryOpKind::Not => ("(not ", InputKind::Any),
-                    UnaryOpKind::Neg => ("(-", InputKind::Number),
+                let (sign, hint, allowed) = match unary.op {
+                    UnaryOpKind::Not => ("(not ", InputKind::Any, Allowed::Null),
+                    UnaryOpKind::Neg => ("(-", InputKind::Number, Allowed::Value),
                 };
                 self.out.push_str(sign);
-                self.operand(&unary.expr, hint)?;
+                self.operand(&unary.expr, hint, allowed)?;
                 self.out.push(')');
                 Ok(())
             }
@@ -96,12 +112,12 @@ impl Lowering<'_> {
             },
             Expr::IfExpr(condition) => {
                 self.out.push('(');
-                self.expression(&condition.true_expr, hint)?;
+                self.required(&condition.true_expr, hint, allowed)?;
                 self.out.push_str(" if ");
-                self.expression(&condition.test_expr, InputKind::Any)?;
+                self.required(&condition.test_expr, InputKind::Any, Allowed::Null)?;
                 if let Some(other) = &condition.false_expr {
                     self.out.push_str(" else ");
-                    self.expression(other, hint)?;
+                    self.required(other, hint, allowed)?;
                 }
                 self.out.push(')');
                 Ok(())
@@ -114,17 +130,22 @@ impl Lowering<'_> {
                     let message = unknown("filter", filter.name, filters::names());
                     let found = self.mistake(filter.span(), message);
                     self.note(found);
-                    self.operand(inner, InputKind::Any)?;
-                    return self.arguments(&filter.args);
+                    self.operand(inner, InputKind::Any, Allowed::Missing)?;
+                    return self.arguments(&filter.args, Allowed::Missing);
                 };
-                if matches!(filter.name, "default" | "d") && is_path(inner) {
+                let (operand, argument) = match filter.name {
+                    "default" | "d" => (Allowed::Missing, Allowed::Missing),
+                    "bool" => (Allowed::Null, Allowed::Value),
+                    _ => (Allowed::Value, Allowed::Value),
+                };
+                if operand == Allowed::Missing && is_path(inner) {
                     self.lookup(inner, hint, true)?;
                 } else {
-                    self.operand(inner, input_kind)?;
+                    self.operand(inner, input_kind, operand)?;
                 }
                 self.out.push('|');
                 self.out.push_str(filter.name);
-                self.arguments(&filter.args)
+                self.arguments(&filter.args, argument)
             }
             Expr::Test(test) => self.test(test.name, &test.expr, &test.args, test.span()),
             Expr::Call(call) => {
@@ -140,7 +161,7 @@ impl Lowering<'_> {
                     return self.refuse(call.span(), message);
                 }
                 self.out.push_str(if matches!(call.expr, Expr::Var(_)) { "range" } else { "loop.cycle" });
-                self.arguments(&call.args)
+                self.arguments(&call.args, Allowed::Value)
             }
             Expr::List(list) => self.items("[", &list.items, "]"),
             Expr::Tuple(tuple) => self.items("[", &tuple.items, "]"),
@@ -148,9 +169,9 @@ impl Lowering<'_> {
                 self.out.push('{');
                 for (at, (key, value)) in map.keys.iter().zip(&map.values).enumerate() {
                     self.out.push_str(if at == 0 { "" } else { ", " });
-                    self.expression(key, InputKind::Any)?;
+                    self.required(key, InputKind::Any, Allowed::Value)?;
                     self.out.push_str(": ");
-                    self.expression(value, InputKind::Any)?;
+                    self.expression(value, InputKind::Any, Allowed::Missing)?;
                 }
                 self.out.push('}');
                 Ok(())
@@ -159,7 +180,7 @@ impl Lowering<'_> {
     }
 
     /// An expression before a filter, in parentheses where precedence requires it.
-    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: InputKind) -> Checked<()> {
+    pub(super) fn operand(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
         let is_plain = match expr {
             Expr::Var(_)
             | Expr::GetAttr(_)
@@ -175,19 +196,32 @@ impl Lowering<'_> {
             _ => false,
         };
         if is_plain {
-            return self.expression(expr, hint);
+            return self.expression(expr, hint, allowed);
         }
         self.out.push('(');
-        self.expression(expr, hint)?;
+        self.expression(expr, hint, allowed)?;
         self.out.push(')');
+        Ok(())
+    }
+
+    /// An expression whose absence names it, in a place where minijinja would not.
+    fn required(&mut self, expr: &Expr<'_>, hint: InputKind, allowed: Allowed) -> Checked<()> {
+        if !is_path(expr) {
+            return self.expression(expr, hint, allowed);
+        }
+        let number = self.lookup(expr, hint, false)?;
+        if allowed != Allowed::Missing {
+            let takes_null = allowed == Allowed::Null;
+            write!(self.out, "|{REQUIRED}({number}, {takes_null})").expect("strings take everything");
+        }
         Ok(())
     }
 
     fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> Checked<()> {
         self.out.push('(');
-        self.expression(left, InputKind::Any)?;
+        self.expression(left, InputKind::Any, Allowed::Null)?;
         write!(self.out, " {word} ").expect("strings take everything");
-        self.expression(right, InputKind::Any)?;
+        self.expression(right, InputKind::Any, Allowed::Null)?;
         self.out.push(')');
         Ok(())
     }
@@ -200,9 +234,12 @@ impl Lowering<'_> {
             "+" | "<" | "<=" | ">" | ">=" | "==" if is_number(left) || is_number(right) => InputKind::Number,
             _ => InputKind::Any,
         };
-        self.operand(left, hint)?;
+        let allowed =
+            if matches!(sign, "==" | "!=" | "in" | "not in") { Allowed::Null } else { Allowed::Value };
+        self.operand(left, hint, allowed)?;
         write!(self.out, "|{OPERATOR}('{sign}', ").expect("strings take everything");
-        self.expression(right, if sign == "in" || sign == "not in" { InputKind::List } else { hint })?;
+        let hint = if matches!(sign, "in" | "not in") { InputKind::List } else { hint };
+        self.expression(right, hint, allowed)?;
         self.out.push(')');
         Ok(())
     }
@@ -217,33 +254,35 @@ impl Lowering<'_> {
         if !TESTS.contains(&name) {
             let found = self.mistake(span, unknown("test", name, TESTS.into_iter()));
             self.note(found);
-            return self.operand(expr, InputKind::Any);
+            return self.operand(expr, InputKind::Any, Allowed::Missing);
         }
         self.out.push('(');
-        if matches!(name, "defined" | "undefined") && is_path(expr) {
+        let takes_missing = matches!(name, "defined" | "undefined");
+        if takes_missing && is_path(expr) {
             self.lookup(expr, InputKind::Any, true)?;
         } else {
-            self.operand(expr, InputKind::Any)?;
+            let allowed = if takes_missing { Allowed::Missing } else { Allowed::Null };
+            self.operand(expr, InputKind::Any, allowed)?;
         }
         self.out.push_str(" is ");
         self.out.push_str(name);
         if !args.is_empty() {
-            self.arguments(args)?;
+            self.arguments(args, Allowed::Value)?;
         }
         self.out.push(')');
         Ok(())
     }
 
-    fn arguments(&mut self, args: &[CallArg<'_>]) -> Checked<()> {
+    fn arguments(&mut self, args: &[CallArg<'_>], allowed: Allowed) -> Checked<()> {
         self.out.push('(');
         for (at, argument) in args.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
             match argument {
-                CallArg::Pos(value) => self.expression(value, InputKind::Any)?,
+                CallArg::Pos(value) => self.required(value, InputKind::Any, allowed)?,
                 CallArg::Kwarg(name, value) => {
                     self.out.push_str(name);
                     self.out.push('=');
-                    self.expression(value, InputKind::Any)?;
+                    self.required(value, InputKind::Any, allowed)?;
                 }
                 CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
                     return self.refuse(value.span(), "arguments are written one by one, without `*`");
@@ -258,7 +297,7 @@ impl Lowering<'_> {
         self.out.push_str(open);
         for (at, item) in items.iter().enumerate() {
             self.out.push_str(if at == 0 { "" } else { ", " });
-            self.expression(item, InputKind::Any)?;
+            self.expression(item, InputKind::Any, Allowed::Missing)?;
         }
         self.out.push_str(close);
         Ok(())
@@ -288,26 +327,22 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A variable, or a part of one.
-    fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> Checked<()> {
+    /// A variable, or a part of one. Returns its number.
+    fn lookup(&mut self, expr: &Expr<'_>, hint: InputKind, is_optional: bool) -> Checked<usize> {
         let start = self.out.len();
         self.path_text(expr)?;
-        let is_local = root_of(expr).is_some_and(|root| self.scopes.find(root).is_some());
         let path = self.path_of(expr);
-        if path.is_none() && !is_local {
-            return Ok(());
-        }
         self.lookups.push(Lookup {
             path,
-            text: self.out[start..].to_owned(),
-            position: self.lines.position(expr.span().start_offset),
+            text: self.lines.text(path_start(expr), expr.span().end_offset).to_owned(),
+            position: self.lines.position(path_start(expr)),
             tag_line: self.tag_line,
             tag_start: self.tag_start,
             range: start..self.out.len(),
             is_optional,
             hint,
         });
-        Ok(())
+        Ok(self.lookups.len() - 1)
     }
 
     fn path_text(&mut self, expr: &Expr<'_>) -> Checked<()> {
@@ -321,13 +356,15 @@ impl Lowering<'_> {
             Expr::GetItem(item) => {
                 self.path_text(&item.expr)?;
                 self.out.push('[');
-                self.expression(&item.subscript_expr, InputKind::Any)?;
+                self.required(&item.subscript_expr, InputKind::Any, Allowed::Value)?;
                 self.out.push(']');
             }
-            Expr::Call(_) | Expr::List(_) | Expr::Map(_) => self.expression(expr, InputKind::Any)?,
+            Expr::Call(_) | Expr::List(_) | Expr::Map(_) => {
+                self.expression(expr, InputKind::Any, Allowed::Value)?;
+            }
             other => {
                 self.out.push('(');
-                self.expression(other, InputKind::Any)?;
+                self.expression(other, InputKind::Any, Allowed::Value)?;
                 self.out.push(')');
             }
         }
@@ -397,13 +434,13 @@ fn argument_value<'e, 'a>(argument: &'e CallArg<'a>) -> &'e Expr<'a> {
     }
 }
 
-/// The first name of a path.
-fn root_of<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+/// Where a path begins; minijinja lets `a[0]` begin at its bracket.
+fn path_start(expr: &Expr<'_>) -> u32 {
+    let start = expr.span().start_offset;
     match expr {
-        Expr::Var(name) => Some(name.id),
-        Expr::GetAttr(attr) => root_of(&attr.expr),
-        Expr::GetItem(item) => root_of(&item.expr),
-        _ => None,
+        Expr::GetAttr(attr) => start.min(path_start(&attr.expr)),
+        Expr::GetItem(item) => start.min(path_start(&item.expr)),
+        _ => start,
     }
 }
 

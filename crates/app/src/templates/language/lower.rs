@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
+use super::expressions::Allowed;
 use super::lookups::{InputKind, Lookup, Segment};
 use super::problem::{Lines, SourcePosition};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
@@ -93,7 +94,7 @@ impl<'a> Lowering<'a> {
             }
             Stmt::EmitExpr(emit) => {
                 self.open("{{ ", emit.expr.span());
-                self.expression(&emit.expr, InputKind::Any)?;
+                self.expression(&emit.expr, InputKind::Any, Allowed::Value)?;
                 self.out.push_str(" }}");
                 Ok(())
             }
@@ -158,7 +159,7 @@ impl<'a> Lowering<'a> {
 
     fn condition(&mut self, condition: &IfCond<'_>) -> Checked<()> {
         self.open("{% if ", condition.expr.span());
-        self.expression(&condition.expr, InputKind::Any)?;
+        self.expression(&condition.expr, InputKind::Any, Allowed::Null)?;
         self.out.push_str(" %}");
         self.statements(&condition.true_body);
         if !condition.false_body.is_empty() {
@@ -181,7 +182,7 @@ impl<'a> Lowering<'a> {
         if depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.operand(&each.iter, InputKind::List)?;
+        self.operand(&each.iter, InputKind::List, Allowed::Value)?;
         write!(self.out, "|{ENTRIES}").expect("strings take everything");
         self.scopes.push();
         self.scopes.bind("loop", Binding::default());
@@ -194,7 +195,7 @@ impl<'a> Lowering<'a> {
         }
         if let Some(filter) = &each.filter_expr {
             self.out.push_str(" if ");
-            self.expression(filter, InputKind::Any)?;
+            self.expression(filter, InputKind::Any, Allowed::Null)?;
         }
         self.out.push_str(" %}");
         self.statements(&each.body);
@@ -253,7 +254,7 @@ impl<'a> Lowering<'a> {
         if binding.depth > DEPTH_MAX {
             return self.refuse(span, too_deep());
         }
-        self.expression(value, InputKind::Any)?;
+        self.expression(value, InputKind::Any, Allowed::Missing)?;
         Ok(binding)
     }
 }

@@ -13,7 +13,7 @@ mod problem;
 mod scope;
 
 pub(crate) use check::{check, syntax};
-pub(crate) use expressions::{OPERATOR, SLICE};
+pub(crate) use expressions::{OPERATOR, REQUIRED, SLICE};
 pub(crate) use lookups::{InputKind, Lookup, Segment};
 pub(crate) use lower::ENTRIES;
 pub(crate) use problem::SourcePosition;

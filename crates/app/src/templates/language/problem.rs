@@ -39,6 +39,12 @@ impl<'a> Lines<'a> {
         Self { source, starts }
     }
 
+    /// The text between two offsets.
+    pub(super) fn text(&self, start: u32, end: u32) -> &'a str {
+        let [start, end] = [start, end].map(|offset| self.source.floor_char_boundary(offset as usize));
+        &self.source[start..end.max(start)]
+    }
+
     pub(super) fn line(&self, offset: u32) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
