@@ -61,7 +61,7 @@ pub use analytics::{
     Metric, OTHER_LABELS, OTHER_PROVIDER, Sums,
 };
 pub use audit::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, INSTALLATION};
-pub use delivery_setup::{DeliverySetup, ServerDelivery};
+pub use delivery_setup::{DeliverySetup, ServerDelivery, SetupMark};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainLink, DomainOwner, DomainReport,
     DomainReportSum, DomainScope, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain,

@@ -1,0 +1,17 @@
+-- The transaction that last changed how the mail of a server or account is sent, in the order of events: delivery reads only
+-- what changed since its last read.
+ALTER TABLE servers ADD COLUMN changed_xact BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE servers ALTER COLUMN changed_xact SET DEFAULT event_xact();
+ALTER TABLE accounts ADD COLUMN changed_xact BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX servers_by_change ON servers (changed_xact);
+CREATE INDEX accounts_by_change ON accounts (changed_xact);
+CREATE FUNCTION note_setup_change() RETURNS trigger LANGUAGE plpgsql
+    AS 'BEGIN NEW.changed_xact := event_xact(); RETURN NEW; END';
+CREATE TRIGGER servers_changed BEFORE UPDATE OF suspended_reason, pool_id, send_rate, delete_at ON servers FOR EACH ROW
+    WHEN ((OLD.suspended_reason, OLD.pool_id, OLD.send_rate, OLD.delete_at)
+          IS DISTINCT FROM (NEW.suspended_reason, NEW.pool_id, NEW.send_rate, NEW.delete_at))
+    EXECUTE FUNCTION note_setup_change();
+CREATE TRIGGER accounts_changed BEFORE UPDATE OF suspended_reason, send_rate, delete_at ON accounts FOR EACH ROW
+    WHEN ((OLD.suspended_reason, OLD.send_rate, OLD.delete_at)
+          IS DISTINCT FROM (NEW.suspended_reason, NEW.send_rate, NEW.delete_at))
+    EXECUTE FUNCTION note_setup_change();
