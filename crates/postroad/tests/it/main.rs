@@ -16,6 +16,7 @@ mod ceilings;
 mod command_line_rules;
 mod config;
 mod crash;
+mod credential_numbers;
 mod deletion;
 mod delivery;
 mod dev;
