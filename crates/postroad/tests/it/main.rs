@@ -24,6 +24,7 @@ mod dev_options;
 mod docs;
 mod domains;
 mod endpoint_walk;
+mod equal_updates;
 mod errors;
 mod explain;
 mod explain_bounce;

@@ -90,7 +90,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential that is not revoked, if it has the version `if_version`. `NotFound` for the expiry of one that
+    /// Changes a credential that is not revoked, if it has the version `if_version`; equal values leave the version as it is. `NotFound` for the expiry of one that
     /// was replaced: its grace does not get longer.
     pub async fn update_credential(
         &self,
@@ -113,6 +113,14 @@ async fn list(
     sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
 }
 
+/// Whether the change gives any value another one.
+macro_rules! is_other {
+    () => {
+        "(name, allow, hold, expires_at) IS DISTINCT FROM (coalesce($2, name), coalesce($3, allow), coalesce($4, hold),
+             CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END)"
+    };
+}
+
 async fn update(
     sql: &Sql<'_>,
     id: CredentialId,
@@ -123,11 +131,17 @@ async fn update(
     let keeps_expiry = change.expires_at.is_keep();
     let changed = sql
         .execute(
-            "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
-                 expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
-                 version = version + 1, updated_at = $7
+            concat!(
+                "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
+                     expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
+                     version = version + CASE WHEN ",
+                is_other!(),
+                " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
+                is_other!(),
+                " THEN $7 ELSE updated_at END
              WHERE id = $1 AND revoked_at IS NULL AND (CAST($5 AS BIGINT) = 1 OR replaced_by IS NULL)
-                 AND (CAST($8 AS BIGINT) IS NULL OR version = $8)",
+                 AND (CAST($8 AS BIGINT) IS NULL OR version = $8)"
+            ),
             &[
                 id.0.into(),
                 change.name.into(),

@@ -283,11 +283,14 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revoking twice keeps the first time. The login can then be used for another credential.
+/// Revoking twice changes nothing. The login can then be used for another credential.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
-        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), version = version + 1, updated_at = $2 WHERE id = $1",
+        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2),
+             version = version + CASE WHEN revoked_at IS NULL THEN 1 ELSE 0 END,
+             updated_at = CASE WHEN revoked_at IS NULL THEN $2 ELSE updated_at END
+         WHERE id = $1",
         &[id.0.into(), now.into()],
     )
     .await
