@@ -15,3 +15,12 @@ CREATE TRIGGER accounts_changed BEFORE UPDATE OF suspended_reason, send_rate, de
     WHEN ((OLD.suspended_reason, OLD.send_rate, OLD.delete_at)
           IS DISTINCT FROM (NEW.suspended_reason, NEW.send_rate, NEW.delete_at))
     EXECUTE FUNCTION note_setup_change();
+
+-- Entries by whoever made them. Whoever accepts an invitation is created by it, and has no id before.
+CREATE INDEX audit_by_actor_id ON audit (account_id,
+    (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
+
+-- Credentials by their name.
+CREATE INDEX credentials_by_name ON credentials (name, id);
+CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
+CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);

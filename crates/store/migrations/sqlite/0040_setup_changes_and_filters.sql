@@ -22,3 +22,12 @@ CREATE TRIGGER accounts_changed AFTER UPDATE OF suspended_reason, send_rate, del
     UPDATE setup_changes SET last = last + 1;
     UPDATE accounts SET changed_xact = (SELECT last FROM setup_changes) WHERE id = NEW.id;
 END;
+
+-- Entries by whoever made them. Whoever accepts an invitation is created by it, and has no id before.
+CREATE INDEX audit_by_actor_id ON audit (account_id,
+    (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
+
+-- Credentials by their name.
+CREATE INDEX credentials_by_name ON credentials (name, id);
+CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
+CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);

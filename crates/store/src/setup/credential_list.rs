@@ -11,10 +11,11 @@ use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
 /// Credentials to list; `None` takes all.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
     pub server_id: Option<ServerId>,
+    pub name: Option<String>,
     pub revoked: Option<bool>,
 }
 
@@ -36,20 +37,31 @@ macro_rules! listed {
              FROM credentials WHERE ",
             $by,
             " AND id > $3 AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+              AND (CAST($6 AS TEXT) IS NULL OR name = $6)
               AND (SELECT s.delete_at FROM servers s WHERE s.id = credentials.server_id) IS NULL
               ORDER BY id LIMIT $5"
         )
     };
 }
 
-/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those that are revoked,
-/// that are not, or both.
+/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those with a name, that
+/// are revoked, that are not, or all.
 pub(super) fn page_query(
     filter: CredentialFilter,
     after: Option<CredentialId>,
     limit: i64,
 ) -> (&'static str, Vec<Value>) {
-    let text = match (filter.server_id, filter.account_id, filter.revoked) {
+    let CredentialFilter { server_id, account_id, name, revoked } = filter;
+    let text = match (server_id, account_id, revoked) {
+        (Some(_), ..) if name.is_some() => {
+            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND name = $6")
+        }
+        (None, Some(_), _) if name.is_some() => {
+            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND name = $6")
+        }
+        (None, None, _) if name.is_some() => {
+            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND name = $6")
+        }
         (Some(_), _, None) => listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0"),
         (Some(_), _, Some(true)) => {
             listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NOT NULL")
@@ -72,10 +84,9 @@ pub(super) fn page_query(
             listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NULL")
         }
     };
-    let CredentialFilter { server_id, account_id, revoked } = filter;
     let (server_id, account_id) = (server_id.map_or(0, |id| id.0), account_id.map_or(0, |id| id.0));
     let after = after.map_or(0, |id| id.0);
-    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into()])
+    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into(), name.into()])
 }
 
 #[boxed_futures]

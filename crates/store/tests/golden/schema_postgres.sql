@@ -79,6 +79,11 @@ TABLE audit
     hash bytea NOT NULL
     PRIMARY KEY (account_id, seq)
     CREATE INDEX audit_by_actor ON public.audit USING btree (account_id, actor, at, seq)
+    CREATE INDEX audit_by_actor_id ON public.audit USING btree (account_id, (
+CASE
+    WHEN ((actor_id = 0) AND (actor = 'user'::text) AND (subject = 'user'::text)) THEN subject_id
+    ELSE actor_id
+END), at, seq)
     CREATE INDEX audit_by_operation ON public.audit USING btree (account_id, operation, at, seq)
     CREATE INDEX audit_by_subject ON public.audit USING btree (account_id, subject, at, seq)
     CREATE INDEX audit_by_subject_id ON public.audit USING btree (account_id, subject_id, at, seq)
@@ -163,8 +168,11 @@ TABLE credentials
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX credentials_by_account ON public.credentials USING btree (account_id, id)
+    CREATE INDEX credentials_by_account_name ON public.credentials USING btree (account_id, name, id)
     CREATE INDEX credentials_by_address ON public.credentials USING btree (id) WHERE (scope = 'address'::text)
+    CREATE INDEX credentials_by_name ON public.credentials USING btree (name, id)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
+    CREATE INDEX credentials_by_server_name ON public.credentials USING btree (server_id, name, id)
     CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)
     CREATE INDEX credentials_revoked ON public.credentials USING btree (id) WHERE (revoked_at IS NOT NULL)
     CREATE INDEX credentials_revoked_by_account ON public.credentials USING btree (account_id, id) WHERE (revoked_at IS NOT NULL)

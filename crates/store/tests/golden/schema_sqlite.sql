@@ -93,6 +93,9 @@ CREATE TABLE audit (
 
 CREATE INDEX audit_by_actor ON audit (account_id, actor, at, seq);
 
+CREATE INDEX audit_by_actor_id ON audit (account_id,
+    (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
+
 CREATE INDEX audit_by_operation ON audit (account_id, operation, at, seq);
 
 CREATE INDEX audit_by_subject ON audit (account_id, subject, at, seq);
@@ -178,9 +181,15 @@ CREATE TABLE credentials (
 
 CREATE INDEX credentials_by_account ON credentials (account_id, id);
 
+CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
+
 CREATE INDEX credentials_by_address ON credentials (id) WHERE scope = 'address';
 
+CREATE INDEX credentials_by_name ON credentials (name, id);
+
 CREATE INDEX credentials_by_server ON credentials (server_id);
+
+CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);
 
 CREATE INDEX credentials_by_successor ON credentials (replaced_by) WHERE replaced_by IS NOT NULL;
 
