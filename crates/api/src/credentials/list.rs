@@ -45,7 +45,7 @@ pub(crate) struct CredentialListOut {
 
 /// List credentials
 ///
-/// In order of creation, including revoked and expired ones, but not those of deleted servers.
+/// In order of creation, including expired ones and those revoked in the last 90 days, but not those of deleted servers.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/list",

@@ -47,6 +47,7 @@ mod raw;
 mod recipients;
 mod repeated_calls;
 mod returns;
+mod revoked_credentials;
 mod scheduling;
 mod schemathesis;
 mod search;

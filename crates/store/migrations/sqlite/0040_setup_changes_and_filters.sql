@@ -31,3 +31,6 @@ CREATE INDEX audit_by_actor_id ON audit (account_id,
 CREATE INDEX credentials_by_name ON credentials (name, id);
 CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
 CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);
+
+-- Revoked credentials that the retention job removes.
+CREATE INDEX credentials_by_revocation ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;

@@ -11,7 +11,10 @@ use super::servers::ServerTracking;
 use crate::accept::{AccountLimits, account_periods};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Result, Store};
+use crate::{Removed, Result, Store};
+
+/// Credentials removed in one write.
+const REMOVED_AT_ONCE: i64 = 500;
 
 /// SHA-256 of an API key or secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,6 +164,14 @@ impl Store {
     ) -> Result<CredentialId> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
+    }
+
+    /// Removes some credentials that were revoked before then.
+    pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<Removed> {
+        let text = "DELETE FROM credentials WHERE revoked_at < $1 AND id IN
+                        (SELECT id FROM credentials WHERE revoked_at < $1 ORDER BY revoked_at LIMIT $2)";
+        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
+        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
     }
 
     pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {

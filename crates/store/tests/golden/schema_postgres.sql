@@ -171,6 +171,7 @@ TABLE credentials
     CREATE INDEX credentials_by_account_name ON public.credentials USING btree (account_id, name, id)
     CREATE INDEX credentials_by_address ON public.credentials USING btree (id) WHERE (scope = 'address'::text)
     CREATE INDEX credentials_by_name ON public.credentials USING btree (name, id)
+    CREATE INDEX credentials_by_revocation ON public.credentials USING btree (revoked_at) WHERE (revoked_at IS NOT NULL)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
     CREATE INDEX credentials_by_server_name ON public.credentials USING btree (server_id, name, id)
     CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)

@@ -187,6 +187,8 @@ CREATE INDEX credentials_by_address ON credentials (id) WHERE scope = 'address';
 
 CREATE INDEX credentials_by_name ON credentials (name, id);
 
+CREATE INDEX credentials_by_revocation ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
+
 CREATE INDEX credentials_by_server ON credentials (server_id);
 
 CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);

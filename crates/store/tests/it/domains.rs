@@ -85,7 +85,7 @@ pub(crate) async fn undo_setup_changes(fixture: &Fixture) {
     };
     fixture.execute(of_engine).await;
     let of_both = "DROP INDEX audit_by_actor_id; DROP INDEX credentials_by_name; DROP INDEX credentials_by_account_name;
-        DROP INDEX credentials_by_server_name; DROP INDEX servers_by_change; DROP INDEX accounts_by_change;
+        DROP INDEX credentials_by_server_name; DROP INDEX credentials_by_revocation; DROP INDEX servers_by_change; DROP INDEX accounts_by_change;
         ALTER TABLE servers DROP COLUMN changed_xact; ALTER TABLE accounts DROP COLUMN changed_xact";
     fixture.execute(of_both).await;
 }
