@@ -18,6 +18,8 @@ const SEND_SPREAD: Duration = Duration::from_hours(1);
 
 /// Jobs can be looked up for this long after their end.
 const JOBS_KEPT: Duration = days(30);
+/// Revoked credentials are listed for this long; the audit log keeps their revocation.
+const REVOKED_CREDENTIALS_KEPT: Duration = days(90);
 
 const fn days(days: u64) -> Duration {
     Duration::from_hours(24 * days)
@@ -116,6 +118,11 @@ impl App {
         removed.push(("search index", in_steps(|| store.remove_old_search_rows()).await?));
         let ended_before = now.minus(JOBS_KEPT);
         removed.push(("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await?));
+        let revoked_before = now.minus(REVOKED_CREDENTIALS_KEPT);
+        removed.push((
+            "revoked credentials",
+            in_steps(|| store.remove_revoked_credentials(revoked_before)).await?,
+        ));
         removed.push(("domain reports", in_steps(|| store.remove_old_domain_reports()).await?));
         removed.push(("counters", self.remove_old_counters(now).await?));
         let told: Vec<String> = removed

@@ -110,7 +110,8 @@ impl Fixture {
     }
 
     async fn entries(&self) -> Vec<String> {
-        let all = self.store.list_audit(self.account, AuditFilter::default(), None, 100).await.unwrap();
+        let all =
+            self.store.list_audit(self.account, AuditFilter::default(), None, 100).await.unwrap().entries;
         all.iter().rev().map(|entry| entry.operation.clone()).collect()
     }
 }
@@ -185,7 +186,7 @@ async fn every_sign_in_and_sign_out_is_recorded_and_a_wrong_password_is_not(fixt
     ];
     assert_eq!(fixture.entries().await, expected);
     let filter = AuditFilter { operation: Some("person/sign_in".to_owned()), ..AuditFilter::default() };
-    let entries = fixture.store.list_audit(fixture.account, filter, None, 1).await.unwrap();
+    let entries = fixture.store.list_audit(fixture.account, filter, None, 1).await.unwrap().entries;
     assert_eq!((entries[0].actor.as_str(), entries[0].actor_id), ("user", Some(person.user.id.0)));
     assert_eq!((entries[0].subject.as_str(), entries[0].subject_id), ("user", Some(person.user.id.0)));
     assert!(entries[0].address.is_some() && entries[0].before.is_none());

@@ -8,7 +8,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{Gate, NewDelivery, Pool, QueueEntry, QueueFilter, QueueStats, Store, StoreError};
 
-use crate::engine::{EngineShared, read_setup};
+use crate::engine::{EngineShared, read_setup_changes};
 pub use crate::pacing::Reader;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
@@ -172,7 +172,7 @@ impl QueueAdmin {
     /// Has the engine follow a change of the set-up at once, instead of within seconds.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         match &self.shared {
-            Some(shared) => read_setup(shared).await,
+            Some(shared) => read_setup_changes(shared).await,
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Servers, pools, sources and gates for the delivery engine, read at once.
+//! Servers, pools, sources and gates for the delivery engine, read at once; of the servers only those that changed.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, Timestamp};
@@ -11,9 +11,10 @@ use crate::setup::ceiling_values::read_rate;
 use crate::sql::Sql;
 use crate::{Result, Store, gates, pools};
 
-/// A consistent snapshot.
+/// Servers that changed, and all of the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
+    /// Servers that changed themselves or whose account changed; all of them in a read without a mark.
     pub servers: Vec<ServerDelivery>,
     pub pools: Vec<Pool>,
     pub sources: Vec<Source>,
@@ -21,12 +22,17 @@ pub struct DeliverySetup {
     pub gates: Vec<Gate>,
     /// Nodes that share the work, including this one.
     pub live_nodes: u32,
+    /// For the next read.
+    pub mark: SetupMark,
 }
+
+/// Point in the order of changes: whatever is committed after the read that returned it comes at or after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetupMark(i64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDelivery {
     pub id: ServerId,
-    pub name: String,
     /// Suspension of the server or its account; deleted ones do not send either.
     pub suspended_reason: Option<String>,
     pub pool_id: Option<PoolId>,
@@ -38,44 +44,75 @@ pub struct ServerDelivery {
 
 #[boxed_futures]
 impl Store {
-    /// Current servers, pools, sources, gates and number of nodes.
-    pub async fn delivery_setup(&self) -> Result<DeliverySetup> {
+    /// Current pools, sources, gates and number of nodes, with the servers that changed since `since`; all without one.
+    pub async fn delivery_setup(&self, since: Option<SetupMark>) -> Result<DeliverySetup> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(read(sql, now))).await
+        self.read(move |sql| Box::pin(read(sql, since, now))).await
+    }
+
+    /// Some of the servers whose mail leaves from a pool.
+    pub async fn list_servers_of_pool(&self, id: PoolId, limit: usize) -> Result<Vec<ServerId>> {
+        let text = "SELECT id FROM servers WHERE pool_id = $1
+                        OR (pool_id IS NULL AND $1 = (SELECT id FROM pools WHERE shared = 1))
+                    ORDER BY id LIMIT $2";
+        self.fetch_all(text, vec![id.0.into(), (limit as i64).into()], |row| row.int(0).map(ServerId)).await
     }
 }
 
-pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
+async fn read(sql: &Sql<'_>, since: Option<SetupMark>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
+    // Read first: a change that is committed meanwhile is read twice rather than never.
+    let mark = read_mark(sql).await?;
+    // The database was replaced by an older one: what was read before may not be in it.
+    let since = since.filter(|since| *since <= mark);
     Ok(DeliverySetup {
-        servers: list_servers(sql).await?,
+        servers: list_servers(sql, since).await?,
         pools: pools::list(sql).await?,
         sources: sources::list_sources(sql, now).await?,
         gates: gates::list(sql, now).await?,
         live_nodes: count_live_nodes(sql).await?,
+        mark,
     })
 }
 
-async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT s.id, s.name,
-                    coalesce(s.suspended_reason, a.suspended_reason,
-                             CASE WHEN s.delete_at IS NOT NULL OR a.delete_at IS NOT NULL THEN 'deleted' END),
-                    s.pool_id, s.send_rate, a.id, a.send_rate
-             FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id",
-            &[],
-        )
-        .await?;
+async fn read_mark(sql: &Sql<'_>) -> Result<SetupMark, StoreError> {
+    // On PostgreSQL, every transaction that this statement does not see has at least this number.
+    let text = if sql.is_sqlite() { "SELECT last + 1 FROM setup_changes" } else { "SELECT settled_xact()" };
+    let row = sql.query_opt(text, &[]).await?.ok_or(StoreError::NotFound)?;
+    row.int(0).map(SetupMark)
+}
+
+macro_rules! servers {
+    () => {
+        "SELECT s.id,
+                coalesce(s.suspended_reason, a.suspended_reason,
+                         CASE WHEN s.delete_at IS NOT NULL OR a.delete_at IS NOT NULL THEN 'deleted' END),
+                s.pool_id, s.send_rate, a.id, a.send_rate
+         FROM servers s JOIN accounts a ON a.id = s.account_id "
+    };
+}
+
+async fn list_servers(sql: &Sql<'_>, since: Option<SetupMark>) -> Result<Vec<ServerDelivery>, StoreError> {
+    let rows = match since {
+        None => sql.query(concat!(servers!(), "ORDER BY s.id"), &[]).await?,
+        Some(SetupMark(since)) => {
+            let text = concat!(
+                servers!(),
+                "WHERE s.changed_xact >= $1 UNION ",
+                servers!(),
+                "WHERE a.changed_xact >= $1 ORDER BY 1"
+            );
+            sql.query(text, &[since.into()]).await?
+        }
+    };
     rows.iter()
         .map(|row| {
             Ok(ServerDelivery {
                 id: ServerId(row.int(0)?),
-                name: row.text(1)?,
-                suspended_reason: row.text_opt(2)?,
-                pool_id: row.int_opt(3)?.map(PoolId),
-                send_rate: read_rate(row, 4)?,
-                account_id: AccountId(row.int(5)?),
-                account_rate: read_rate(row, 6)?,
+                suspended_reason: row.text_opt(1)?,
+                pool_id: row.int_opt(2)?.map(PoolId),
+                send_rate: read_rate(row, 3)?,
+                account_id: AccountId(row.int(4)?),
+                account_rate: read_rate(row, 5)?,
             })
         })
         .collect()

@@ -62,8 +62,10 @@ pub use analytics::{
     Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
     Metric, OTHER_LABELS, OTHER_PROVIDER, Sums,
 };
-pub use audit::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, INSTALLATION};
-pub use delivery_setup::{DeliverySetup, ServerDelivery};
+pub use audit::{
+    Audit, AuditEntry, AuditFilter, AuditPage, AuditSubject, AuditVerdict, HiddenActors, INSTALLATION,
+};
+pub use delivery_setup::{DeliverySetup, ServerDelivery, SetupMark};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainLink, DomainOwner, DomainReport,
     DomainReportSum, DomainScope, DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain,

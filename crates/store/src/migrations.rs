@@ -66,6 +66,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     37 => "0037_merged_blocks_and_webhook_versions.sql",
     38 => "0038_account_names_and_filtered_lists.sql",
     39 => "0039_pool_changes.sql",
+    40 => "0040_setup_changes_and_filters.sql",
 };
 
 /// The text of a migration with the service's time in microseconds for `{now}`: the database's clock may differ.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::documented::ToSchema;
 use postroad_model::AccountId;
 use postroad_openapi_macros::request_shape;
-use postroad_store::{AuditEntry, AuditFilter};
+use postroad_store::{AuditEntry, AuditFilter, HiddenActors};
 use serde::Serialize;
 
 use crate::account_params::{page_flags, read_account, read_integer, read_time};
@@ -31,6 +31,8 @@ pub(crate) struct AuditIn {
     subject_id: Option<i64>,
     /// Only by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     actor: Option<String>,
+    /// Only by the key or person with this id; together with `actor`, because a key and a person may have the same id.
+    actor_id: Option<i64>,
     /// Only from this time on (RFC 3339).
     since: Option<String>,
     /// Only before this time (RFC 3339).
@@ -77,7 +79,7 @@ pub(crate) struct AuditOut {
 /// Read the audit log
 ///
 /// Every sign-in, and every change of the account, its people, servers, credentials, keys, domains, webhooks, templates and suppressions, newest first. There is one entry for each change and none
-/// for refused calls.
+/// for refused calls. With several filters a page may have fewer entries than `limit`, also none, while `has_more` is true.
 #[crate::documented::path(
     post,
     path = "/api/v1/account/audit",
@@ -91,9 +93,9 @@ pub(crate) async fn handle(call: AccountCall) -> Result<Success<AuditListOut>, F
     let (account, filter, before, limit) = read(&call.body, &mut findings)?;
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ENTRY_BYTES).await?.into();
-    let (found, has_more) = call.app.list_audit(&call.caller, account, filter, before, limit).await?;
-    let next = found.last().filter(|_| has_more).map(|last| last.seq.to_string());
-    let items = found.into_iter().map(AuditOut::from).collect();
+    let page = call.app.list_audit(&call.caller, account, filter, before, limit).await?;
+    let next = page.next.map(|next| next.to_string());
+    let items = page.entries.into_iter().map(AuditOut::from).collect();
     Ok(Success { data: AuditListOut { items }, flags: page_flags(limit, next, warnings), memory })
 }
 
@@ -107,6 +109,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<AuditQuery, F
         subject: fields.text("subject", findings).map(Cow::into_owned),
         subject_id: read_integer(&mut fields, "subject_id", findings),
         actor: fields.text("actor", findings).map(Cow::into_owned),
+        actor_id: read_integer(&mut fields, "actor_id", findings),
+        hidden_actors: HiddenActors::default(),
         since: read_time(&mut fields, "since", findings),
         until: read_time(&mut fields, "until", findings),
     };

@@ -1,5 +1,7 @@
 //! credentials/list: a page of credentials.
 
+use std::borrow::Cow;
+
 use crate::documented::ToSchema;
 use postroad_model::{CredentialId, ServerId};
 use postroad_openapi_macros::request_shape;
@@ -24,6 +26,8 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListCredentialsIn {
     /// Only those of this server, by its id.
     server: Option<i64>,
+    /// Only those with this name.
+    name: Option<String>,
     /// `true`: only revoked credentials; `false`: only those not revoked; all if left out.
     revoked: Option<bool>,
     /// Id of an account, with the operator's key; all accounts if left out.
@@ -41,7 +45,7 @@ pub(crate) struct CredentialListOut {
 
 /// List credentials
 ///
-/// In order of creation, including revoked and expired ones, but not those of deleted servers.
+/// In order of creation, including expired ones and those revoked in the last 90 days, but not those of deleted servers.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/list",
@@ -69,6 +73,7 @@ pub(crate) fn read(
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = CredentialFilter {
         server_id: read_integer(&mut fields, "server", findings).map(ServerId),
+        name: fields.text("name", findings).map(Cow::into_owned),
         revoked: fields.flag("revoked", findings),
         account_id: read_account(&mut fields, findings),
     };

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, UserId};
-use postroad_store::{AuditEntry, AuditFilter, AuditVerdict, INSTALLATION, StoreError};
+use postroad_store::{
+    AuditEntry, AuditFilter, AuditPage, AuditVerdict, HiddenActors, INSTALLATION, StoreError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{AccountRefusal, Requester, page};
+use super::{AccountRefusal, Requester};
 use crate::App;
 use crate::access::{Operation, Subject, permit};
 
@@ -17,7 +19,7 @@ const PARTS_AT_ONCE: usize = 50;
 
 #[boxed_futures]
 impl App {
-    /// Newest first, and whether there are more. With `account` 0 the operator reads the installation's own log.
+    /// Newest first. With `account` 0 the operator reads the installation's own log.
     pub async fn list_audit(
         &self,
         by: &Requester,
@@ -25,12 +27,12 @@ impl App {
         filter: AuditFilter,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<(Vec<AuditEntry>, bool), AccountRefusal> {
+    ) -> Result<AuditPage, AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
-        let found = self.inner.store.list_audit(account_id, filter, before, limit + 1).await?;
-        let (mut entries, has_more) = page(found, limit);
-        self.name_actors(by, &mut entries).await?;
-        Ok((entries, has_more))
+        let filter = self.hiding_operator(by, account_id, filter).await?;
+        let mut page = self.inner.store.list_audit(account_id, filter, before, limit).await?;
+        self.name_actors(by, &mut page.entries).await?;
+        Ok(page)
     }
 
     /// Oldest first, starting after the entry `after`; for exports, one page at a time.
@@ -41,15 +43,16 @@ impl App {
         filter: AuditFilter,
         after: i64,
         limit: usize,
-    ) -> Result<Vec<AuditEntry>, AccountRefusal> {
+    ) -> Result<AuditPage, AccountRefusal> {
         let account_id = self.audited_account(by, account).await?;
-        let mut entries = self.inner.store.export_audit(account_id, filter, after, limit).await?;
-        self.name_actors(by, &mut entries).await?;
-        Ok(entries)
+        let filter = self.hiding_operator(by, account_id, filter).await?;
+        let mut page = self.inner.store.export_audit(account_id, filter, after, limit).await?;
+        self.name_actors(by, &mut page.entries).await?;
+        Ok(page)
     }
 
-    /// The same as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns the last entry of the
-    /// page if more may follow.
+    /// The same as lines of JSON, one for each entry, as `postroad audit export` prints them. Returns where the next page
+    /// begins if more may follow.
     pub async fn export_audit_lines(
         &self,
         by: &Requester,
@@ -58,14 +61,29 @@ impl App {
         after: i64,
         limit: usize,
     ) -> Result<(String, Option<i64>), AccountRefusal> {
-        let entries = self.export_audit(by, account, filter, after, limit).await?;
-        let next = entries.last().filter(|_| entries.len() == limit).map(|last| last.seq);
+        let AuditPage { entries, next } = self.export_audit(by, account, filter, after, limit).await?;
         let mut lines = String::new();
         for entry in &entries {
             lines.push_str(&audit_entry(entry).to_string());
             lines.push('\n');
         }
         Ok((lines, next))
+    }
+
+    /// A filter by `actor_id` that finds no entry in which `name_actors` hides the id.
+    async fn hiding_operator(
+        &self,
+        by: &Requester,
+        account_id: AccountId,
+        filter: AuditFilter,
+    ) -> Result<AuditFilter, StoreError> {
+        let Some(id) = filter.actor_id.filter(|_| !by.actor.is_operator()) else { return Ok(filter) };
+        let hidden_actors = if self.is_person_of(account_id, UserId(id)).await? {
+            HiddenActors::OperatorKeys
+        } else {
+            HiddenActors::OperatorKeysAndPeople
+        };
+        Ok(AuditFilter { hidden_actors, ..filter })
     }
 
     /// Fills in the ids of actors who had none yet. Customers learn that the operator made a change, but neither which key or
@@ -111,7 +129,7 @@ impl App {
             subject_id: Some(id.0),
             ..AuditFilter::default()
         };
-        Ok(!self.inner.store.list_audit(account_id, filter, None, 1).await?.is_empty())
+        Ok(!self.inner.store.list_audit(account_id, filter, None, 1).await?.entries.is_empty())
     }
 
     /// Refuses everybody but the operator: only the operator reads the installation's own log.

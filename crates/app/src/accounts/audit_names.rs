@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
     AccountId, AccountKeyId, CredentialId, DomainId, ServerId, TemplateId, UserId, WebhookId,
 };
-use postroad_store::{AuditEntry, AuditFilter, Store, StoreError, TemplateRef, User};
+use postroad_store::{AuditEntry, AuditFilter, AuditPage, Store, StoreError, TemplateRef, User};
 use serde_json::Value;
 
 use super::{AccountRefusal, Requester};
@@ -56,7 +56,7 @@ pub struct SubjectName {
 
 #[boxed_futures]
 impl App {
-    /// Like `list_audit`.
+    /// Like `list_audit`; with where the next page begins.
     pub async fn list_named_audit(
         &self,
         by: &Requester,
@@ -64,15 +64,15 @@ impl App {
         filter: AuditFilter,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<(Vec<NamedAuditEntry>, bool), AccountRefusal> {
-        let (entries, has_more) = self.list_audit(by, account, filter, before, limit).await?;
+    ) -> Result<(Vec<NamedAuditEntry>, Option<i64>), AccountRefusal> {
+        let AuditPage { entries, next } = self.list_audit(by, account, filter, before, limit).await?;
         let mut names = Names::new(&self.inner.store, by.actor.is_operator());
         let mut named = Vec::with_capacity(entries.len());
         for entry in entries {
             let (actor, subject) = (names.actor(&entry).await?, names.subject(&entry).await?);
             named.push(NamedAuditEntry { entry, actor, subject });
         }
-        Ok((named, has_more))
+        Ok((named, next))
     }
 }
 
@@ -137,7 +137,7 @@ impl<'a> Names<'a> {
             ..AuditFilter::default()
         };
         // The newest entry about the person is the removal.
-        let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.pop();
+        let last = self.store.list_audit(entry.account_id, filter, None, 1).await?.entries.pop();
         Ok(ActorName::FormerPerson { email: last.and_then(|entry| text(entry.before.as_ref(), "email")) })
     }
 

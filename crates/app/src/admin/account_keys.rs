@@ -2,7 +2,7 @@
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, AccountKeyId, Timestamp};
-use postroad_store::{AccountKey, AccountKeyFilter, AuditFilter, INSTALLATION};
+use postroad_store::{AccountKey, AccountKeyFilter, AuditFilter, AuditPage, INSTALLATION};
 use serde_json::{Value, json};
 
 use super::{AdminError, whole_list};
@@ -66,8 +66,8 @@ impl App {
         Ok(shown(&revoked))
     }
 
-    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is the
-    /// last entry of the page, if more may follow.
+    /// One page of an account's log, oldest first; of the installation's own log if there is no account. `next` is where
+    /// the next page begins, if more may follow.
     pub async fn show_audit(
         &self,
         account: Option<&str>,
@@ -79,8 +79,8 @@ impl App {
             None => INSTALLATION,
         };
         let by = Requester::command_line();
-        let entries = self.export_audit(&by, Some(id), filter, after, EXPORTED_AT_ONCE).await?;
-        let next = entries.last().filter(|_| entries.len() == EXPORTED_AT_ONCE).map(|last| last.seq);
+        let AuditPage { entries, next } =
+            self.export_audit(&by, Some(id), filter, after, EXPORTED_AT_ONCE).await?;
         Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
     }
 

@@ -91,8 +91,8 @@ impl App {
         Ok(Some(Created { value, is_replay: true }))
     }
 
-    /// Changes the given fields, if `if_latest` is the newest version or left out. New texts become a new version, which is
-    /// published if `publish` is set. Without `if_latest`, concurrent changes are applied one after the other.
+    /// Changes the given fields, if `if_latest` is the newest version or left out. New texts become a new version, equal ones
+    /// do not. The newest version is published if `publish` is set. Without `if_latest`, concurrent changes are applied one after the other.
     pub async fn change_template(
         &self,
         caller: &Caller,
@@ -140,15 +140,17 @@ impl App {
             let message = "`type` is set when a template is created";
             problems.push(FieldProblem::new("/type", message));
         }
-        let content = if fields.has_content() {
-            let kind = before.template.kind;
-            Some(self.built(caller, kind, fields, before.version.content, problems).await?)
+        let has_content = fields.has_content();
+        let content = if has_content {
+            let (kind, current) = (before.template.kind, before.version.content);
+            let content = self.built(caller, kind, fields, current.clone(), problems).await?;
+            Some(content).filter(|content| *content != current)
         } else if problems.is_empty() {
             None
         } else {
             return Err(TemplateRefusal::Validation(problems));
         };
-        let if_latest = if_latest.or(content.is_some().then_some(latest));
+        let if_latest = if_latest.or(has_content.then_some(latest));
         let change = TemplateChange { if_latest, alias, name, content };
         let subject = AuditSubject::Template(caller.server_id, id);
         let store = self.recording(&caller.requester(), Operation::TemplatesUpdate, subject);

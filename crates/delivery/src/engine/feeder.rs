@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::Timestamp;
-use postroad_store::{
-    ClaimSkips, Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause,
-};
+use postroad_model::{ServerId, Timestamp};
+use postroad_store::{ClaimSkips, Claimed, DeliverySetup, SetupMark, Source, Store, StoreError, WarmupPause};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -24,8 +22,12 @@ const CLAIM_AT_ONCE: usize = 1_000;
 const CLAIMS_TO_FILL: usize = 4;
 /// More of one lane are not claimed while so many wait.
 const LANE_ENTRIES_MAX: usize = 50_000;
-/// In turns of `CLAIM_EVERY`.
+/// Changes of the setup that follow each other this quickly are read together.
+const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
+/// In turns of `CLAIM_EVERY`: changes by other nodes are seen after this time.
 const SETUP_EVERY: u32 = 2;
+/// Everything is read again, whether or not it changed: a database may be replaced by another.
+const WHOLE_SETUP_EVERY: u32 = 60;
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
 const ABANDONED_AT_ONCE: usize = 500;
@@ -34,7 +36,7 @@ const SWEEP_EVERY: u32 = 60;
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
-/// Most servers that get an event about a paused warm-up.
+/// Most servers that get an event about a paused warm-up; limited, because it is one transaction.
 const TOLD_MAX: usize = 200;
 
 pub(crate) struct Feeder {
@@ -52,6 +54,7 @@ impl Feeder {
     pub(crate) async fn run(mut self) {
         let mut turn: u32 = 0;
         let mut next_turn = Instant::now();
+        let mut next_change = next_turn;
         loop {
             let scheduled = self.next_scheduled().await;
             tokio::select! {
@@ -63,8 +66,12 @@ impl Feeder {
                     continue;
                 }
                 Ok(()) = self.changes.changed() => {
-                    self.shared.preparer.forget_domains();
-                    turn = turn.next_multiple_of(SETUP_EVERY);
+                    tokio::time::sleep_until(next_change).await;
+                    if let Err(error) = self.follow_change().await {
+                        tracing::warn!(%error, "reading the setup failed; retrying");
+                    }
+                    next_change = Instant::now() + CHANGES_TOGETHER;
+                    continue;
                 }
                 // Anybody can queue messages again often: only the queue is read.
                 Ok(()) = self.queue_changes.changed() => {
@@ -89,9 +96,19 @@ impl Feeder {
         (due_at > now).then(|| Instant::now() + due_at.since(now).max(SCHEDULED_TOGETHER))
     }
 
+    /// After changes in this process.
+    async fn follow_change(&mut self) -> Result<(), StoreError> {
+        self.changes.mark_unchanged();
+        self.shared.preparer.forget_domains();
+        read_setup_changes(&self.shared).await?;
+        self.read_queue().await
+    }
+
     async fn turn(&mut self, turn: u32) -> Result<(), StoreError> {
-        if turn.is_multiple_of(SETUP_EVERY) {
+        if turn.is_multiple_of(WHOLE_SETUP_EVERY) {
             read_setup(&self.shared).await?;
+        } else if turn.is_multiple_of(SETUP_EVERY) {
+            read_setup_changes(&self.shared).await?;
         }
         if turn.is_multiple_of(REAP_EVERY) {
             self.reap().await?;
@@ -167,11 +184,23 @@ impl Feeder {
 
 /// Reads servers, pools, addresses and gates.
 pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
-    // One at a time; otherwise an older result could be applied last.
-    let _turn = shared.setup_reading.lock().await;
-    let setup = shared.store.delivery_setup().await?;
+    let mut mark = shared.setup_mark.lock().await;
+    *mark = None;
+    read_since(shared, &mut mark).await
+}
+
+/// The same, but of the servers only those that changed since the last read.
+pub(crate) async fn read_setup_changes(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
+    let mut mark = shared.setup_mark.lock().await;
+    read_since(shared, &mut mark).await
+}
+
+/// One at a time, which the lock of the mark ensures; otherwise an older result could be applied last.
+async fn read_since(shared: &Arc<EngineShared>, mark: &mut Option<SetupMark>) -> Result<(), StoreError> {
+    let setup = shared.store.delivery_setup(*mark).await?;
     pause_bad_warm_ups(shared, &setup).await?;
     shared.with(|schedule, now| schedule.configure(&setup, now));
+    *mark = Some(setup.mark);
     Ok(())
 }
 
@@ -183,19 +212,16 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
             continue;
         }
         if let Some(reason) = pause_reason(source.to_judge) {
-            shared.store.pause_warmup(pause(setup, source, reason.clone())).await?;
+            let servers = shared.store.list_servers_of_pool(source.pool_id, TOLD_MAX).await?;
+            shared.store.pause_warmup(pause(setup, source, servers, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "warm-up paused");
         }
     }
     Ok(())
 }
 
-/// Servers that use the address's pool get an event; limited, because it is one transaction.
-fn pause(setup: &DeliverySetup, source: &Source, reason: String) -> WarmupPause {
+fn pause(setup: &DeliverySetup, source: &Source, servers: Vec<ServerId>, reason: String) -> WarmupPause {
     let pool = setup.pools.iter().find(|pool| pool.id == source.pool_id);
-    let shared = setup.pools.iter().find(|pool| pool.shared).map(|pool| pool.id);
-    let sends_from_it = |server: &&ServerDelivery| server.pool_id.or(shared) == Some(source.pool_id);
-    let servers = setup.servers.iter().filter(sends_from_it).take(TOLD_MAX).map(|server| server.id).collect();
     WarmupPause {
         source_id: source.id,
         reason,

@@ -24,13 +24,13 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, ClockWatch, MessageId, ServerId, Timestamp};
-use postroad_store::{Claimed, Store, StoreError};
+use postroad_store::{Claimed, SetupMark, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::BeginBatcher;
 pub(crate) use expiry::keep_expiry;
-pub(crate) use feeder::{Feeder, read_setup};
+pub(crate) use feeder::{Feeder, read_setup, read_setup_changes};
 pub(crate) use intake::Intake;
 pub(crate) use late::keep_late;
 pub(crate) use provider_notes::ProviderNotes;
@@ -73,7 +73,8 @@ pub(crate) struct EngineShared {
     settlements: mpsc::Sender<Settlement>,
     /// Claims to release when the store can be reached again.
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
-    setup_reading: tokio::sync::Mutex<()>,
+    /// Up to where changes of servers have been read; locked while the setup is read.
+    setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
     /// Wakes the timer task, and the time when it wakes by itself.
     timer: Notify,
     timer_set_for: AtomicI64,
@@ -130,7 +131,7 @@ impl EngineShared {
             begins: parts.begins,
             settlements: parts.settlements,
             given_back: Mutex::default(),
-            setup_reading: tokio::sync::Mutex::default(),
+            setup_mark: tokio::sync::Mutex::default(),
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),

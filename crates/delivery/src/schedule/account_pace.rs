@@ -28,18 +28,31 @@ struct AccountPace {
     waiting: HashSet<ServerId>,
 }
 
+impl AccountPace {
+    fn new(rate: SendRate, nodes: u32) -> Self {
+        let bucket = Bucket::of_rate(rate, nodes);
+        Self { rate, nodes, bucket, turns: VecDeque::new(), waiting: HashSet::new() }
+    }
+}
+
 impl AccountPaces {
-    /// Sets the rates of all accounts that have one. Every node gets its share of a rate.
-    pub(super) fn configure(&mut self, rates: &HashMap<AccountId, SendRate>, nodes: u32) {
-        self.paces.retain(|account, pace| pace.nodes == nodes && rates.get(account) == Some(&pace.rate));
-        for (account, rate) in rates {
-            self.paces.entry(*account).or_insert_with(|| AccountPace {
-                rate: *rate,
-                nodes,
-                bucket: Bucket::of_rate(*rate, nodes),
-                turns: VecDeque::new(),
-                waiting: HashSet::new(),
-            });
+    /// Sets or removes the rate of an account; returns whether it changed. Every node gets its share of a rate.
+    pub(super) fn set(&mut self, account: AccountId, rate: Option<SendRate>, nodes: u32) -> bool {
+        let current = self.paces.get(&account).map(|pace| (pace.rate, pace.nodes));
+        if current == rate.map(|rate| (rate, nodes)) {
+            return false;
+        }
+        match rate {
+            Some(rate) => self.paces.insert(account, AccountPace::new(rate, nodes)),
+            None => self.paces.remove(&account),
+        };
+        true
+    }
+
+    /// Divides all rates among this many nodes.
+    pub(super) fn set_nodes(&mut self, nodes: u32) {
+        for pace in self.paces.values_mut().filter(|pace| pace.nodes != nodes) {
+            *pace = AccountPace::new(pace.rate, nodes);
         }
     }
 
@@ -99,7 +112,7 @@ mod tests {
 
     fn paces(rate: &str) -> AccountPaces {
         let mut paces = AccountPaces::default();
-        paces.configure(&HashMap::from([(ACCOUNT, SendRate::parse(rate).unwrap())]), 1);
+        assert!(paces.set(ACCOUNT, SendRate::parse(rate), 1));
         paces
     }
 
@@ -128,7 +141,9 @@ mod tests {
         paces.pass(ACCOUNT, ONE, start);
         let why = paces.block(ACCOUNT, ONE, start).unwrap().why.to_string();
         assert_eq!(why, "the account's send rate of 1/h is used up");
-        paces.configure(&HashMap::new(), 1);
+        assert!(!paces.set(ACCOUNT, SendRate::parse("1/h"), 1), "nothing changed");
+        assert!(paces.block(ACCOUNT, ONE, start).is_some());
+        assert!(paces.set(ACCOUNT, None, 1));
         assert!(paces.block(ACCOUNT, ONE, start).is_none());
     }
 }

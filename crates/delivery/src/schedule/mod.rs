@@ -10,6 +10,7 @@ mod attempts;
 pub(crate) mod block;
 mod bucket;
 mod clock_back;
+mod configure;
 #[cfg(test)]
 mod connection_share_tests;
 mod connection_shares;
@@ -108,7 +109,7 @@ pub(crate) struct Schedule {
     sources: Sources,
     shares: Shares,
     gates: GateBoard,
-    /// As last read.
+    /// As last read, without servers and counts.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
     /// When the next gate ends, as far as a wake-up is ordered for it.
@@ -256,50 +257,6 @@ impl Schedule {
             paused: BTreeMap::new(),
             is_stopping: false,
         }
-    }
-
-    /// Applies the setup from the store.
-    pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
-        // Read every other second, but rarely changed: the following code touches every lane.
-        let is_warming = setup.sources.iter().any(|source| source.warmup_started_at.is_some());
-        let mut without_counts = setup.clone();
-        for source in &mut without_counts.sources {
-            (source.sent_today, source.bounced_today, source.complained_today) = (0, 0, 0);
-            source.to_judge = postroad_store::SourceCounts::default();
-            source.today_by_provider.clear();
-        }
-        if self.setup.as_ref() == Some(&without_counts) {
-            if is_warming {
-                self.sources.configure(setup, now);
-                self.overflow(now);
-                self.pump_all(now);
-            }
-            return;
-        }
-        let has_same_limits = |old: &DeliverySetup| {
-            old.servers == setup.servers && old.gates == setup.gates && old.live_nodes == setup.live_nodes
-        };
-        if !self.setup.as_ref().is_some_and(has_same_limits) {
-            self.give_back_kept();
-        }
-        self.setup = Some(without_counts);
-        for server in &setup.servers {
-            let server_gate = self.servers.entry(server.id).or_insert_with(|| ServerGate::new(server.id));
-            server_gate.suspended_reason.clone_from(&server.suspended_reason);
-            server_gate.chosen_pool = server.pool_id;
-            server_gate.set_rate(server.send_rate, setup.live_nodes);
-            server_gate.paced_account = server.account_rate.map(|_| server.account_id);
-        }
-        let rates = setup.servers.iter().filter_map(|server| Some((server.account_id, server.account_rate?)));
-        self.accounts.configure(&rates.collect(), setup.live_nodes);
-        self.sources.configure(setup, now);
-        self.gates.replace(&setup.gates);
-        self.wake_at_end_of_gates(now);
-        for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
-            self.refresh_paths(queue);
-        }
-        self.overflow(now);
-        self.readmit_all(now);
     }
 
     /// Adds a message to be sent: now, or when it is due.

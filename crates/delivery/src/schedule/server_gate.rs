@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use postroad_model::{AccountId, GateScope, SendRate, ServerId, Timestamp};
+use postroad_store::ServerDelivery;
 
 use super::account_pace::AccountPaces;
 use super::block::{Block, Why};
@@ -14,7 +15,7 @@ use super::waited::SeenBlock;
 pub(super) struct ServerGate {
     id: ServerId,
     pub(super) scope: [GateScope; 1],
-    pub(super) suspended_reason: Option<String>,
+    suspended_reason: Option<String>,
     pub(super) chosen_pool: Option<postroad_model::PoolId>,
     rate: Option<(SendRate, u32, Bucket)>,
     /// Its account, if that has a send rate.
@@ -44,14 +45,32 @@ impl ServerGate {
         }
     }
 
-    /// Every node gets its share of a common rate.
-    pub(super) fn set_rate(&mut self, rate: Option<SendRate>, nodes: u32) {
-        let unchanged =
-            self.rate.as_ref().map(|(rate, nodes, _)| (*rate, *nodes)) == rate.map(|r| (r, nodes));
-        if unchanged {
-            return;
+    /// Applies what the store says about the server; returns whether it changed anything.
+    pub(super) fn configure(&mut self, server: &ServerDelivery, nodes: u32) -> bool {
+        let paced_account = server.account_rate.map(|_| server.account_id);
+        let is_same = self.suspended_reason == server.suspended_reason
+            && self.chosen_pool == server.pool_id
+            && self.paced_account == paced_account;
+        self.suspended_reason.clone_from(&server.suspended_reason);
+        self.chosen_pool = server.pool_id;
+        self.paced_account = paced_account;
+        let has_new_rate = self.set_rate(server.send_rate, nodes);
+        has_new_rate || !is_same
+    }
+
+    /// Every node gets its share of a common rate. Returns whether it changed.
+    fn set_rate(&mut self, rate: Option<SendRate>, nodes: u32) -> bool {
+        let current = self.rate.as_ref().map(|(rate, nodes, _)| (*rate, *nodes));
+        if current == rate.map(|rate| (rate, nodes)) {
+            return false;
         }
         self.rate = rate.map(|rate| (rate, nodes, Bucket::of_rate(rate, nodes)));
+        true
+    }
+
+    /// Divides the rate among this many nodes.
+    pub(super) fn set_nodes(&mut self, nodes: u32) {
+        self.set_rate(self.rate.as_ref().map(|(rate, ..)| *rate), nodes);
     }
 
     /// Messages pass one at a time.

@@ -9,7 +9,7 @@ use postroad_model::{
     AccountId, DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId,
     SourceId, Timestamp,
 };
-use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, Source};
+use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, SetupMark, Source};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -121,6 +121,7 @@ impl World {
             sources: Vec::new(),
             gates: Vec::new(),
             live_nodes: 1,
+            mark: SetupMark::default(),
         };
         change(&mut setup);
         self.schedule.configure(&setup, self.now);
@@ -326,7 +327,6 @@ fn gate(scope: GateScope, action: GateAction, ends_at: Option<Timestamp>) -> Gat
 fn server(id: i64, rate: Option<SendRate>) -> ServerDelivery {
     ServerDelivery {
         id: ServerId(id),
-        name: format!("server {id}"),
         suspended_reason: None,
         pool_id: None,
         send_rate: rate,
@@ -536,6 +536,37 @@ fn a_suspended_server_waits_and_comes_back() {
     world.configure(|setup| setup.servers = vec![server(1, None), server(2, None)]);
     world.run(Duration::from_secs(10));
     assert_eq!(world.sent_of(1), 10);
+}
+
+#[test]
+fn only_servers_that_changed_are_applied() {
+    let mut world = World::new();
+    let suspended = |id| ServerDelivery { suspended_reason: Some("unpaid".into()), ..server(id, None) };
+    world.configure(|setup| setup.servers = vec![suspended(1), suspended(2), server(3, None)]);
+    (1..=3).for_each(|server| (0..10).for_each(|id| world.add(server, server * 10 + id, "one.example")));
+    world.run(Duration::from_secs(10));
+    assert_eq!([1, 2, 3].map(|server| world.sent_of(server)), [0, 0, 10]);
+    world.configure(|setup| setup.servers = vec![server(1, None)]);
+    world.run(Duration::from_secs(10));
+    assert_eq!([1, 2, 3].map(|server| world.sent_of(server)), [10, 0, 10]);
+    world.configure(|setup| setup.servers = vec![suspended(3), server(2, None)]);
+    (0..10).for_each(|id| world.add(3, 40 + id, "one.example"));
+    world.run(Duration::from_secs(10));
+    assert_eq!([1, 2, 3].map(|server| world.sent_of(server)), [10, 10, 10]);
+}
+
+#[test]
+fn rates_are_shared_with_new_nodes_also_of_servers_that_did_not_change() {
+    let mut world = World::new();
+    let of_account = ServerDelivery { account_rate: SendRate::parse("10/s"), ..server(2, None) };
+    world.configure(|setup| setup.servers = vec![server(1, SendRate::parse("10/s")), of_account]);
+    world.configure(|setup| setup.live_nodes = 2);
+    (1..=2).for_each(|server| (0..100).for_each(|id| world.add(server, server * 100 + id, "one.example")));
+    world.run(Duration::from_secs(10));
+    for server in [1, 2] {
+        let sent = world.sent_of(server);
+        assert!((45..=55).contains(&sent), "{sent}");
+    }
 }
 
 /// Of a message of the first server.

@@ -1,7 +1,7 @@
 //! Filters of the log: operation, kind of the thing and its id, kind of the actor, days.
 
 use postroad_app::access::Operation;
-use postroad_store::AuditFilter;
+use postroad_store::{AuditFilter, HiddenActors};
 
 use super::row::kind_words;
 use crate::days::DayRange;
@@ -87,6 +87,8 @@ impl Filters {
             subject: filled(&self.subject),
             subject_id: self.subject_id.parse().ok(),
             actor: filled(&self.actor),
+            actor_id: None,
+            hidden_actors: HiddenActors::default(),
             since: self.days.from(),
             until: self.days.to(),
         }

@@ -30,12 +30,12 @@ struct AuditPage {
 pub(super) async fn show(visit: &Visit, log: Log) -> Answer {
     let filters = Filters::read(&visit.query)?;
     let before = visit.query.number("before");
-    let (entries, has_more) = visit
+    let (entries, next) = visit
         .app()
         .list_named_audit(&visit.by, Some(log.account_id()), filters.selection(), before, PAGE_ROWS)
         .await?;
     let layout = visit.layout("Audit log", log.section()).await?;
-    let next = entries.last().filter(|_| has_more).map(|last| filters.query(&last.entry.seq.to_string()));
+    let next = next.map(|next| filters.query(&next.to_string()));
     let is_own = log.is_own();
     page(&AuditPage {
         layout,

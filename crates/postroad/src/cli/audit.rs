@@ -5,7 +5,7 @@ use postroad_app::App;
 use postroad_app::accounts::AuditPosition;
 use postroad_app::admin::AdminError;
 use postroad_model::Timestamp;
-use postroad_store::AuditFilter;
+use postroad_store::{AuditFilter, HiddenActors};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,6 +55,9 @@ pub(crate) struct AuditExportArgs {
     /// Only by this kind of actor: command_line, operator_key, account_key, server_key, user
     #[arg(long)]
     actor: Option<String>,
+    /// Only by the key or person with this id
+    #[arg(long)]
+    actor_id: Option<i64>,
     /// Only from this time on
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     since: Option<Timestamp>,
@@ -71,9 +74,28 @@ impl AuditCommand {
         match self {
             Self::Verify(args) => app.check_audit(&args.expect, args.from).await,
             Self::Export(args) => {
-                let AuditExportArgs { account, operation, subject, subject_id, actor, since, until, after } =
-                    args;
-                let filter = AuditFilter { operation, subject, subject_id, actor, since, until };
+                let AuditExportArgs {
+                    account,
+                    operation,
+                    subject,
+                    subject_id,
+                    actor,
+                    actor_id,
+                    since,
+                    until,
+                    after,
+                } = args;
+                let hidden_actors = HiddenActors::default();
+                let filter = AuditFilter {
+                    operation,
+                    subject,
+                    subject_id,
+                    actor,
+                    actor_id,
+                    hidden_actors,
+                    since,
+                    until,
+                };
                 app.show_audit(account.as_deref(), filter, after).await
             }
         }

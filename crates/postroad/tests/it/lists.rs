@@ -12,7 +12,9 @@ use crate::world::{World, both_engines};
 both_engines!(
     every_list_goes_on_where_its_page_ended,
     lists_are_filtered_by_state_and_time,
-    credentials_are_listed_of_servers_that_are_there
+    credentials_are_listed_of_servers_that_are_there,
+    credentials_are_listed_by_name,
+    the_log_is_filtered_by_who_made_a_change_but_the_operator
 );
 
 fn with(body: &Value, more: &Value) -> Value {
@@ -153,4 +155,53 @@ async fn credentials_are_listed_of_servers_that_are_there(world: World) {
     assert!(listed.as_array().unwrap().iter().all(|key| key["id"] != one.credentials[1]), "{listed}");
     done(&world, by, "servers/restore", &json!({"id": one.servers[1]})).await;
     assert_eq!(ids(by, json!({})).await, one.credentials);
+}
+
+async fn credentials_are_listed_by_name(world: World) {
+    let (one, other) = (customer(&world, "one").await, customer(&world, "other").await);
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    let old = json!({"server": one.servers[0], "name": "old"});
+    let old = done(&world, by, "credentials/create", &old).await["id"].clone();
+    done(&world, by, "credentials/revoke", &json!({ "id": old })).await;
+    let ids = async |key: Key<'_>, body: Value| -> Vec<Value> {
+        let items = one_by_one(&world, key, "credentials/list", &body).await;
+        items.iter().map(|item| item["id"].clone()).collect()
+    };
+    assert_eq!(ids(by, json!({"name": "web"})).await, one.credentials);
+    assert_eq!(ids(by, json!({"name": "web", "server": one.servers[1]})).await, one.credentials[1..]);
+    assert_eq!(ids(by, json!({"name": "old"})).await, [old.clone()]);
+    assert_eq!(ids(by, json!({"name": "old", "revoked": false})).await, [] as [Value; 0]);
+    assert_eq!(ids(by, json!({"name": "we"})).await, [] as [Value; 0]);
+    assert_eq!(ids(operator, json!({"name": "web", "account": other.id})).await, other.credentials);
+    assert_eq!(
+        ids(operator, json!({"name": "web"})).await,
+        [&one.credentials[..], &other.credentials[..]].concat()
+    );
+}
+
+/// A customer learns of no id that the log hides, by asking for it.
+async fn the_log_is_filtered_by_who_made_a_change_but_the_operator(world: World) {
+    let one = customer(&world, "one").await;
+    let (by, operator) = ((ACCOUNT, one.key.as_str()), (OPERATOR, ready(&world, "operator_api_key")));
+    done(&world, operator, "servers/suspend", &json!({"id": one.servers[0], "reason": "spam"})).await;
+    let seen = async |key: Key<'_>, id: &Value, more: Value| -> Vec<(Value, Value)> {
+        let body = with(&json!({"account": one.id, "actor_id": id}), &more);
+        let items = one_by_one(&world, key, "account/audit", &body).await;
+        assert!(items.iter().all(|item| item["actor_id"] == *id), "{items:?}");
+        items.into_iter().map(|item| (item["actor"].clone(), item["operation"].clone())).collect()
+    };
+    let own = seen(by, &one.account_key_id, json!({})).await;
+    assert_eq!(own.len(), 4, "two servers and two credentials: {own:?}");
+    assert_eq!(seen(operator, &one.account_key_id, json!({"actor": "account_key"})).await, own);
+    let created = seen(by, &one.account_key_id, json!({"operation": "servers/create"})).await;
+    assert_eq!(created, vec![(json!("account_key"), json!("servers/create")); 2]);
+    let log = done(&world, operator, "account/audit", &json!({"account": one.id, "limit": 1})).await;
+    let operator_key = &log["items"][0]["actor_id"];
+    assert!(operator_key.is_i64(), "{log}");
+    let by_operator = seen(operator, operator_key, json!({"actor": "operator_key"})).await;
+    assert_eq!(by_operator[0].1, "servers/suspend");
+    assert_eq!(seen(by, operator_key, json!({"actor": "operator_key"})).await, []);
+    let lines =
+        world.audit_output(&["export", "--account", "one", "--actor-id", &operator_key.to_string()]).1;
+    assert_eq!(lines.lines().count(), by_operator.len(), "{lines}");
 }

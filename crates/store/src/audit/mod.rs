@@ -13,7 +13,7 @@ use std::sync::Arc;
 use postroad_model::{AccountId, Timestamp};
 use serde_json::Value;
 
-pub use read::{AuditFilter, AuditVerdict};
+pub use read::{AuditFilter, AuditPage, AuditVerdict, HiddenActors};
 pub use subject::AuditSubject;
 pub(crate) use turns::{AuditTurns, Turn};
 

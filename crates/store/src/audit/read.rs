@@ -10,6 +10,8 @@ use crate::{Result, Store};
 
 /// Entries checked in one read.
 const VERIFY_PAGE: i64 = 1_000;
+/// Entries looked at for one page: with a filter that few of them pass, a page ends before it is full.
+const SCANNED_MAX: i64 = 5_000;
 
 /// Entries of an account; `None` takes all.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +20,27 @@ pub struct AuditFilter {
     pub subject: Option<String>,
     pub subject_id: Option<i64>,
     pub actor: Option<String>,
+    /// Id of the key or person.
+    pub actor_id: Option<i64>,
+    /// Entries that `actor_id` does not find: the reader may not know who made them.
+    pub hidden_actors: HiddenActors,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HiddenActors {
+    #[default]
+    Nobody,
+    OperatorKeys,
+    OperatorKeysAndPeople,
+}
+
+/// Some entries, and where the next page begins if there may be more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditPage {
+    pub entries: Vec<AuditEntry>,
+    pub next: Option<i64>,
 }
 
 /// Result of checking a part of one account's chain.
@@ -44,26 +65,26 @@ impl AuditVerdict {
 
 #[boxed_futures]
 impl Store {
-    /// Newest first, before the entry `before`.
+    /// Newest first, before the entry `before`. A page may have fewer entries than `limit`, also none, while more follow.
     pub async fn list_audit(
         &self,
         account_id: AccountId,
         filter: AuditFilter,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<Vec<AuditEntry>> {
-        self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit as i64))).await
+    ) -> Result<AuditPage> {
+        self.read(move |sql| Box::pin(list(sql, account_id, filter, before, limit))).await
     }
 
-    /// Oldest first, after the entry `after`.
+    /// Oldest first, after the entry `after`. The same applies to its pages.
     pub async fn export_audit(
         &self,
         account_id: AccountId,
         filter: AuditFilter,
         after: i64,
         limit: usize,
-    ) -> Result<Vec<AuditEntry>> {
-        self.read(move |sql| Box::pin(export(sql, account_id, filter, after, limit as i64))).await
+    ) -> Result<AuditPage> {
+        self.read(move |sql| Box::pin(export(sql, account_id, filter, after, limit))).await
     }
 
     /// Accounts after `after` that have entries or a chain head.
@@ -140,29 +161,92 @@ async fn read_chain(sql: &Sql<'_>, account_id: AccountId, after: i64) -> Result<
     rows.iter().map(|row| Ok((read(row)?, row.text_opt(9)?, row.text_opt(10)?, row.blob(11)?))).collect()
 }
 
-/// A query for entries: `$by` is the condition that uses an index, the rest are the filter's other conditions.
-macro_rules! entries {
-    ($by:literal, $rest:literal) => {
+/// Whoever accepts an invitation is created by it, and has no id before.
+macro_rules! acting {
+    () => {
+        "(CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END)"
+    };
+}
+
+macro_rules! columns {
+    () => {
+        "account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after"
+    };
+}
+
+/// The conditions of a filter.
+macro_rules! passes {
+    () => {
         concat!(
-            "SELECT account_id, seq, at, actor, actor_id, address, operation, subject, subject_id, before, after
-             FROM audit
-             WHERE account_id = $1 ",
-            $by,
-            " AND (CAST($2 AS TEXT) IS NULL OR operation = $2)
+            " (CAST($2 AS TEXT) IS NULL OR operation = $2)
               AND (CAST($3 AS TEXT) IS NULL OR subject = $3)
               AND (CAST($4 AS BIGINT) IS NULL OR subject_id = $4)
               AND (CAST($5 AS TEXT) IS NULL OR actor = $5)
-              AND at >= $6 AND at < $7 ",
-            $rest
+              AND at >= $6 AND at < $7
+              AND (CAST($8 AS BIGINT) IS NULL OR ",
+            acting!(),
+            " = $8)
+              AND (CAST($9 AS BIGINT) < 1 OR actor <> 'operator_key')
+              AND (CAST($9 AS BIGINT) < 2 OR actor <> 'user') "
         )
     };
 }
 
-/// A page of entries, newest first.
-macro_rules! newest {
-    ($by:literal) => {
-        entries!($by, "AND (at, seq) < ($8, $9) ORDER BY at DESC, seq DESC LIMIT $10")
+const ALL_ENTRIES: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM (SELECT ",
+    columns!(),
+    " FROM audit WHERE account_id = $1 AND at >= $6 AND at < $7 AND (at, seq) < ($10, $11)
+      ORDER BY at DESC, seq DESC LIMIT $12) a WHERE ",
+    passes!(),
+    "ORDER BY at DESC, seq DESC LIMIT $13"
+);
+
+/// The texts of a list that finds entries by one index: a page, and the last entry that is looked at for it.
+struct ByIndex {
+    page: &'static str,
+    last_scanned: &'static str,
+    /// What the index finds.
+    value: Value,
+}
+
+macro_rules! by_index {
+    ([$($column:tt)+], $param:literal, $value:expr) => {
+        ByIndex {
+            page: concat!(
+                "SELECT ",
+                columns!(),
+                " FROM (SELECT ",
+                columns!(),
+                " FROM audit WHERE account_id = $1 AND ",
+                $($column)+,
+                " = ",
+                $param,
+                " AND at >= $6 AND at < $7 AND (at, seq) < ($10, $11) ORDER BY at DESC, seq DESC LIMIT $12) a WHERE ",
+                passes!(),
+                "ORDER BY at DESC, seq DESC LIMIT $13"
+            ),
+            last_scanned: concat!(
+                "SELECT seq FROM audit WHERE account_id = $1 AND ",
+                $($column)+,
+                " = $2 AND at >= $3 AND at < $4 AND (at, seq) < ($5, $6) ORDER BY at DESC, seq DESC LIMIT 1 OFFSET $7"
+            ),
+            value: $value.into(),
+        }
     };
+}
+
+/// The index for a filter: that of the condition that most likely finds the fewest entries.
+fn index_for(filter: &AuditFilter) -> Option<ByIndex> {
+    Some(match filter {
+        AuditFilter { subject_id: Some(id), .. } => by_index!(["subject_id"], "$4", *id),
+        AuditFilter { actor_id: Some(id), .. } => by_index!([acting!()], "$8", *id),
+        AuditFilter { operation: Some(name), .. } => by_index!(["operation"], "$2", name.as_str()),
+        AuditFilter { subject: Some(kind), .. } => by_index!(["subject"], "$3", kind.as_str()),
+        AuditFilter { actor: Some(kind), .. } => by_index!(["actor"], "$5", kind.as_str()),
+        _ => return None,
+    })
 }
 
 /// Ordered by time, because every index ends with it. The order by `seq` differs if the clock was set back.
@@ -171,15 +255,8 @@ async fn list(
     account_id: AccountId,
     filter: AuditFilter,
     before: Option<i64>,
-    limit: i64,
-) -> Result<Vec<AuditEntry>, StoreError> {
-    let text = match &filter {
-        AuditFilter { subject_id: Some(_), .. } => newest!("AND subject_id = $4"),
-        AuditFilter { operation: Some(_), .. } => newest!("AND operation = $2"),
-        AuditFilter { subject: Some(_), .. } => newest!("AND subject = $3"),
-        AuditFilter { actor: Some(_), .. } => newest!("AND actor = $5"),
-        _ => newest!(""),
-    };
+    limit: usize,
+) -> Result<AuditPage, StoreError> {
     let seq = before.unwrap_or(i64::MAX);
     let found = sql
         .query_opt(
@@ -188,9 +265,29 @@ async fn list(
         )
         .await?;
     let at = found.map_or(Ok(i64::MAX), |row| row.int(0))?;
+    let index = index_for(&filter);
+    let (page, scanned) = match &index {
+        Some(index) => (index.page, SCANNED_MAX.max(limit as i64 + 1)),
+        // Every entry passes.
+        None => (ALL_ENTRIES, limit as i64 + 1),
+    };
     let mut params = filter_params(account_id, filter);
-    params.extend([at.into(), seq.into(), limit.into()]);
-    sql.query(text, &params).await?.iter().map(read).collect()
+    let (since, until) = (params[5].clone(), params[6].clone());
+    params.extend([at.into(), seq.into(), scanned.into(), (limit as i64 + 1).into()]);
+    let mut entries: Vec<AuditEntry> =
+        sql.query(page, &params).await?.iter().map(read).collect::<Result<_, _>>()?;
+    if entries.len() > limit {
+        entries.truncate(limit);
+        let next = entries.last().map(|last| last.seq);
+        return Ok(AuditPage { entries, next });
+    }
+    let Some(ByIndex { last_scanned, value, .. }) = index else {
+        return Ok(AuditPage { entries, next: None });
+    };
+    let params = [account_id.0.into(), value, since, until, at.into(), seq.into(), (scanned - 1).into()];
+    let last = sql.query_opt(last_scanned, &params).await?;
+    let next = last.map(|row| row.int(0)).transpose()?;
+    Ok(AuditPage { entries, next })
 }
 
 /// Ordered by `seq`, so that a reader that continues after the last entry misses none.
@@ -199,12 +296,30 @@ async fn export(
     account_id: AccountId,
     filter: AuditFilter,
     after: i64,
-    limit: i64,
-) -> Result<Vec<AuditEntry>, StoreError> {
+    limit: usize,
+) -> Result<AuditPage, StoreError> {
+    let newest = sql
+        .query_opt("SELECT max(seq) FROM audit WHERE account_id = $1", &[account_id.0.into()])
+        .await?
+        .map_or(Ok(None), |row| row.int_opt(0))?
+        .unwrap_or(0);
+    let scanned_to = after.saturating_add(SCANNED_MAX);
     let mut params = filter_params(account_id, filter);
-    params.extend([after.into(), limit.into()]);
-    let text = entries!("", "AND seq > $8 ORDER BY seq LIMIT $9");
-    sql.query(text, &params).await?.iter().map(read).collect()
+    params.extend([after.into(), scanned_to.into(), (limit as i64).into()]);
+    let text = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM audit WHERE account_id = $1 AND seq > $10 AND seq <= $11 AND ",
+        passes!(),
+        "ORDER BY seq LIMIT $12"
+    );
+    let entries: Vec<AuditEntry> =
+        sql.query(text, &params).await?.iter().map(read).collect::<Result<_, _>>()?;
+    let next = match entries.last() {
+        Some(last) if entries.len() == limit => Some(last.seq),
+        _ => Some(scanned_to),
+    };
+    Ok(AuditPage { entries, next: next.filter(|next| *next < newest) })
 }
 
 fn filter_params(account_id: AccountId, filter: AuditFilter) -> Vec<Value> {
@@ -217,6 +332,8 @@ fn filter_params(account_id: AccountId, filter: AuditFilter) -> Vec<Value> {
         filter.actor.into(),
         micros(filter.since, i64::MIN).into(),
         micros(filter.until, i64::MAX).into(),
+        filter.actor_id.into(),
+        (filter.hidden_actors as i64).into(),
     ]
 }
 

@@ -140,6 +140,13 @@ pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) ->
     sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
 }
 
+/// Whether the change gives any value another one; equal values leave the version as it is.
+macro_rules! is_other {
+    () => {
+        "(helo, weight) IS DISTINCT FROM (coalesce($2, helo), coalesce($3, weight))"
+    };
+}
+
 async fn update_source(
     sql: &Sql<'_>,
     id: SourceId,
@@ -149,9 +156,15 @@ async fn update_source(
 ) -> Result<Updated<()>, StoreError> {
     let changed = sql
         .execute(
-            "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight), version = version + 1,
-                 updated_at = $5
-             WHERE id = $1 AND version = coalesce($4, version)",
+            concat!(
+                "UPDATE sources SET helo = coalesce($2, helo), weight = coalesce($3, weight),
+                     version = version + CASE WHEN ",
+                is_other!(),
+                " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
+                is_other!(),
+                " THEN $5 ELSE updated_at END
+             WHERE id = $1 AND version = coalesce($4, version)"
+            ),
             &[
                 id.0.into(),
                 change.helo.as_ref().map(DomainName::as_str).into(),

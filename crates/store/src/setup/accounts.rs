@@ -111,7 +111,7 @@ impl Store {
         self.fetch_all(text, params, read).await
     }
 
-    /// Applies all changes or none. `OtherVersion` unless the account has the version `if_version`; `Conflict` if
+    /// Applies all changes or none; equal values leave the version as it is. `OtherVersion` unless the account has the version `if_version`; `Conflict` if
     /// another account has the name, and the operator gives it. An account that names itself does not learn the names of
     /// others.
     pub async fn update_account(
@@ -136,7 +136,10 @@ impl Store {
     pub async fn set_account_suspended(&self, id: AccountId, reason: Option<String>) -> Result<()> {
         let now = self.clock.now();
         self.execute_one(
-            "UPDATE accounts SET suspended_reason = $2, version = version + 1, updated_at = $3 WHERE id = $1",
+            "UPDATE accounts SET suspended_reason = $2,
+                 version = version + CASE WHEN suspended_reason IS DISTINCT FROM $2 THEN 1 ELSE 0 END,
+                 updated_at = CASE WHEN suspended_reason IS DISTINCT FROM $2 THEN $3 ELSE updated_at END
+             WHERE id = $1",
             vec![id.0.into(), reason.into(), now.into()],
         )
         .await?;
@@ -194,8 +197,12 @@ async fn update(
     if let Some(name) = name.as_deref().filter(|name| by == SetBy::Operator && *name != account.name) {
         check_name(sql, name, id).await?;
     }
+    let ceilings = ceilings.after(&account.ceilings);
+    if ceilings == account.ceilings && name.as_ref().is_none_or(|name| *name == account.name) {
+        return Ok(Updated::Done(account));
+    }
     let mut params = vec![id.0.into(), name.into(), now.into()];
-    params.extend(ceilings.after(&account.ceilings).values());
+    params.extend(ceilings.values());
     sql.change(
         "UPDATE accounts SET name = coalesce($2, name), version = version + 1, updated_at = $3,
              hourly_limit = $4, daily_limit = $5, monthly_limit = $6, send_rate = $7, servers_max = $8,

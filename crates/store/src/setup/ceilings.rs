@@ -5,7 +5,7 @@ use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
 use super::ceiling_values::{Ceiling, Ceilings, changed, is_above, mode_column};
 use super::server_change::ServerChange;
-use super::servers::{self, Server, SetCeilings};
+use super::servers::{self, Server, ServerRetention, SetCeilings};
 use super::set_by::SetBy;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
@@ -99,6 +99,11 @@ pub(super) async fn set_all(
 /// apply.
 pub(super) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
+    find(sql, id).await
+}
+
+/// The server with its stored values.
+pub(super) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     servers::find_as_set(sql, id).await?.ok_or(StoreError::NotFound)
 }
 
@@ -138,18 +143,28 @@ async fn set(
             set.account,
         ),
     };
+    let mode = change.mode.unwrap_or(server.mode);
     let rate = effective_value(server.send_rate, old.send_rate, new.send_rate, SendRate::is_above);
-    let effective_number = |value, old, new| number(effective_value(value, old, new, is_above));
-    let retention = server.retention;
+    let effective_number = |value, old, new| effective_value(value, old, new, is_above);
+    let hourly_limit = effective_number(server.hourly_limit, old.hourly_limit, new.hourly_limit);
+    let retention = ServerRetention {
+        bodies_days: effective_number(server.retention.bodies_days, old.bodies_days, new.bodies_days),
+        messages_days: effective_number(server.retention.messages_days, old.messages_days, new.messages_days),
+    };
+    let is_same = (mode, rate, hourly_limit, retention)
+        == (server.mode, server.send_rate, server.hourly_limit, server.retention);
+    if is_same && set == server.set_ceilings {
+        return Ok(());
+    }
     sql.change(
         text,
         &[
             server.id.0.into(),
-            change.mode.unwrap_or(server.mode).as_str().into(),
+            mode.as_str().into(),
             rate.map(|rate| rate.to_string()).into(),
-            effective_number(server.hourly_limit, old.hourly_limit, new.hourly_limit),
-            effective_number(retention.bodies_days, old.bodies_days, new.bodies_days),
-            effective_number(retention.messages_days, old.messages_days, new.messages_days),
+            number(hourly_limit),
+            number(retention.bodies_days),
+            number(retention.messages_days),
             stored.mode.and_then(mode_column).into(),
             stored.send_rate.map(|rate| rate.to_string()).into(),
             number(stored.hourly_limit),

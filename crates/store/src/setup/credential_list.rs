@@ -11,10 +11,11 @@ use crate::sql::{Sql, Value, to_json};
 use crate::{Result, Store};
 
 /// Credentials to list; `None` takes all.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CredentialFilter {
     pub account_id: Option<AccountId>,
     pub server_id: Option<ServerId>,
+    pub name: Option<String>,
     pub revoked: Option<bool>,
 }
 
@@ -36,20 +37,31 @@ macro_rules! listed {
              FROM credentials WHERE ",
             $by,
             " AND id > $3 AND (CAST($4 AS BIGINT) IS NULL OR ($4 = 1) = (revoked_at IS NOT NULL))
+              AND (CAST($6 AS TEXT) IS NULL OR name = $6)
               AND (SELECT s.delete_at FROM servers s WHERE s.id = credentials.server_id) IS NULL
               ORDER BY id LIMIT $5"
         )
     };
 }
 
-/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those that are revoked,
-/// that are not, or both.
+/// Text and parameters of a page. One text for each index: of servers, of accounts, or of all; of those with a name, that
+/// are revoked, that are not, or all.
 pub(super) fn page_query(
     filter: CredentialFilter,
     after: Option<CredentialId>,
     limit: i64,
 ) -> (&'static str, Vec<Value>) {
-    let text = match (filter.server_id, filter.account_id, filter.revoked) {
+    let CredentialFilter { server_id, account_id, name, revoked } = filter;
+    let text = match (server_id, account_id, revoked) {
+        (Some(_), ..) if name.is_some() => {
+            listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND name = $6")
+        }
+        (None, Some(_), _) if name.is_some() => {
+            listed!("CAST($1 AS BIGINT) = 0 AND account_id = $2 AND name = $6")
+        }
+        (None, None, _) if name.is_some() => {
+            listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND name = $6")
+        }
         (Some(_), _, None) => listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0"),
         (Some(_), _, Some(true)) => {
             listed!("server_id = $1 AND CAST($2 AS BIGINT) >= 0 AND revoked_at IS NOT NULL")
@@ -72,10 +84,9 @@ pub(super) fn page_query(
             listed!("CAST($1 AS BIGINT) = 0 AND CAST($2 AS BIGINT) = 0 AND revoked_at IS NULL")
         }
     };
-    let CredentialFilter { server_id, account_id, revoked } = filter;
     let (server_id, account_id) = (server_id.map_or(0, |id| id.0), account_id.map_or(0, |id| id.0));
     let after = after.map_or(0, |id| id.0);
-    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into()])
+    (text, vec![server_id.into(), account_id.into(), after.into(), revoked.into(), limit.into(), name.into()])
 }
 
 #[boxed_futures]
@@ -90,7 +101,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential that is not revoked, if it has the version `if_version`. `NotFound` for the expiry of one that
+    /// Changes a credential that is not revoked, if it has the version `if_version`; equal values leave the version as it is. `NotFound` for the expiry of one that
     /// was replaced: its grace does not get longer.
     pub async fn update_credential(
         &self,
@@ -113,6 +124,14 @@ async fn list(
     sql.query(text, &params).await?.into_iter().map(|mut row| credentials::read(&mut row)).collect()
 }
 
+/// Whether the change gives any value another one.
+macro_rules! is_other {
+    () => {
+        "(name, allow, hold, expires_at) IS DISTINCT FROM (coalesce($2, name), coalesce($3, allow), coalesce($4, hold),
+             CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END)"
+    };
+}
+
 async fn update(
     sql: &Sql<'_>,
     id: CredentialId,
@@ -123,11 +142,17 @@ async fn update(
     let keeps_expiry = change.expires_at.is_keep();
     let changed = sql
         .execute(
-            "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
-                 expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
-                 version = version + 1, updated_at = $7
+            concat!(
+                "UPDATE credentials SET name = coalesce($2, name), allow = coalesce($3, allow), hold = coalesce($4, hold),
+                     expires_at = CASE CAST($5 AS BIGINT) WHEN 1 THEN expires_at ELSE $6 END,
+                     version = version + CASE WHEN ",
+                is_other!(),
+                " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
+                is_other!(),
+                " THEN $7 ELSE updated_at END
              WHERE id = $1 AND revoked_at IS NULL AND (CAST($5 AS BIGINT) = 1 OR replaced_by IS NULL)
-                 AND (CAST($8 AS BIGINT) IS NULL OR version = $8)",
+                 AND (CAST($8 AS BIGINT) IS NULL OR version = $8)"
+            ),
             &[
                 id.0.into(),
                 change.name.into(),

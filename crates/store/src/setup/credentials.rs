@@ -11,7 +11,10 @@ use super::servers::ServerTracking;
 use crate::accept::{AccountLimits, account_periods};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Result, Store};
+use crate::{Removed, Result, Store};
+
+/// Credentials removed in one write.
+const REMOVED_AT_ONCE: i64 = 500;
 
 /// SHA-256 of an API key or secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -163,6 +166,14 @@ impl Store {
         self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
     }
 
+    /// Removes some credentials that were revoked before then.
+    pub async fn remove_revoked_credentials(&self, before: Timestamp) -> Result<Removed> {
+        let text = "DELETE FROM credentials WHERE revoked_at < $1 AND id IN
+                        (SELECT id FROM credentials WHERE revoked_at < $1 ORDER BY revoked_at LIMIT $2)";
+        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
+        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+    }
+
     pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {
         self.write(move |sql| Box::pin(touch(sql, used))).await
     }
@@ -283,11 +294,14 @@ async fn list_of_addresses(sql: &Sql<'_>) -> Result<Vec<Credential>, StoreError>
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revoking twice keeps the first time. The login can then be used for another credential.
+/// Revoking twice changes nothing. The login can then be used for another credential.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
-        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), version = version + 1, updated_at = $2 WHERE id = $1",
+        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2),
+             version = version + CASE WHEN revoked_at IS NULL THEN 1 ELSE 0 END,
+             updated_at = CASE WHEN revoked_at IS NULL THEN $2 ELSE updated_at END
+         WHERE id = $1",
         &[id.0.into(), now.into()],
     )
     .await

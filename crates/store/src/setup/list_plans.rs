@@ -28,7 +28,7 @@ fn queries() -> Vec<Indexed> {
     let all = ServerFilter::default;
     let by_account = || ServerFilter { account_id: account, ..ServerFilter::default() };
     for (filter, index) in [
-        (ServerFilter { name: named, ..all() }, "servers_by_name"),
+        (ServerFilter { name: named.clone(), ..all() }, "servers_by_name"),
         (ServerFilter { deleted: true, ..all() }, "servers_deleted"),
         (ServerFilter { suspended: Some(true), ..all() }, "servers_suspended"),
         (ServerFilter { deleted: true, ..by_account() }, "servers_deleted_by_account"),
@@ -38,14 +38,26 @@ fn queries() -> Vec<Indexed> {
         queries.push((servers::page_query(filter, None, LIMIT, now), index));
     }
     let by_account = CredentialFilter { account_id: account, ..CredentialFilter::default() };
-    let by_server = CredentialFilter { server_id: Some(ServerId(1)), ..by_account };
-    for (filter, revoked, unrevoked) in [
-        (CredentialFilter::default(), "credentials_revoked", "credentials_unrevoked"),
-        (by_account, "credentials_revoked_by_account", "credentials_unrevoked_by_account"),
-        (by_server, "credentials_revoked_by_server", "credentials_unrevoked_by_server"),
+    let by_server = CredentialFilter { server_id: Some(ServerId(1)), ..by_account.clone() };
+    for (filter, revoked, unrevoked, by_name) in [
+        (CredentialFilter::default(), "credentials_revoked", "credentials_unrevoked", "credentials_by_name"),
+        (
+            by_account,
+            "credentials_revoked_by_account",
+            "credentials_unrevoked_by_account",
+            "credentials_by_account_name",
+        ),
+        (
+            by_server,
+            "credentials_revoked_by_server",
+            "credentials_unrevoked_by_server",
+            "credentials_by_server_name",
+        ),
     ] {
+        let of_name = CredentialFilter { name: named.clone(), ..filter.clone() };
+        queries.push((credential_list::page_query(of_name, None, LIMIT), by_name));
         for (is_revoked, index) in [(true, revoked), (false, unrevoked)] {
-            let filter = CredentialFilter { revoked: Some(is_revoked), ..filter };
+            let filter = CredentialFilter { revoked: Some(is_revoked), ..filter.clone() };
             queries.push((credential_list::page_query(filter, None, LIMIT), index));
         }
     }

@@ -38,7 +38,7 @@ impl Store {
     }
 }
 
-/// Changes nothing if a ceiling forbids any part. `Conflict` if another server of the account has the name.
+/// Equal values leave the version as it is. Changes nothing if a ceiling forbids any part. `Conflict` if another server of the account has the name.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
@@ -58,6 +58,16 @@ pub(crate) async fn update(
     if !exceeded.is_empty() {
         return Ok(ServerUpdate::Exceeds(exceeded));
     }
+    let has_new_ceilings = new_ceilings != CeilingsChange::default();
+    let server = if has_new_ceilings { ceilings::find(sql, id).await? } else { server };
+    if change.differs_from(&server) {
+        apply(sql, id, change, now).await?;
+    }
+    let server = servers::find(sql, id).await?.ok_or(StoreError::NotFound)?;
+    Ok(ServerUpdate::Done(Box::new(server)))
+}
+
+async fn apply(sql: &Sql<'_>, id: ServerId, change: ServerChange, now: Timestamp) -> Result<(), StoreError> {
     let (keeps_rate, keeps_limit) = (change.send_rate.is_keep(), change.hourly_limit.is_keep());
     sql.change(
         "UPDATE servers SET name = coalesce($2, name), mode = coalesce($3, mode),
@@ -89,7 +99,5 @@ pub(crate) async fn update(
             now.into(),
         ],
     )
-    .await?;
-    let server = servers::find(sql, id).await?.ok_or(StoreError::NotFound)?;
-    Ok(ServerUpdate::Done(Box::new(server)))
+    .await
 }

@@ -42,7 +42,7 @@ pub struct Server {
     pub ceilings: Ceilings,
     pub set_ceilings: SetCeilings,
     pub account_ceilings: AccountCeilings,
-    /// Incremented by every change.
+    /// Incremented by every update that changes a value.
     pub version: i64,
     /// Until when a deleted server can be restored.
     pub delete_at: Option<Timestamp>,
@@ -281,6 +281,13 @@ async fn list_page(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
+/// Whether the suspension `$2` by `$3` differs from the server's; equal ones leave the version as it is.
+macro_rules! is_other_suspension {
+    () => {
+        "(suspended_reason IS DISTINCT FROM $2 OR ($2 IS NOT NULL AND suspended_by IS DISTINCT FROM $3))"
+    };
+}
+
 async fn set_suspended(
     sql: &Sql<'_>,
     by: SetBy,
@@ -290,8 +297,15 @@ async fn set_suspended(
 ) -> Result<bool, StoreError> {
     let changed = sql
         .execute(
-            "UPDATE servers SET suspended_reason = $2, suspended_by = $3, version = version + 1, updated_at = $4
-             WHERE id = $1 AND (CAST($5 AS BIGINT) = 1 OR suspended_reason IS NULL OR suspended_by = 'account')",
+            concat!(
+                "UPDATE servers SET suspended_reason = $2, suspended_by = $3,
+                     version = version + CASE WHEN ",
+                is_other_suspension!(),
+                " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
+                is_other_suspension!(),
+                " THEN $4 ELSE updated_at END
+             WHERE id = $1 AND (CAST($5 AS BIGINT) = 1 OR suspended_reason IS NULL OR suspended_by = 'account')"
+            ),
             &[
                 id.0.into(),
                 reason.into(),

@@ -87,7 +87,10 @@ pub(super) async fn change(
         .execute(
             "UPDATE templates SET name = coalesce($3, name),
                 alias = CASE WHEN CAST($4 AS BIGINT) = 1 THEN $5 ELSE alias END,
-                latest = latest + $6, updated_at = $7
+                latest = latest + $6,
+                updated_at = CASE WHEN $6 = 1 OR (name, alias) IS DISTINCT FROM
+                        (coalesce($3, name), CASE WHEN CAST($4 AS BIGINT) = 1 THEN $5 ELSE alias END)
+                    THEN $7 ELSE updated_at END
          WHERE server_id = $1 AND id = $2 AND latest = coalesce($8, latest)",
             &[
                 server_id.0.into(),

@@ -29,6 +29,7 @@ pub enum UserChanged {
 
 #[boxed_futures]
 impl Store {
+    /// Equal values leave the version as it is.
     pub async fn update_user(
         &self,
         id: UserId,
@@ -70,6 +71,12 @@ async fn update(
     let steps_down = found.role == UserRole::Owner && change.role.is_some_and(|role| role != UserRole::Owner);
     if steps_down && !has_other_owner(sql, found.account_id, id).await? {
         return Ok(UserChanged::LastOwner);
+    }
+    let is_same = change.name.as_ref().is_none_or(|name| *name == found.name)
+        && change.role.is_none_or(|role| role == found.role)
+        && change.operator.is_none_or(|operator| operator == found.operator);
+    if is_same {
+        return Ok(UserChanged::Done(Box::new(found)));
     }
     sql.change(
         "UPDATE users SET name = coalesce($2, name), role = coalesce($3, role), operator = coalesce($4, operator),

@@ -217,7 +217,15 @@ pub(crate) async fn find(
     row.as_ref().map(read).transpose()
 }
 
-/// Enabling it again clears its failures.
+/// Whether the change gives any value another one.
+macro_rules! is_other {
+    () => {
+        "(url, wants, format, enabled)
+             IS DISTINCT FROM (coalesce($3, url), coalesce($4, wants), coalesce($5, format), coalesce($6, enabled))"
+    };
+}
+
+/// Equal values leave the version as it is. Enabling it again clears its failures.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -228,12 +236,18 @@ pub(crate) async fn update(
 ) -> Result<Updated<Webhook>, StoreError> {
     let is_enabled_again = change.enabled == Some(true);
     let changed = sql.execute(
-        "UPDATE webhooks SET url = coalesce($3, url), wants = coalesce($4, wants), format = coalesce($5, format),
+        concat!(
+            "UPDATE webhooks SET url = coalesce($3, url), wants = coalesce($4, wants), format = coalesce($5, format),
                 enabled = coalesce($6, enabled),
                 disabled_reason = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE disabled_reason END,
-                failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END, updated_at = $8,
-                version = version + 1
-         WHERE server_id = $1 AND id = $2 AND version = coalesce($9, version)",
+                failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END,
+                version = version + CASE WHEN ",
+            is_other!(),
+            " THEN 1 ELSE 0 END, updated_at = CASE WHEN ",
+            is_other!(),
+            " THEN $8 ELSE updated_at END
+         WHERE server_id = $1 AND id = $2 AND version = coalesce($9, version)"
+        ),
         &[
             server_id.0.into(),
             id.0.into(),

@@ -55,11 +55,14 @@ TABLE accounts
     users_max bigint
     retention_bodies bigint
     retention_messages bigint
+    changed_xact bigint NOT NULL DEFAULT 0
     PRIMARY KEY (id)
+    CREATE INDEX accounts_by_change ON public.accounts USING btree (changed_xact)
     CREATE INDEX accounts_by_delete_at ON public.accounts USING btree (delete_at) WHERE (delete_at IS NOT NULL)
     CREATE INDEX accounts_by_name ON public.accounts USING btree (name, id)
     CREATE INDEX accounts_deleted ON public.accounts USING btree (id) WHERE (delete_at IS NOT NULL)
     CREATE INDEX accounts_suspended ON public.accounts USING btree (id) WHERE (suspended_reason IS NOT NULL)
+    CREATE TRIGGER accounts_changed BEFORE UPDATE OF suspended_reason, send_rate, delete_at ON public.accounts FOR EACH ROW WHEN ((((old.suspended_reason IS DISTINCT FROM new.suspended_reason) OR (old.send_rate IS DISTINCT FROM new.send_rate)) OR (old.delete_at IS DISTINCT FROM new.delete_at))) EXECUTE FUNCTION note_setup_change()
 
 TABLE audit
     account_id bigint NOT NULL
@@ -76,6 +79,11 @@ TABLE audit
     hash bytea NOT NULL
     PRIMARY KEY (account_id, seq)
     CREATE INDEX audit_by_actor ON public.audit USING btree (account_id, actor, at, seq)
+    CREATE INDEX audit_by_actor_id ON public.audit USING btree (account_id, (
+CASE
+    WHEN ((actor_id = 0) AND (actor = 'user'::text) AND (subject = 'user'::text)) THEN subject_id
+    ELSE actor_id
+END), at, seq)
     CREATE INDEX audit_by_operation ON public.audit USING btree (account_id, operation, at, seq)
     CREATE INDEX audit_by_subject ON public.audit USING btree (account_id, subject, at, seq)
     CREATE INDEX audit_by_subject_id ON public.audit USING btree (account_id, subject_id, at, seq)
@@ -160,8 +168,12 @@ TABLE credentials
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX credentials_by_account ON public.credentials USING btree (account_id, id)
+    CREATE INDEX credentials_by_account_name ON public.credentials USING btree (account_id, name, id)
     CREATE INDEX credentials_by_address ON public.credentials USING btree (id) WHERE (scope = 'address'::text)
+    CREATE INDEX credentials_by_name ON public.credentials USING btree (name, id)
+    CREATE INDEX credentials_by_revocation ON public.credentials USING btree (revoked_at) WHERE (revoked_at IS NOT NULL)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
+    CREATE INDEX credentials_by_server_name ON public.credentials USING btree (server_id, name, id)
     CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)
     CREATE INDEX credentials_revoked ON public.credentials USING btree (id) WHERE (revoked_at IS NOT NULL)
     CREATE INDEX credentials_revoked_by_account ON public.credentials USING btree (account_id, id) WHERE (revoked_at IS NOT NULL)
@@ -552,12 +564,14 @@ TABLE servers
     account_retention_bodies_ceiling bigint
     account_retention_messages_ceiling bigint
     suspended_by text
+    changed_xact bigint NOT NULL DEFAULT event_xact()
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)
     CREATE INDEX servers_by_account ON public.servers USING btree (account_id, id)
     CREATE INDEX servers_by_account_pool ON public.servers USING btree (account_id, pool_id) WHERE (pool_id IS NOT NULL)
+    CREATE INDEX servers_by_change ON public.servers USING btree (changed_xact)
     CREATE INDEX servers_by_delete_at ON public.servers USING btree (delete_at) WHERE (delete_at IS NOT NULL)
     CREATE INDEX servers_by_name ON public.servers USING btree (name, id)
     CREATE INDEX servers_by_pool ON public.servers USING btree (pool_id) WHERE (pool_id IS NOT NULL)
@@ -565,6 +579,7 @@ TABLE servers
     CREATE INDEX servers_deleted_by_account ON public.servers USING btree (account_id, id) WHERE (delete_at IS NOT NULL)
     CREATE INDEX servers_suspended ON public.servers USING btree (id) WHERE (suspended_reason IS NOT NULL)
     CREATE INDEX servers_suspended_by_account ON public.servers USING btree (account_id, id) WHERE (suspended_reason IS NOT NULL)
+    CREATE TRIGGER servers_changed BEFORE UPDATE OF suspended_reason, pool_id, send_rate, delete_at ON public.servers FOR EACH ROW WHEN (((((old.suspended_reason IS DISTINCT FROM new.suspended_reason) OR (old.pool_id IS DISTINCT FROM new.pool_id)) OR (old.send_rate IS DISTINCT FROM new.send_rate)) OR (old.delete_at IS DISTINCT FROM new.delete_at))) EXECUTE FUNCTION note_setup_change()
 
 TABLE settings
     key text NOT NULL
@@ -763,4 +778,5 @@ TABLE webhooks
     CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)
 
 FUNCTION event_xact() AS SELECT pg_current_xact_id()::text::bigint + 0::bigint
+FUNCTION note_setup_change() AS BEGIN NEW.changed_xact := event_xact(); RETURN NEW; END
 FUNCTION settled_xact() AS SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + 0::bigint

@@ -38,6 +38,13 @@ CREATE TABLE account_periods (
     PRIMARY KEY (account_id, period, number)
 ) WITHOUT ROWID;
 
+CREATE TRIGGER accounts_changed AFTER UPDATE OF suspended_reason, send_rate, delete_at ON accounts
+    WHEN (OLD.suspended_reason, OLD.send_rate, OLD.delete_at)
+         IS NOT (NEW.suspended_reason, NEW.send_rate, NEW.delete_at) BEGIN
+    UPDATE setup_changes SET last = last + 1;
+    UPDATE accounts SET changed_xact = (SELECT last FROM setup_changes) WHERE id = NEW.id;
+END;
+
 CREATE TABLE accounts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
@@ -56,7 +63,9 @@ CREATE TABLE accounts (
     users_max INTEGER,
     retention_bodies INTEGER,
     retention_messages INTEGER
-);
+, changed_xact INTEGER NOT NULL DEFAULT 0);
+
+CREATE INDEX accounts_by_change ON accounts (changed_xact);
 
 CREATE INDEX accounts_by_delete_at ON accounts (delete_at) WHERE delete_at IS NOT NULL;
 
@@ -83,6 +92,9 @@ CREATE TABLE audit (
 ) WITHOUT ROWID;
 
 CREATE INDEX audit_by_actor ON audit (account_id, actor, at, seq);
+
+CREATE INDEX audit_by_actor_id ON audit (account_id,
+    (CASE WHEN actor_id = 0 AND actor = 'user' AND subject = 'user' THEN subject_id ELSE actor_id END), at, seq);
 
 CREATE INDEX audit_by_operation ON audit (account_id, operation, at, seq);
 
@@ -169,9 +181,17 @@ CREATE TABLE credentials (
 
 CREATE INDEX credentials_by_account ON credentials (account_id, id);
 
+CREATE INDEX credentials_by_account_name ON credentials (account_id, name, id);
+
 CREATE INDEX credentials_by_address ON credentials (id) WHERE scope = 'address';
 
+CREATE INDEX credentials_by_name ON credentials (name, id);
+
+CREATE INDEX credentials_by_revocation ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
+
 CREATE INDEX credentials_by_server ON credentials (server_id);
+
+CREATE INDEX credentials_by_server_name ON credentials (server_id, name, id);
 
 CREATE INDEX credentials_by_successor ON credentials (replaced_by) WHERE replaced_by IS NOT NULL;
 
@@ -525,6 +545,18 @@ CREATE TABLE server_hours (
     PRIMARY KEY (server_id, hour)
 ) WITHOUT ROWID;
 
+CREATE TRIGGER servers_added AFTER INSERT ON servers BEGIN
+    UPDATE setup_changes SET last = last + 1;
+    UPDATE servers SET changed_xact = (SELECT last FROM setup_changes) WHERE id = NEW.id;
+END;
+
+CREATE TRIGGER servers_changed AFTER UPDATE OF suspended_reason, pool_id, send_rate, delete_at ON servers
+    WHEN (OLD.suspended_reason, OLD.pool_id, OLD.send_rate, OLD.delete_at)
+         IS NOT (NEW.suspended_reason, NEW.pool_id, NEW.send_rate, NEW.delete_at) BEGIN
+    UPDATE setup_changes SET last = last + 1;
+    UPDATE servers SET changed_xact = (SELECT last FROM setup_changes) WHERE id = NEW.id;
+END;
+
 CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER NOT NULL REFERENCES accounts (id),
@@ -532,13 +564,15 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, account_mode_ceiling TEXT, account_send_rate_ceiling TEXT, account_hourly_limit_ceiling INTEGER, account_retention_bodies_ceiling INTEGER, account_retention_messages_ceiling INTEGER, suspended_by TEXT,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER, version INTEGER NOT NULL DEFAULT 1, delete_at INTEGER, account_mode_ceiling TEXT, account_send_rate_ceiling TEXT, account_hourly_limit_ceiling INTEGER, account_retention_bodies_ceiling INTEGER, account_retention_messages_ceiling INTEGER, suspended_by TEXT, changed_xact INTEGER NOT NULL DEFAULT 0,
     UNIQUE (account_id, name)
 );
 
 CREATE INDEX servers_by_account ON servers (account_id, id);
 
 CREATE INDEX servers_by_account_pool ON servers (account_id, pool_id) WHERE pool_id IS NOT NULL;
+
+CREATE INDEX servers_by_change ON servers (changed_xact);
 
 CREATE INDEX servers_by_delete_at ON servers (delete_at) WHERE delete_at IS NOT NULL;
 
@@ -558,6 +592,8 @@ CREATE TABLE settings (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE setup_changes (last INTEGER NOT NULL);
 
 CREATE TABLE sign_in_attempts (
     key BLOB PRIMARY KEY,

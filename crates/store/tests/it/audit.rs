@@ -1,6 +1,6 @@
 //! The audit log: filters and pages; and its chain, by which a removed or changed entry is noticed.
 
-use postroad_store::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, SetBy};
+use postroad_store::{Audit, AuditEntry, AuditFilter, AuditSubject, AuditVerdict, HiddenActors, SetBy};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -8,6 +8,7 @@ on_both_engines!(
     a_changed_or_removed_entry_is_noticed,
     a_long_chain_is_checked_in_parts,
     entries_are_found_by_every_filter_page_by_page,
+    a_filter_that_few_entries_pass_ends_a_page_early,
 );
 
 async fn suspend(fixture: &Fixture, reason: Option<&str>) {
@@ -136,28 +137,92 @@ async fn entries_are_found_by_every_filter_page_by_page(fixture: Fixture) {
             Box::new(move |entry| entry.at >= since && entry.at < until),
         ),
         (AuditFilter { operation: Some("none/such".into()), ..AuditFilter::default() }, Box::new(|_| false)),
+        (
+            AuditFilter { actor_id: Some(7), ..AuditFilter::default() },
+            Box::new(|entry| entry.actor_id == Some(7)),
+        ),
+        (
+            AuditFilter {
+                actor_id: Some(7),
+                hidden_actors: HiddenActors::OperatorKeysAndPeople,
+                ..AuditFilter::default()
+            },
+            Box::new(|_| false),
+        ),
+        (
+            AuditFilter {
+                actor_id: Some(8),
+                hidden_actors: HiddenActors::OperatorKeysAndPeople,
+                operation: Some("servers/resume".into()),
+                ..AuditFilter::default()
+            },
+            Box::new(|entry| entry.actor_id == Some(8) && entry.operation == "servers/resume"),
+        ),
     ];
     let everything =
-        store.list_audit(account, AuditFilter::default(), None, 100).await.expect("the store works");
+        store.list_audit(account, AuditFilter::default(), None, 100).await.expect("the store works").entries;
     assert!(everything.len() >= 6 && everything.windows(2).all(|pair| pair[0].seq > pair[1].seq));
     for (filter, is_wanted) in filters {
         let wanted: Vec<AuditEntry> = everything.iter().filter(|entry| is_wanted(entry)).cloned().collect();
         let (mut found, mut before) = (Vec::new(), None);
         loop {
             let page = store.list_audit(account, filter.clone(), before, 2).await.expect("the store works");
-            let Some(last) = page.last() else { break };
-            before = Some(last.seq);
-            found.extend(page);
+            found.extend(page.entries);
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
         }
         assert_eq!(found, wanted, "{filter:?}");
         let (mut found, mut after) = (Vec::new(), 0);
         loop {
             let page = store.export_audit(account, filter.clone(), after, 2).await.expect("the store works");
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            found.extend(page);
+            found.extend(page.entries);
+            let Some(next) = page.next else { break };
+            after = next;
         }
         found.reverse();
         assert_eq!(found, wanted, "{filter:?}, exported");
+    }
+}
+
+async fn a_filter_that_few_entries_pass_ends_a_page_early(fixture: Fixture) {
+    let (account, empty) = (fixture.account.0, if fixture.is_sqlite() { "x''" } else { "''::bytea" });
+    fixture
+        .execute(&format!(
+            "INSERT INTO audit (account_id, seq, at, actor, actor_id, operation, subject, subject_id, hash)
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
+             SELECT {account}, i, i, CASE i WHEN 3 THEN 'user' ELSE 'account_key' END, 8, 'servers/update', 'server', 1, {empty}
+             FROM n"
+        ))
+        .await;
+    let of = |actor: &str| AuditFilter {
+        operation: Some("servers/update".into()),
+        actor: Some(actor.into()),
+        ..AuditFilter::default()
+    };
+    let store = &fixture.store;
+    for (actor, wanted) in [("user", vec![3]), ("server_key", vec![])] {
+        let (mut pages, mut before, mut found) = (0, None, Vec::new());
+        loop {
+            let page =
+                store.list_audit(fixture.account, of(actor), before, 10).await.expect("the store works");
+            (pages, before) = (pages + 1, page.next);
+            found.extend(page.entries.iter().map(|entry| entry.seq));
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!((pages, &found), (3, &wanted), "{actor}");
+        let (mut pages, mut after, mut found) = (0, 0, Vec::new());
+        loop {
+            let page =
+                store.export_audit(fixture.account, of(actor), after, 10).await.expect("the store works");
+            pages += 1;
+            found.extend(page.entries.iter().map(|entry| entry.seq));
+            let Some(next) = page.next else { break };
+            after = next;
+        }
+        assert_eq!((pages, found), (3, wanted), "{actor}, exported");
     }
 }

@@ -11,7 +11,7 @@ use postroad_store::{
 
 use crate::domains::{
     ACCOUNTS_BEFORE, BEFORE_BATCHES, BEFORE_DELIVERY_POLICY, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES,
-    DOMAINS_BEFORE_SQLITE,
+    DOMAINS_BEFORE_SQLITE, undo_setup_changes,
 };
 use crate::fixture::{EngineFiles, Fixture, on_both_engines, simulator};
 
@@ -400,6 +400,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
     let counted = total(&fixture).await;
     fixture.execute(TABLES_BEFORE).await;
     // And what came behind it is taken back, or it could not come again.
+    undo_setup_changes(&fixture).await;
     fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
     let back_to_8: &[&str] = match fixture.place {

@@ -3,15 +3,20 @@
 use std::time::Duration;
 
 use postroad_model::{
-    DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status, Timestamp,
+    DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, ServerMode, SourceId, Status, Timestamp,
 };
-use postroad_store::{NewGate, NewSource, Outcome, PacingNote, SetBy, SourceCounts, StoreError, WarmupPause};
+use postroad_store::{
+    NewGate, NewServer, NewSource, Outcome, PacingNote, SetBy, SourceCounts, StoreError, WarmupPause,
+};
 
 use crate::by_operator;
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{EngineFiles, Fixture, connect, on_both_engines};
 
 on_both_engines!(
     delivery_setup_is_read_at_once,
+    only_servers_that_changed_are_read_again,
+    a_change_that_is_committed_during_a_read_comes_with_the_next,
+    servers_of_a_pool_are_listed,
     pools_have_one_name_and_one_is_shared,
     pool_in_use_is_not_deleted,
     sources_are_added_warmed_up_and_removed,
@@ -59,10 +64,10 @@ async fn delivery_setup_is_read_at_once(fixture: Fixture) {
         .await
         .expect("the store works");
     store.set_gate(new_gate("pool:main", false)).await.expect("the store works");
-    let setup = store.delivery_setup().await.expect("the store works");
+    let setup = store.delivery_setup(None).await.expect("the store works");
     assert_eq!(setup.servers.len(), 2);
     let server = &setup.servers[0];
-    assert_eq!((server.id, server.name.as_str()), (fixture.server, "Live"));
+    assert_eq!(server.id, fixture.server);
     assert_eq!((server.pool_id, server.send_rate), (Some(pool.id), rate));
     let reasons: Vec<_> = setup.servers.iter().map(|server| server.suspended_reason.as_deref()).collect();
     assert_eq!(reasons, [Some("unpaid"), Some("spam")]);
@@ -76,6 +81,86 @@ async fn delivery_setup_is_read_at_once(fixture: Fixture) {
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
     let unknown = by_operator::set_hourly_limit(store, ServerId(99), Some(1)).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+}
+
+async fn only_servers_that_changed_are_read_again(fixture: Fixture) {
+    let store = &fixture.store;
+    let create = async |name: String| {
+        let new = NewServer { account_id: fixture.account, name, mode: ServerMode::Live, pool_id: None };
+        store.create_server(new).await.expect("the name is free").id
+    };
+    for number in 0..20 {
+        create(format!("s{number}")).await;
+    }
+    let mut mark = None;
+    let mut read = async || {
+        let setup = store.delivery_setup(mark).await.expect("the store works");
+        mark = Some(setup.mark);
+        // As if long ago: on PostgreSQL a change is read again while an older transaction runs, also one of another test.
+        fixture.execute("UPDATE servers SET changed_xact = 0; UPDATE accounts SET changed_xact = 0").await;
+        setup.servers.into_iter().map(|server| (server.id, server.suspended_reason)).collect::<Vec<_>>()
+    };
+    let all = read().await;
+    assert_eq!(all.len(), 22);
+    assert_eq!(read().await, []);
+    let new = create("new".into()).await;
+    assert_eq!(read().await, [(new, None)]);
+    let suspend = async |reason: Option<&str>| {
+        let reason = reason.map(str::to_owned);
+        store.set_server_suspended_by(SetBy::Operator, new, reason).await.expect("it is there")
+    };
+    suspend(Some("spam")).await;
+    assert_eq!(read().await, [(new, Some("spam".to_owned()))]);
+    suspend(Some("spam")).await;
+    assert_eq!(read().await, [], "it is suspended for the same reason");
+    suspend(None).await;
+    store.set_server_deleted(new, Some(fixture.in_secs(60))).await.expect("it is there");
+    assert_eq!(read().await, [(new, Some("deleted".to_owned()))], "two changes are read once");
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    assert_eq!(read().await, [], "a pool is no server");
+    by_operator::set_pool(store, fixture.server, Some(pool)).await.expect("the store works");
+    assert_eq!(read().await, [(fixture.server, None)]);
+    by_operator::set_send_rate(store, fixture.server, SendRate::parse("5/s")).await.expect("the store works");
+    assert_eq!(read().await, [(fixture.server, None)]);
+    by_operator::set_hourly_limit(store, fixture.server, Some(5)).await.expect("the store works");
+    assert_eq!(read().await, [], "delivery does not use it");
+    store.set_account_suspended(fixture.account, Some("unpaid".into())).await.expect("the store works");
+    let of_account = read().await;
+    assert_eq!(of_account.len(), all.len() + 1, "all servers of the account");
+    assert!(of_account.iter().all(|(_, reason)| reason.is_some()), "{of_account:?}");
+    assert_eq!(read().await, []);
+}
+
+/// On PostgreSQL a transaction may begin before a read and be committed after it.
+async fn a_change_that_is_committed_during_a_read_comes_with_the_next(fixture: Fixture) {
+    let EngineFiles::Postgres(database) = &fixture.place else { return };
+    let mut client = connect(database.url()).await;
+    let transaction = client.transaction().await.expect("a transaction");
+    let text = "UPDATE servers SET suspended_reason = 'spam' WHERE id = $1";
+    transaction.execute(text, &[&fixture.server.0]).await.expect("the server is there");
+    let store = &fixture.store;
+    // Changes with higher numbers, committed before.
+    by_operator::set_send_rate(store, fixture.other_server, SendRate::parse("5/s"))
+        .await
+        .expect("the store works");
+    let before = store.delivery_setup(None).await.expect("the store works");
+    assert_eq!(before.servers[0].suspended_reason, None);
+    transaction.commit().await.expect("nothing speaks against it");
+    let after = store.delivery_setup(Some(before.mark)).await.expect("the store works");
+    assert_eq!(after.servers[0].id, fixture.server);
+    assert_eq!(after.servers[0].suspended_reason.as_deref(), Some("spam"));
+}
+
+async fn servers_of_a_pool_are_listed(fixture: Fixture) {
+    let store = &fixture.store;
+    let shared = store.create_pool("shared".into(), true).await.expect("the name is free").id;
+    let own = store.create_pool("own".into(), false).await.expect("the name is free").id;
+    by_operator::set_pool(store, fixture.server, Some(own)).await.expect("the store works");
+    let list = async |pool| store.list_servers_of_pool(pool, 10).await.expect("the store works");
+    assert_eq!((list(own).await, list(shared).await), (vec![fixture.server], vec![fixture.other_server]));
+    by_operator::set_pool(store, fixture.server, None).await.expect("the store works");
+    assert_eq!(list(own).await, []);
+    assert_eq!(store.list_servers_of_pool(shared, 1).await.expect("the store works"), [fixture.server]);
 }
 
 async fn pools_have_one_name_and_one_is_shared(fixture: Fixture) {
@@ -142,7 +227,7 @@ async fn source_days_are_read_page_by_page(fixture: Fixture) {
     let after = Some((days[0].day, days[0].provider.clone()));
     assert_eq!(store.source_days(source, after, 10).await.expect("the store works"), days[1..]);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
-    let today = &store.delivery_setup().await.expect("the store works").sources[0];
+    let today = &store.delivery_setup(None).await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (0, 1));
     assert!(store.source_days(SourceId(99), None, 10).await.expect("the store works").is_empty());
 }
@@ -166,7 +251,7 @@ async fn sources_are_counted_by_provider(fixture: Fixture) {
     }
     let counts = |sent, bounced| SourceCounts { sent, bounced, complained: 0 };
     let by_provider = vec![("google".to_owned(), counts(2, 1)), ("other".to_owned(), counts(1, 0))];
-    let today = &store.delivery_setup().await.expect("the store works").sources[0];
+    let today = &store.delivery_setup(None).await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (3, 1));
     assert_eq!(today.today_by_provider, by_provider);
     let days = store.source_days(source, None, 10).await.expect("the store works");

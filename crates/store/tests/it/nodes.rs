@@ -430,7 +430,7 @@ async fn live_nodes_are_counted() {
     let fixture = Fixture::postgres().await;
     assert_eq!(live_nodes(&fixture).await, 1);
     let _other = second_node(&fixture).await;
-    assert_eq!(fixture.store.delivery_setup().await.expect("the store works").live_nodes, 2);
+    assert_eq!(fixture.store.delivery_setup(None).await.expect("the store works").live_nodes, 2);
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
     assert_eq!(live_nodes(&fixture).await, 1);
 }

@@ -51,7 +51,8 @@ async fn postgres_schema_is_the_golden_one() {
         let indexes = "SELECT pg_get_indexdef(indexrelid) FROM pg_index
              WHERE indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
              ORDER BY indexrelid::regclass::text";
-        for question in [columns, constraints, indexes] {
+        let triggers = "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal ORDER BY tgname";
+        for question in [columns, constraints, indexes, triggers] {
             for row in client.query(question, &[&oid]).await.expect("the store works") {
                 writeln!(text, "    {}", row.get::<_, String>(0)).unwrap();
             }

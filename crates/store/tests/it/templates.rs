@@ -6,6 +6,7 @@ use postroad_store::{
     TemplateTexts, Updated,
 };
 
+use crate::domains::undo_setup_changes;
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
@@ -165,7 +166,8 @@ async fn names_of_an_earlier_version_become_unique(fixture: Fixture) {
     for alias in ["a", "b", "c"] {
         ids.push(create(&fixture, alias).await.id);
     }
-    // Undoes migrations 36 to 39.
+    // Undoes migrations 36 to 40.
+    undo_setup_changes(&fixture).await;
     for text in [
         "ALTER TABLE sources DROP COLUMN updated_at; ALTER TABLE pools DROP COLUMN updated_at",
         "CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0",

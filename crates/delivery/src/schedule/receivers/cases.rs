@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{GateAction, GateScope};
-use postroad_store::{DeliverySetup, Gate};
+use postroad_store::{DeliverySetup, Gate, SetupMark};
 use postroad_testkit::hidden_receiver::{BlockedTime, Greylist, HiddenLimits, HiddenReceiver, RefusedAt};
 
 use super::world::{START, World};
@@ -27,6 +27,7 @@ fn suspended_until(after_start: Duration) -> DeliverySetup {
         sources: Vec::new(),
         gates: vec![gate],
         live_nodes: 1,
+        mark: SetupMark::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use postroad_mail::{Reply, ReplyPhase, Signal, classify_in};
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
-use postroad_store::{DeliverySetup, Pool, Source, SourceCounts};
+use postroad_store::{DeliverySetup, Pool, SetupMark, Source, SourceCounts};
 use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, RefusedAt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -145,6 +145,7 @@ impl World {
             sources: weights.iter().enumerate().map(address).collect(),
             gates: Vec::new(),
             live_nodes: 1,
+            mark: SetupMark::default(),
         };
         self.schedule.configure(&setup, self.now);
         self

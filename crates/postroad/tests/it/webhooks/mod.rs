@@ -3,6 +3,7 @@
 mod calls;
 mod crash;
 mod crowd;
+mod deleted_server;
 mod feed;
 mod guard;
 mod libraries;

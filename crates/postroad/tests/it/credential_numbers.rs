@@ -1,0 +1,104 @@
+//! Many keys: how many credentials a server may have, and lists that are too long to show whole.
+
+use futures_util::{StreamExt as _, stream};
+use postroad_model::{AccountId, Clock as _, Scope, ServerId, SystemClock, Timestamp};
+use postroad_store::{KeyHash, NewAccountKey, NewCredential, Store};
+use serde_json::json;
+
+use crate::accounts::{ACCOUNT, call, customer, done};
+use crate::world::{World, both_engines};
+
+/// Valid credentials of one server.
+const MOST: usize = 1_000;
+/// What a command shows at most.
+const LISTED_MAX: usize = 10_000;
+
+both_engines!(
+    a_server_has_at_most_a_thousand_valid_credentials,
+    a_list_that_is_too_long_for_a_command_says_so
+);
+
+fn hash(number: usize, kind: u8) -> KeyHash {
+    let mut hash = [kind; 32];
+    hash[..8].copy_from_slice(&number.to_be_bytes());
+    KeyHash(hash)
+}
+
+/// Adds credentials below the HTTP API, which would take long.
+pub(crate) async fn add(store: &Store, server_id: ServerId, count: usize, expires_at: Option<Timestamp>) {
+    let new = |number: usize| NewCredential {
+        server_id,
+        name: format!("key {number}"),
+        key_hash: hash(number, if expires_at.is_some() { 1 } else { 2 }),
+        secret_hash: hash(number, 3),
+        scope: Scope::Send,
+        allow: Vec::new(),
+        hold: false,
+        test: false,
+        expires_at,
+    };
+    let adding = stream::iter(0..count).map(|number| store.create_credential(new(number)));
+    let mut adding = adding.buffer_unordered(100);
+    while let Some(added) = adding.next().await {
+        added.expect("the keys are new");
+    }
+}
+
+async fn a_server_has_at_most_a_thousand_valid_credentials(world: World) {
+    let mut world = world;
+    let one = customer(&world, "one").await;
+    let server = ServerId(one.servers[0].as_i64().unwrap());
+    let store = world.stopped_store().await;
+    // It has one already.
+    add(&store, server, MOST - 2, None).await;
+    add(&store, server, 10, Some(SystemClock.now())).await;
+    drop(store);
+    world.restart();
+    let by = (ACCOUNT, one.key.as_str());
+    let new = json!({"server": server, "name": "one more"});
+    let last = done(&world, by, "credentials/create", &new).await;
+    let refused = call(&world, by, "credentials/create", &new).await;
+    assert_eq!(
+        (&refused["status"], &refused["data"]["code"]),
+        (&json!("parameter-error"), &json!("ValidationError"))
+    );
+    let problem = &refused["data"]["errors"][0];
+    assert_eq!(problem["pointer"], "/server", "{refused}");
+    assert!(problem["message"].as_str().unwrap().contains("1,000 credentials, the maximum"), "{refused}");
+    let (success, _, error) = world.admin_output(&["key", "create", "--server", "one/shop"]);
+    assert!(!success && error.contains("1,000 credentials, the maximum"), "{error}");
+    // The other server has room, and so has this one after a key is revoked.
+    done(&world, by, "credentials/create", &json!({"server": one.servers[1], "name": "other"})).await;
+    done(&world, by, "credentials/revoke", &json!({ "id": last["id"] })).await;
+    done(&world, by, "credentials/create", &new).await;
+}
+
+async fn a_list_that_is_too_long_for_a_command_says_so(world: World) {
+    let mut world = world;
+    let one = customer(&world, "one").await;
+    let account_id = AccountId(one.id.as_i64().unwrap());
+    let store = world.stopped_store().await;
+    let new = |number: usize| NewAccountKey {
+        account_id: Some(account_id),
+        name: format!("key {number}"),
+        key_hash: hash(number, 3),
+        scopes: Vec::new(),
+        allow: Vec::new(),
+        expires_at: None,
+    };
+    // It has one already.
+    let adding = stream::iter(1..LISTED_MAX).map(|number| store.create_account_key(new(number)));
+    let mut adding = adding.buffer_unordered(100);
+    while let Some(added) = adding.next().await {
+        added.expect("the keys are new");
+    }
+    drop(adding);
+    drop(store);
+    world.restart();
+    let list = ["account-key", "list", "--account", "one"];
+    assert_eq!(world.admin(&list).as_array().unwrap().len(), LISTED_MAX);
+    done(&world, (ACCOUNT, one.key.as_str()), "account_keys/create", &json!({"name": "one more"})).await;
+    let (success, out, error) = world.admin_output(&list);
+    let expected = "there are more than 10000 keys: `postroad api account_keys/list` lists them in pages";
+    assert!(!success && out.is_empty() && error.contains(expected), "{error}");
+}

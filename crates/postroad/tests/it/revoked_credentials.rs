@@ -1,0 +1,63 @@
+//! Revoked credentials are removed after 90 days; the audit log keeps them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_app::App;
+use postroad_model::{Clock as _, DomainName, Limits, ServerId, SystemClock};
+use postroad_testkit::ManualClock;
+use serde_json::{Value, json};
+
+use crate::accounts::{ACCOUNT, code, customer, done};
+use crate::world::{World, both_engines};
+
+/// More than are removed in one step.
+const MANY: usize = 501;
+const DAY: Duration = Duration::from_hours(24);
+
+both_engines!(revoked_credentials_are_removed_after_their_time);
+
+async fn revoked_credentials_are_removed_after_their_time(world: World) {
+    let mut world = world;
+    let one = customer(&world, "one").await;
+    let by = (ACCOUNT, one.key.as_str());
+    let new = json!({"server": one.servers[0], "name": "old"});
+    let revoked = done(&world, by, "credentials/create", &new).await["id"].clone();
+    done(&world, by, "credentials/revoke", &json!({ "id": revoked })).await;
+    let rotated =
+        done(&world, by, "credentials/rotate", &json!({"id": one.credentials[1], "grace_s": 60})).await;
+
+    let clock = ManualClock::at(SystemClock.now());
+    let store = world.stopped_store_at(clock.clone()).await;
+    let server = ServerId(one.servers[0].as_i64().unwrap());
+    crate::credential_numbers::add(&store, server, MANY, None).await;
+    let count = async || store.list_credentials(Some(server)).await.unwrap().len();
+    for credential in store.list_credentials(Some(server)).await.unwrap() {
+        if credential.name.starts_with("key ") {
+            store.revoke_credential(credential.id).await.unwrap();
+        }
+    }
+    let host = DomainName::parse("mail.example.test").unwrap();
+    let app = App::new(store.clone(), Arc::new(clock.clone()), Limits::default(), host);
+    clock.advance(89 * DAY);
+    app.remove_old().await.unwrap();
+    assert_eq!(count().await, MANY + 2, "they are kept for 90 days");
+    clock.advance(2 * DAY);
+    app.remove_old().await.unwrap();
+    assert_eq!(count().await, 1);
+    drop((app, store));
+    world.restart();
+
+    let items = |list: Value| -> Vec<Value> {
+        list["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
+    };
+    let listed = items(done(&world, by, "credentials/list", &json!({})).await);
+    let mut kept = one.credentials.clone();
+    kept.push(rotated["id"].clone());
+    assert_eq!(listed, kept, "those that are valid or only expired stay");
+    assert_eq!(code(&world, by, "credentials/get", &json!({ "id": revoked })).await, "CredentialNotFound");
+    let log = json!({"subject": "credential", "subject_id": revoked});
+    let log = done(&world, by, "account/audit", &log).await;
+    assert_eq!(log["items"][0]["operation"], "credentials/revoke", "{log}");
+    done(&world, by, "credentials/create", &new).await;
+}
