@@ -1,32 +1,44 @@
 //! Concurrency limit of analytics calls and searches: each may hold many rows, and one of the store's readers for a
 //! long time. There are fewer permits than readers, so delivery never waits for them. If there is more than one permit,
-//! a single server never holds all of them, so it cannot block the other servers.
+//! a single account never holds all of them, so it cannot block the others, however many servers it has.
 
 use std::time::Duration;
 
-use postroad_model::ServerId;
+use postroad_model::AccountId;
 use postroad_net::limits::{FairPermit, FairPool};
 
-/// Calls in progress at the same time.
+/// Reads in progress at the same time.
 const READS_MAX: usize = 4;
-/// Calls of one server in progress at the same time.
-const READS_OF_SERVER_MAX: usize = 2;
+/// Reads of one account in progress at the same time.
+const READS_OF_ACCOUNT_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct LongReads {
-    permits: FairPool<ServerId>,
+    permits: FairPool<Owner>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Account(AccountId),
+    /// Background jobs of all accounts, which take turns.
+    Jobs,
 }
 
 impl LongReads {
     pub(crate) fn with_readers(readers: usize) -> Self {
         let reads_max = readers.clamp(1, READS_MAX);
-        let server_max = READS_OF_SERVER_MAX.min(reads_max - 1).max(1);
-        Self { permits: FairPool::new(reads_max, server_max, Duration::MAX) }
+        let account_max = READS_OF_ACCOUNT_MAX.min(reads_max - 1).max(1);
+        Self { permits: FairPool::new(reads_max, account_max, Duration::MAX) }
     }
 
     /// Waits for a permit.
-    pub(crate) async fn permit(&self, server_id: ServerId) -> FairPermit {
-        self.permits.acquire_without_timeout(server_id, 1).await
+    pub(crate) async fn permit(&self, account: AccountId) -> FairPermit {
+        self.permits.acquire_without_timeout(Owner::Account(account), 1).await
+    }
+
+    /// The same for background jobs.
+    pub(crate) async fn permit_for_jobs(&self) -> FairPermit {
+        self.permits.acquire_without_timeout(Owner::Jobs, 1).await
     }
 }
 
@@ -40,14 +52,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_server_cannot_take_every_permit() {
+    async fn one_account_cannot_take_every_permit() {
         let reads = LongReads::with_readers(10);
-        let (busy, quiet) = (ServerId(1), ServerId(2));
+        let (busy, quiet) = (AccountId(1), AccountId(2));
         let mut held: Vec<FairPermit> = Vec::new();
         while let Some(permit) = now(reads.permit(busy)).await {
             held.push(permit);
         }
-        assert_eq!(held.len(), READS_OF_SERVER_MAX);
+        assert_eq!(held.len(), READS_OF_ACCOUNT_MAX);
         // The number of its waiting calls does not matter.
         let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.permit(busy))).collect();
         for permit in &mut waiting {
@@ -64,13 +76,13 @@ mod tests {
             let reads = LongReads::with_readers(readers);
             let mut held: Vec<FairPermit> = Vec::new();
             for number in 0..10 {
-                held.extend(now(reads.permit(ServerId(number))).await);
+                held.extend(now(reads.permit(AccountId(number))).await);
             }
             assert_eq!(held.len(), permits, "{readers}");
         }
         let reads = LongReads::with_readers(2);
-        let _one = now(reads.permit(ServerId(1))).await.expect("there is one");
-        assert!(now(reads.permit(ServerId(1))).await.is_none());
-        assert!(now(reads.permit(ServerId(2))).await.is_some());
+        let _one = now(reads.permit(AccountId(1))).await.expect("there is one");
+        assert!(now(reads.permit(AccountId(1))).await.is_none());
+        assert!(now(reads.permit(AccountId(2))).await.is_some());
     }
 }

@@ -107,7 +107,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SearchMessagesOut>, Fai
     });
     let warnings = findings.reject_problems()?;
     let memory = call.reserve_answer(limit * ITEM_BYTES).await?.into();
-    let page = call.app.search_messages(call.caller.server_id, filter, before, limit).await?;
+    let page = call.app.search_messages(&call.caller, filter, before, limit).await?;
     let next = page.next.map(|id| id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = page.items.into_iter().map(SearchItemOut::from).collect();

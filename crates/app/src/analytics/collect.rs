@@ -86,7 +86,7 @@ impl App {
         caller: &Caller,
         selection: &CounterSelection<'_>,
     ) -> Result<Found, Refusal> {
-        let _permit = self.inner.long_reads.permit(caller.server_id).await;
+        let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let sets = self.wanted_sets(caller, selection).await?;
         let mut collected = Collected::new();
         let mut room = ROWS_MAX;

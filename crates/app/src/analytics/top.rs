@@ -113,7 +113,7 @@ impl App {
                 "Recipient domains are not counted by other dimensions; leave `filters` out",
             ));
         }
-        let _permit = self.inner.long_reads.permit(caller.server_id).await;
+        let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let found = self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX).await?;
         let mut found = found.ok_or_else(too_much)?;
         if found.len() > query.limit {

@@ -125,7 +125,7 @@ impl App {
         ids: Vec<MessageId>,
     ) -> Result<Vec<(MessageId, Result<(), ActionFailure>)>, StoreError> {
         let _permit = match action {
-            MessageAction::Erase => Some(self.inner.long_reads.permit(caller.server_id).await),
+            MessageAction::Erase => Some(self.inner.long_reads.permit(caller.account_id).await),
             _ => None,
         };
         self.change_all(&self.recording_action(caller, action), caller.server_id, action, ids).await

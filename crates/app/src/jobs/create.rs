@@ -68,7 +68,7 @@ impl App {
         }
         let filter = job_filter(action, query).map_err(JobRefusal::Query)?;
         let person = erase::person_of(action, query);
-        let (matched, is_complete) = self.count_messages(server_id, filter, person.as_ref()).await?;
+        let (matched, is_complete) = self.count_messages(caller, filter, person.as_ref()).await?;
         if dry_run {
             return Ok(StartedJob { id: None, matched, is_complete });
         }
@@ -104,11 +104,12 @@ impl App {
 
     async fn count_messages(
         &self,
-        server_id: ServerId,
+        caller: &Caller,
         filter: SearchFilter,
         person: Option<&EmailAddress>,
     ) -> Result<(u64, bool), StoreError> {
-        let _permit = self.inner.long_reads.permit(server_id).await;
+        let server_id = caller.server_id;
+        let _permit = self.inner.long_reads.permit(caller.account_id).await;
         let (begun, filter) = (Instant::now(), Arc::new(filter));
         let (mut count, mut before) = (0, None);
         loop {

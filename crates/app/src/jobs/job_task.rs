@@ -205,7 +205,7 @@ impl App {
             return self.erase_again(job).await;
         }
         let page = {
-            let _permit = self.inner.long_reads.permit(job.server_id).await;
+            let _permit = self.inner.long_reads.permit_for_jobs().await;
             let (filter, before) = (Arc::new(filter), Some(job.position));
             let store = &self.inner.store;
             store.search_with_late(job.server_id, &filter, before, STEP_MESSAGES, STEP_TIME_MAX).await?

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{Limits, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{Limits, MessageId, Status, Timestamp};
 use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter, SearchPage, StoreError};
 
 use super::query;
-use crate::{App, FieldProblem};
+use crate::{App, Caller, FieldProblem};
 
 /// After this time a page is returned with the matches so far and a cursor to continue.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
@@ -94,12 +94,12 @@ impl App {
     /// stops at its time limit.
     pub async fn search_messages(
         &self,
-        server_id: ServerId,
+        caller: &Caller,
         filter: SearchFilter,
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<SearchPage, StoreError> {
-        let _permit = self.inner.long_reads.permit(server_id).await;
-        self.inner.store.search(server_id, &Arc::new(filter), before, limit, PAGE_TIME_MAX).await
+        let _permit = self.inner.long_reads.permit(caller.account_id).await;
+        self.inner.store.search(caller.server_id, &Arc::new(filter), before, limit, PAGE_TIME_MAX).await
     }
 }

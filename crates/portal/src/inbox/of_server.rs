@@ -35,7 +35,7 @@ pub(super) async fn list(Path(server): Path<i64>, visit: Visit) -> Answer {
         _ if is_live => {}
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
-            let found = visit.app().search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
+            let found = visit.app().search_messages(&caller, filter, before, PAGE_ROWS).await?;
             rows = found.items.into_iter().map(|item| row(server, item)).collect();
             next = found.next.map(|next| query(&[("q", q), ("before", &next.to_string())]));
         }

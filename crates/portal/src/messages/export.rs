@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use axum::body::{Body, Bytes};
 use futures_util::stream;
-use postroad_app::App;
 use postroad_app::access::Operation;
-use postroad_model::{MessageId, ServerId};
+use postroad_app::{App, Caller};
+use postroad_model::MessageId;
 use postroad_store::{SearchFilter, SearchItem, StoreError};
 
 use super::search::Search;
@@ -25,7 +25,7 @@ const HEAD: &str =
 
 struct Export {
     app: App,
-    server_id: ServerId,
+    caller: Caller,
     filter: SearchFilter,
     before: Option<MessageId>,
     rows_left: usize,
@@ -35,13 +35,7 @@ pub(super) async fn download_csv(Path(server): Path<i64>, visit: Visit) -> Answe
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let filter = Search::of(&visit.query).request().filter();
     let filter = filter.map_err(|problems| Problem::Invalid(sentences(&problems)))?;
-    let export = Export {
-        app: visit.app().clone(),
-        server_id: caller.server_id,
-        filter,
-        before: None,
-        rows_left: ROWS_MAX,
-    };
+    let export = Export { app: visit.app().clone(), caller, filter, before: None, rows_left: ROWS_MAX };
     let head = stream::once(async { Ok(Bytes::from_static(HEAD.as_bytes())) });
     let rows = stream::try_unfold(Some(export), next_piece);
     let body = Body::from_stream(futures_util::StreamExt::chain(head, rows));
@@ -54,7 +48,7 @@ async fn next_piece(export: Option<Export>) -> Result<Option<(Bytes, Option<Expo
     };
     let rows = PIECE_ROWS.min(export.rows_left);
     let found =
-        export.app.search_messages(export.server_id, export.filter.clone(), export.before, rows).await?;
+        export.app.search_messages(&export.caller, export.filter.clone(), export.before, rows).await?;
     let mut text = String::new();
     for item in &found.items {
         push(&mut text, item);

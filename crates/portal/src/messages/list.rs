@@ -88,7 +88,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     match search.request().filter() {
         Err(problems) => problem = Some(sentences(&problems)),
         Ok(filter) => {
-            let found = app.search_messages(caller.server_id, filter, before, PAGE_ROWS).await?;
+            let found = app.search_messages(&caller, filter, before, PAGE_ROWS).await?;
             rows = found.items.into_iter().map(|item| row(item, search.tab)).collect();
             next = found.next.map(|next| search.page(&next.to_string()));
         }

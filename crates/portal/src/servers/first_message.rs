@@ -80,7 +80,7 @@ async fn page_of(visit: &Visit, server: i64, from: String, to: String, problem: 
     let (_, layout) = visit.server_layout(server, "First message", Section::Overview).await?;
     let filter =
         SearchRequest::default().filter().map_err(|_| Problem::Internal("an empty search".to_owned()))?;
-    let newest = visit.app().search_messages(caller.server_id, filter, None, 1).await?.items.pop();
+    let newest = visit.app().search_messages(&caller, filter, None, 1).await?.items.pop();
     let (mut arrival, mut timeline) = (None, NewestRows::default());
     if let Some(item) = newest {
         timeline = rows(visit.app().message_timeline(caller.server_id, item.id).await?.items, 0);

@@ -54,7 +54,7 @@ pub(super) async fn show(Path(server): Path<i64>, visit: Visit) -> Answer {
     let caller = visit.caller(server, Operation::MessagesSearch).await?;
     let filter =
         SearchRequest::default().filter().map_err(|_| Problem::Internal("an empty search".to_owned()))?;
-    let newest = visit.app().search_messages(caller.server_id, filter, None, NEWEST_ROWS).await?;
+    let newest = visit.app().search_messages(&caller, filter, None, NEWEST_ROWS).await?;
     let rows: Vec<Row> = newest
         .items
         .into_iter()

@@ -69,14 +69,17 @@ async fn each_person_reads_and_does_what_the_role_allows(site: Site) {
 fn forms(page: &str) -> Vec<String> {
     let forms = page.split("<form ").skip(1).map(|rest| rest.split("</form>").next().unwrap());
     let with_button = forms.filter(|form| form.contains("method=\"post\"") && form.contains("<button"));
-    let action = |form: &str| Some(form.split('>').next()?.split("action=\"").nth(1)?.split('"').next()?.to_owned());
+    let action =
+        |form: &str| Some(form.split('>').next()?.split("action=\"").nth(1)?.split('"').next()?.to_owned());
     with_button.filter_map(action).collect()
 }
 
 /// The least person who may send a form; `None` for anybody.
 fn least_for(action: &str) -> Option<Person> {
     let fits = |route: &str| {
-        let (parts, wanted): (Vec<&str>, Vec<&str>) = (action.split('/').collect(), route.split('/').collect());
+        let route = route.replace("example.org", "{name}");
+        let (parts, wanted): (Vec<&str>, Vec<&str>) =
+            (action.split('/').collect(), route.split('/').collect());
         let is_same = |(part, wanted): (&&str, &&str)| wanted.starts_with('{') || part == wanted;
         parts.len() == wanted.len() && parts.iter().zip(&wanted).all(is_same)
     };
