@@ -169,7 +169,7 @@ async fn credentials_are_listed_by_name(world: World) {
     };
     assert_eq!(ids(by, json!({"name": "web"})).await, one.credentials);
     assert_eq!(ids(by, json!({"name": "web", "server": one.servers[1]})).await, one.credentials[1..]);
-    assert_eq!(ids(by, json!({"name": "old"})).await, [old.clone()]);
+    assert_eq!(ids(by, json!({"name": "old"})).await, std::slice::from_ref(&old));
     assert_eq!(ids(by, json!({"name": "old", "revoked": false})).await, [] as [Value; 0]);
     assert_eq!(ids(by, json!({"name": "we"})).await, [] as [Value; 0]);
     assert_eq!(ids(operator, json!({"name": "web", "account": other.id})).await, other.credentials);

@@ -101,8 +101,8 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await
     }
 
-    /// Changes a credential that is not revoked, if it has the version `if_version`; equal values leave the version as it is. `NotFound` for the expiry of one that
-    /// was replaced: its grace does not get longer.
+    /// Changes a credential that is not revoked, if it has the version `if_version`; equal values leave the version as it is.
+    /// `NotFound` for the expiry of one that was replaced: its grace does not get longer.
     pub async fn update_credential(
         &self,
         id: CredentialId,
