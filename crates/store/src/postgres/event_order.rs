@@ -20,6 +20,7 @@ const LOOK: &str = "WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot()):
                           settled_xact() - pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS added),
               stored AS (SELECT greatest(
                   (SELECT max(xact) FROM counter_marks),
+                  (SELECT max(changed_xact) FROM servers), (SELECT max(changed_xact) FROM accounts),
                   (SELECT max(last.xact) FROM servers s CROSS JOIN LATERAL
                        (SELECT e.xact FROM events e WHERE e.server_id = s.id
                         ORDER BY e.xact DESC, e.id DESC LIMIT 1) last), 0) AS highest)
