@@ -15,7 +15,7 @@ use super::ending::Ending;
 use crate::journal::FlightKey;
 use crate::prepare::Work;
 use crate::retry::RetryPolicy;
-use crate::schedule::{CountedSource, Entry, Greylisted};
+use crate::schedule::{CountedSource, Entry, Greylisted, Schedule};
 
 /// Bytes of a remote server's reply that are kept.
 const OUTPUT_BYTES_MAX: usize = 2_000;
@@ -53,6 +53,18 @@ pub(crate) struct Settlement {
     pub(crate) flight: Option<FlightKey>,
     pub(crate) source: Option<CountedSource>,
     pub(crate) retry: Option<Retry>,
+}
+
+impl Settlement {
+    /// The outcome is on stable storage. `is_settled`: the message was still this node's.
+    pub(crate) fn conclude(self, schedule: &mut Schedule, is_settled: bool, now: Timestamp) {
+        if let Some(source) = &self.source {
+            schedule.settled(source, self.outcome.delivery.status == Status::Sent);
+        }
+        if let Some(retry) = self.retry.filter(|_| is_settled) {
+            schedule.add(retry.domain, retry.require_tls, retry.entry, now);
+        }
+    }
 }
 
 /// A message that stays in this node's schedule.
@@ -100,19 +112,19 @@ impl Judged {
 }
 
 /// Effect of a reply in this phase on other messages.
-pub(crate) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
+pub(super) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
     classify_in(reply_phase(phase), &mail_reply(reply)?).signal
 }
 
 /// The same for a greeting that refused the connection.
-pub(crate) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
+pub(super) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
     classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
 }
 
 /// Whether a message that was refused before the end of its data simply waits again, without a failed attempt, because
 /// the refusal was about its connection. `was_used`: the connection had carried other messages. A fresh connection
 /// cannot be used up: a host that says so refuses the message. `is_closing`: the host closes the connection.
-pub(crate) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
+pub(super) fn is_put_back(signal: Option<Signal>, was_used: bool, is_closing: bool) -> bool {
     match signal {
         Some(Signal::TooManyConnections) => true,
         Some(Signal::ConnectionUsedUp) => was_used,
@@ -125,7 +137,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
 }
 
 /// Command that a reply in this phase answers.
-pub(crate) fn reply_phase(phase: Phase) -> ReplyPhase {
+pub(super) fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,
         Phase::RcptTo => ReplyPhase::Recipient,
@@ -201,7 +213,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
 
 /// Whether the next attempt should use the same source address: a receiver that greylists by address remembers only
 /// that one. After a refusal for any other known reason, another address may succeed.
-pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
+fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::Status;
 use postroad_store::{Outcome, StoreError};
 use tokio::sync::mpsc;
 
@@ -182,14 +181,8 @@ fn conclude(shared: &Arc<EngineShared>, batch: Vec<Settlement>, settled: &[bool]
     shared.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
     shared.with(|schedule, now| {
         for (settlement, settled) in batch.into_iter().zip(settled) {
-            let is_sent = settlement.outcome.delivery.status == Status::Sent;
             shared.no_longer_in_flight(settlement.outcome.key());
-            if let Some(source) = &settlement.source {
-                schedule.settled(source, is_sent);
-            }
-            if let Some(retry) = settlement.retry.filter(|_| *settled) {
-                schedule.add(retry.domain, retry.require_tls, retry.entry, now);
-            }
+            settlement.conclude(schedule, *settled, now);
         }
     });
 }

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postroad_mail::ReplyPhase;
-use postroad_model::{BounceClass, Status, Timestamp};
+use postroad_model::{Status, Timestamp};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppression};
 
-use self::transaction::answer;
 use super::EngineShared;
 use super::connecting::{Connected, Connecting};
-use crate::attempt::settle::{Settlement, signal_of_greeting};
+use crate::attempt::report::{FailedConnection, report_failed_connection};
+use crate::attempt::settle::Settlement;
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
-use crate::pacing::Reason;
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
@@ -322,37 +320,21 @@ impl Worker {
             self.give_back(&job).await;
             return After::Leave;
         }
-        let reply = failure.reply.as_ref();
-        let result =
-            reply.map(|reply| (signal_of_greeting(reply), Reason::of_connection(&reply.to_string())));
-        let waits = result.is_some_and(|(signal, reason)| {
-            let answer = answer(&job, ReplyPhase::Greeting, signal, &reason);
-            self.shared.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
-        });
+        let failed = FailedConnection {
+            problem: &failure.problem,
+            class: failure.class,
+            reply: failure.reply.as_ref(),
+            was_tried: failure.was_tried,
+            was_dns_busy: failure.was_dns_busy,
+            was_connected: self.was_connected.load(Ordering::Relaxed),
+        };
+        let waits = self
+            .shared
+            .with(|schedule, now| report_failed_connection(schedule, self.path, &job, failed, now));
         if waits {
             self.put_back(job).await;
             return After::Leave;
         }
-        if failure.was_dns_busy {
-            self.shared.with(|schedule, now| schedule.lookups_are_busy(self.path, failure.problem, now));
-            self.put_back(job).await;
-            return After::Leave;
-        }
-        let was_connected = self.was_connected.load(Ordering::Relaxed);
-        let is_unanswered = failure.was_tried && failure.reply.is_none();
-        let is_one_too_many = is_unanswered
-            && self.shared.with(|schedule, now| schedule.is_one_too_many(self.path, was_connected, now));
-        if is_one_too_many {
-            self.put_back(job).await;
-            return After::Leave;
-        }
-        self.shared.with(|schedule, now| {
-            // A host that refused the connection does not occupy one.
-            if failure.was_tried && failure.class == BounceClass::Timeout {
-                schedule.note_silence(self.path, now);
-            }
-            schedule.connect_failed(self.path, failure.problem.clone(), now);
-        });
         self.unreachable(&job, &work, failure, started_at).await
     }
 

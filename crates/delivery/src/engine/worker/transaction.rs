@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::{ReplyPhase, Signal};
-use postroad_model::{BounceClass, Timestamp};
+use postroad_model::Timestamp;
 use postroad_smtp::{Outcome, Phase, SendError, Verdict};
 use postroad_store::StoreError;
 
 use super::{After, Open, Worker, within};
-use crate::attempt::settle::{Attempt, Settlement, is_put_back, reply_phase, signal_of};
+use crate::attempt::report::{WaitsAgain, report_ending, waits_again};
+use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
-use crate::engine::EngineShared;
 use crate::engine::flight::Flight;
 use crate::journal::FlightKey;
-use crate::pacing::Reason;
 use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
-use crate::schedule::{Answer, Entry, Job, Reaction, Shortage};
+use crate::schedule::{Entry, Job, Reaction, Shortage};
 
 /// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
 /// others, once, unless its site is known not to answer and has its share.
@@ -135,8 +133,9 @@ impl Worker {
             self.put_back(Job { entry, ..job }).await;
             return After::Leave;
         }
-        let Reaction { come_again_after, conclusion } = report_to_schedule(&shared, self.path, &job, &ending);
-        if let Some(after) = waits_again(&ending, open.carried > 0, flight.is_marked) {
+        let Reaction { come_again_after, conclusion } =
+            shared.with(|schedule, now| report_ending(schedule, self.path, &job, &ending, now));
+        if let Some(who) = waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so the receiver keeps nothing of it.
                 shared.journal.settled([key]);
@@ -146,7 +145,10 @@ impl Worker {
             if let Some(open) = open {
                 open.connection.quit().await;
             }
-            return after;
+            return match who {
+                WaitsAgain::TaskContinues => After::Continue,
+                WaitsAgain::TaskEnds => After::Leave,
+            };
         }
         open.carried += 1;
         let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
@@ -279,56 +281,5 @@ async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Endi
             Some(Ending::Interrupted { phase, problem, class, after_final })
         }
         (ending, _) => ending,
-    }
-}
-
-/// Reports the outcome to the schedule.
-fn report_to_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Reaction {
-    match ending {
-        Ending::Accepted(_) => shared.with(|schedule, now| {
-            if let Some(greylisted) = job.entry.greylisted {
-                schedule.greylisting_over(path, greylisted, now);
-            }
-            schedule.accepted(path, &job.lane, job.entry.server_id, now);
-            Reaction::default()
-        }),
-        Ending::Refused { reply, phase } => {
-            let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
-            let answer = answer(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
-            shared.with(|schedule, now| schedule.refused(path, answer, now))
-        }
-        Ending::Interrupted { class: BounceClass::Timeout, .. } => {
-            shared.with(|schedule, now| schedule.note_silence(path, now));
-            Reaction::default()
-        }
-        _ => Reaction::default(),
-    }
-}
-
-pub(super) fn answer<'a>(
-    job: &'a Job,
-    phase: ReplyPhase,
-    signal: Option<Signal>,
-    reason: &'a Reason,
-) -> Answer<'a> {
-    let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
-    Answer { lane: &job.lane, server, greylisted, phase, signal, reason }
-}
-
-/// Next step if the message goes over another connection: this one has carried enough, or was used before and is now
-/// closed. If it was one too many, this task ends.
-fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<After> {
-    match ending {
-        Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {
-            let signal = signal_of(reply, *phase);
-            let is_closing = reply.code == 421 && *phase == Phase::MailFrom;
-            let is_too_many = signal == Some(Signal::TooManyConnections);
-            let after = if is_too_many { After::Leave } else { After::Continue };
-            is_put_back(signal, was_used, is_closing).then_some(after)
-        }
-        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
-            (was_used && !is_marked).then_some(After::Continue)
-        }
-        _ => None,
     }
 }

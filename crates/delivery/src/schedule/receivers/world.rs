@@ -1,24 +1,28 @@
 //! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event to
-//! event. What follows a refusal is decided by the same functions as in the real engine.
+//! event. What follows an answer is decided by the same functions as in the real engine: `attempt::report` and
+//! `attempt::settle`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::{Reply, ReplyPhase, Signal, classify_in};
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
+use postroad_model::{BounceClass, DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
+use postroad_smtp::{Phase, Reply};
 use postroad_store::{DeliverySetup, Pool, SetupMark, Source, SourceCounts};
 use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, RefusedAt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::attempt::settle::{is_put_back, keeps_source};
-use crate::pacing::Reason;
+use crate::attempt::report::{
+    FailedConnection, WaitsAgain, report_ending, report_failed_connection, waits_again,
+};
+use crate::attempt::settle::{Attempt, settle};
+use crate::attempt::{Ending, Peer};
 use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Dane, Route, RouteHost, RouteKind, Security};
 use crate::schedule::warm_up::WarmUpPlan;
-use crate::schedule::{Action, Answer, Asking, Entry, Greylisted, Job, LaneKey, Left, Next, Schedule};
+use crate::schedule::{Action, Asking, Entry, Job, LaneKey, Left, Next, Reaction, Schedule};
 
 pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -81,6 +85,8 @@ enum Event {
     Resolved(usize, LaneKey),
 }
 
+/// All retries stay with this node.
+const HORIZON: Duration = Duration::from_hours(100 * 24);
 /// Turns without a step of the clock.
 const TURNS_NOW_MAX: u32 = 10_000;
 
@@ -356,59 +362,9 @@ impl World {
         self.plan_in(time, Event::Answered(id, job, answer));
     }
 
-    fn answered(&mut self, id: usize, job: Job, answer: Result<(), Refusal>) {
-        let Err(refusal) = answer else {
-            let task = self.tasks.get_mut(&id).unwrap();
-            task.carried += 1;
-            let path = task.path;
-            self.messages[job.entry.message_id.0 as usize].sent_at = Some(self.now);
-            if let Some(greylisted) = job.entry.greylisted {
-                self.schedule.greylisting_over(path, greylisted, self.now);
-            }
-            self.schedule.accepted(path, &job.lane, job.entry.server_id, self.now);
-            self.schedule.settled(&job.counted_source().unwrap(), true);
-            return self.ask(id, Asking::Again);
-        };
-        if self.refused(id, job, &refusal) {
-            self.close(id, Left::Working);
-        } else {
-            self.ask(id, Asking::Again);
-        }
-    }
-
-    /// `source` is the address that the next attempt keeps.
-    fn soft_fail(
-        &mut self,
-        job: Job,
-        was_offered: bool,
-        is_greylisting: bool,
-        source: Option<SourceId>,
-        come_again_after: Option<Duration>,
-    ) {
-        let message = &mut self.messages[job.entry.message_id.0 as usize];
-        message.delayed += 1;
-        message.delayed_unoffered += u32::from(!was_offered);
-        let attempts = job.entry.attempts + u32::from(was_offered);
-        let added_at = message.added_at;
-        let next = self.policy.next_attempt(attempts, was_offered, added_at, self.now, &mut self.rng);
-        self.schedule.settled(&job.counted_source().unwrap(), false);
-        let Some(next) = next else { return };
-        let due_at = come_again_after.map_or(next, |pause| self.now.plus(pause.mul_f64(1.02)));
-        let before = job.entry.greylisted;
-        let greylisted = if is_greylisting {
-            Some(Greylisted::again(before, due_at, self.now))
-        } else {
-            before.filter(|_| !was_offered).map(Greylisted::delayed)
-        };
-        let entry = Entry { due_at, attempts, source, greylisted, ..job.entry };
-        self.schedule.add(job.lane.domain, false, entry, self.now);
-    }
-
     fn close(&mut self, id: usize, left: Left) {
+        self.disconnect(id);
         let task = self.tasks.remove(&id).unwrap();
-        if let Some(number) = task.connection {
-            self.receivers[task.receiver].disconnect(number);
-        }
         self.schedule.closed(task.path, left, task.was_connected, self.now);
     }
 
@@ -466,83 +422,116 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
     }
 }
 
-fn phase(at: RefusedAt) -> ReplyPhase {
-    match at {
-        RefusedAt::Banner => ReplyPhase::Greeting,
-        RefusedAt::MailFrom => ReplyPhase::MailFrom,
-        RefusedAt::RcptTo => ReplyPhase::Recipient,
-        RefusedAt::EndOfData => ReplyPhase::Data,
-    }
-}
-
-/// What the engine does with refusals.
+/// What follows an answer: the functions of the real engine decide, without its store and its sockets.
 impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
-        let (path, attempt) = (self.tasks[&id].path, self.tasks[&id].attempt);
+        let task = &self.tasks[&id];
+        let (path, attempt, was_connected) = (task.path, task.attempt, task.was_connected);
         self.schedule.attempt_ended(path, attempt, self.now);
-        let is_down = refusal.reply.is_empty();
-        let signal = if is_down { None } else { signal(refusal) };
-        let server = job.entry.server_id;
-        let greylisted = job.entry.greylisted;
-        let reason = &Reason::of_connection(&refusal.reply);
-        let answer =
-            Answer { lane: &job.lane, server, greylisted, phase: ReplyPhase::Greeting, signal, reason };
-        let was_connected = self.tasks[&id].was_connected;
-        let waits = if is_down {
-            self.schedule.is_one_too_many(path, was_connected, self.now)
-        } else {
-            self.schedule.connection_refused(path, answer, self.now)
+        let reply = (!refusal.reply.is_empty()).then(|| smtp_reply(&refusal.reply));
+        let class = if reply.is_some() { BounceClass::Policy } else { BounceClass::Other };
+        let failed = FailedConnection {
+            problem: &refusal.reply,
+            class,
+            reply: reply.as_ref(),
+            was_tried: true,
+            was_dns_busy: false,
+            was_connected,
         };
-        if waits {
-            self.schedule.settled(&job.counted_source().unwrap(), false);
-            self.schedule.put_back(job.lane, job.entry, self.now);
+        if report_failed_connection(&mut self.schedule, path, &job, failed, self.now) {
+            self.put_back(job);
         } else {
-            self.schedule.connect_failed(path, refusal.reply.clone(), self.now);
-            let source = job.entry.source;
-            self.soft_fail(job, false, false, source, None);
+            let problem = refusal.reply.clone();
+            let ending = Ending::Unreachable { problem, class, reply, was_tried: true };
+            self.settle(&job, ending, Reaction::default());
         }
         self.close(id, Left::Working);
     }
 
-    /// Whether the connection task ends.
-    fn refused(&mut self, id: usize, job: Job, refusal: &Refusal) -> bool {
-        let task = self.tasks.get_mut(&id).unwrap();
-        if refusal.closes {
-            task.connection = None;
-        }
-        let (path, carried) = (task.path, task.carried);
-        let reply = Reply::parse(&refusal.reply).unwrap();
-        let verdict = classify_in(phase(refusal.at), &reply);
-        let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
-        let reason = &Reason::of_message(&refusal.reply, server);
-        let answer = Answer {
-            lane: &job.lane,
-            server,
-            greylisted,
-            phase: phase(refusal.at),
-            signal: verdict.signal,
-            reason,
+    fn answered(&mut self, id: usize, job: Job, answer: Result<(), Refusal>) {
+        let (path, was_used) = (self.tasks[&id].path, self.tasks[&id].carried > 0);
+        let is_closed = answer.as_ref().is_err_and(|refusal| refusal.closes);
+        let ending = match answer {
+            Ok(()) => Ending::Accepted(smtp_reply("250 2.0.0 taken")),
+            Err(refusal) => Ending::Refused { reply: smtp_reply(&refusal.reply), phase: phase(refusal.at) },
         };
-        let come_again_after = self.schedule.refused(path, answer, self.now).come_again_after;
-        let is_early = refusal.at != RefusedAt::EndOfData;
-        let is_closing = refusal.closes && refusal.at == RefusedAt::MailFrom;
-        if is_early && is_put_back(verdict.signal, carried > 0, is_closing) {
-            self.schedule.settled(&job.counted_source().unwrap(), false);
-            self.schedule.put_back(job.lane, job.entry, self.now);
-            return verdict.signal == Some(Signal::TooManyConnections);
+        let is_marked = matches!(ending, Ending::Accepted(_) | Ending::Refused { phase: Phase::Final, .. });
+        let reaction = report_ending(&mut self.schedule, path, &job, &ending, self.now);
+        let waits = waits_again(&ending, was_used, is_marked);
+        if is_closed || waits.is_some() {
+            self.disconnect(id);
         }
-        if verdict.permanent {
-            self.messages[job.entry.message_id.0 as usize].failed = true;
-            self.schedule.settled(&job.counted_source().unwrap(), false);
+        if waits.is_some() {
+            self.put_back(job);
         } else {
-            let is_greylisting = verdict.signal == Some(Signal::Greylisted);
-            let source = Some(job.source.id).filter(|_| keeps_source(reply.code(), verdict.signal));
-            self.soft_fail(job, true, is_greylisting, source, come_again_after);
+            self.tasks.get_mut(&id).unwrap().carried += 1;
+            self.settle(&job, ending, reaction);
         }
-        false
+        match waits {
+            Some(WaitsAgain::TaskEnds) => self.close(id, Left::Working),
+            Some(WaitsAgain::TaskContinues) | None => self.ask(id, Asking::Again),
+        }
+    }
+
+    /// The store is always available here, and takes no time.
+    fn settle(&mut self, job: &Job, ending: Ending, reaction: Reaction) {
+        let was_offered = !matches!(ending, Ending::Unreachable { .. });
+        let attempt = Attempt {
+            entry: job.entry.clone(),
+            domain: job.lane.domain.clone(),
+            work: None,
+            peer: Peer::default(),
+            source: job.counted_source(),
+            ip_pool: None,
+            is_encrypted: false,
+            is_simulated: false,
+            started_at: self.now,
+            ended_at: None,
+            transcript: String::new(),
+            flight: None,
+            come_again_after: reaction.come_again_after,
+            conclusion: reaction.conclusion,
+            dkim: None,
+        };
+        let horizon_end = self.now.plus(HORIZON);
+        let settlement = settle(&attempt, ending, &self.policy, self.now, horizon_end, &mut self.rng);
+        let message = &mut self.messages[job.entry.message_id.0 as usize];
+        match settlement.outcome.delivery.status {
+            Status::Sent => message.sent_at = Some(self.now),
+            Status::SoftFail => {
+                message.delayed += 1;
+                message.delayed_unoffered += u32::from(!was_offered);
+            }
+            _ => message.failed = true,
+        }
+        settlement.conclude(&mut self.schedule, true, self.now);
+    }
+
+    fn put_back(&mut self, job: Job) {
+        if let Some(source) = job.counted_source() {
+            self.schedule.settled(&source, false);
+        }
+        self.schedule.put_back(job.lane, job.entry, self.now);
+    }
+
+    fn disconnect(&mut self, id: usize) {
+        let task = self.tasks.get_mut(&id).unwrap();
+        if let Some(number) = task.connection.take() {
+            self.receivers[task.receiver].disconnect(number);
+        }
     }
 }
 
-fn signal(refusal: &Refusal) -> Option<Signal> {
-    classify_in(phase(refusal.at), &Reply::parse(&refusal.reply).unwrap()).signal
+fn phase(at: RefusedAt) -> Phase {
+    match at {
+        RefusedAt::Banner => Phase::Banner,
+        RefusedAt::MailFrom => Phase::MailFrom,
+        RefusedAt::RcptTo => Phase::RcptTo,
+        RefusedAt::EndOfData => Phase::Final,
+    }
+}
+
+fn smtp_reply(text: &str) -> Reply {
+    let (code, text) = text.split_once(' ').unwrap();
+    Reply::new(code.parse().unwrap(), vec![text.to_owned()])
 }

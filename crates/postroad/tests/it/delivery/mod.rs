@@ -18,6 +18,7 @@ mod pools;
 mod queue_admin;
 mod recovery;
 mod refusals;
+mod refusing_domain;
 mod remembered_limits;
 mod silence;
 mod simulator;

@@ -1,0 +1,118 @@
+//! Reports how an attempt ended to the schedule, and finds out whether its message simply waits again. Without I/O, so that
+//! the simulated receivers of `schedule/receivers` meet the same decisions.
+
+use postroad_mail::{ReplyPhase, Signal};
+use postroad_model::{BounceClass, Timestamp};
+use postroad_smtp::{Phase, Reply};
+
+use super::ending::Ending;
+use super::settle::{is_put_back, reply_phase, signal_of, signal_of_greeting};
+use crate::pacing::Reason;
+use crate::schedule::{Answer, Job, Reaction, Schedule};
+
+/// Who goes on when a message waits again without a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsAgain {
+    /// The same task, over another connection.
+    TaskContinues,
+    /// The connection was one too many.
+    TaskEnds,
+}
+
+/// Reports what a host made of a message.
+pub(crate) fn report_ending(
+    schedule: &mut Schedule,
+    path: usize,
+    job: &Job,
+    ending: &Ending,
+    now: Timestamp,
+) -> Reaction {
+    match ending {
+        Ending::Accepted(_) => {
+            if let Some(greylisted) = job.entry.greylisted {
+                schedule.greylisting_over(path, greylisted, now);
+            }
+            schedule.accepted(path, &job.lane, job.entry.server_id, now);
+            Reaction::default()
+        }
+        Ending::Refused { reply, phase } => {
+            let reason = Reason::of_message(&reply.to_string(), job.entry.server_id);
+            let answer = answer(job, reply_phase(*phase), signal_of(reply, *phase), &reason);
+            schedule.refused(path, answer, now)
+        }
+        Ending::Interrupted { class: BounceClass::Timeout, .. } => {
+            schedule.note_silence(path, now);
+            Reaction::default()
+        }
+        _ => Reaction::default(),
+    }
+}
+
+/// A connection that failed, as far as the schedule is concerned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailedConnection<'a> {
+    pub(crate) problem: &'a str,
+    pub(crate) class: BounceClass,
+    /// Reply of the host that refused the connection.
+    pub(crate) reply: Option<&'a Reply>,
+    /// Whether any remote host was tried.
+    pub(crate) was_tried: bool,
+    pub(crate) was_dns_busy: bool,
+    /// The task has, or had, a connection.
+    pub(crate) was_connected: bool,
+}
+
+/// Reports that no host could be reached. Returns whether the message just waits, because the receiver accepts no
+/// connection now, or because nobody was asked; otherwise it has a failed attempt.
+pub(crate) fn report_failed_connection(
+    schedule: &mut Schedule,
+    path: usize,
+    job: &Job,
+    failed: FailedConnection<'_>,
+    now: Timestamp,
+) -> bool {
+    if let Some(reply) = failed.reply {
+        let reason = Reason::of_connection(&reply.to_string());
+        let answer = answer(job, ReplyPhase::Greeting, signal_of_greeting(reply), &reason);
+        if schedule.connection_refused(path, answer, now) {
+            return true;
+        }
+    }
+    if failed.was_dns_busy {
+        schedule.lookups_are_busy(path, failed.problem.to_owned(), now);
+        return true;
+    }
+    let is_unanswered = failed.was_tried && failed.reply.is_none();
+    if is_unanswered && schedule.is_one_too_many(path, failed.was_connected, now) {
+        return true;
+    }
+    // A host that refused the connection does not occupy one.
+    if failed.was_tried && failed.class == BounceClass::Timeout {
+        schedule.note_silence(path, now);
+    }
+    schedule.connect_failed(path, failed.problem.to_owned(), now);
+    false
+}
+
+fn answer<'a>(job: &'a Job, phase: ReplyPhase, signal: Option<Signal>, reason: &'a Reason) -> Answer<'a> {
+    let (server, greylisted) = (job.entry.server_id, job.entry.greylisted);
+    Answer { lane: &job.lane, server, greylisted, phase, signal, reason }
+}
+
+/// Whether the message goes over another connection: this one has carried enough, or was used before and is now closed.
+/// `is_marked`: the journal has the mark that precedes its last bytes.
+pub(crate) fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> Option<WaitsAgain> {
+    match ending {
+        Ending::Refused { reply, phase } if !matches!(phase, Phase::Body | Phase::Final) => {
+            let signal = signal_of(reply, *phase);
+            let is_closing = reply.code == 421 && *phase == Phase::MailFrom;
+            let is_too_many = signal == Some(Signal::TooManyConnections);
+            let who = if is_too_many { WaitsAgain::TaskEnds } else { WaitsAgain::TaskContinues };
+            is_put_back(signal, was_used, is_closing).then_some(who)
+        }
+        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => {
+            (was_used && !is_marked).then_some(WaitsAgain::TaskContinues)
+        }
+        _ => None,
+    }
+}
