@@ -6,6 +6,7 @@ pub(crate) mod dial;
 pub(crate) mod ending;
 pub(crate) mod host_order;
 mod reached;
+pub(crate) mod recall;
 pub(crate) mod report;
 pub(crate) mod router;
 pub(crate) mod settle;

@@ -245,9 +245,22 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
         counts: true,
         possible_duplicate: false,
         keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
-        details: format!("{host} {how} ({phase}, {class})"),
+        details: format!("{host} {how} {}", answered(phase, class)),
         reply: Some(reply),
     }
+}
+
+/// The command that was refused, and why, as deliveries show it.
+fn answered(phase: Phase, class: BounceClass) -> String {
+    format!("({phase}, {class})")
+}
+
+/// Effect on other messages of a refusal that was stored as this delivery; `None` also if it refuses nothing.
+pub(super) fn stored_signal(delivery: &NewDelivery) -> Option<Signal> {
+    let class = BounceClass::parse(delivery.bounce_class.as_deref()?)?;
+    let phase = Phase::all().find(|phase| delivery.details.contains(&answered(*phase, class)))?;
+    let reply = postroad_mail::Reply::parse(&delivery.output).ok()?;
+    classify_in(reply_phase(phase), &reply).signal
 }
 
 fn is_greylisting(ending: &Ending) -> bool {
@@ -359,6 +372,7 @@ pub(crate) fn settle(
                 entry.greylisted.filter(|_| says_nothing).map(Greylisted::delayed)
             },
             announce_at,
+            was_tried_elsewhere: false,
             begun: false,
             work: None,
             ..entry.clone()
@@ -476,9 +490,11 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use postroad_model::{MessageId, ServerId, SourceId};
+    use postroad_model::{DeliveryId, MessageId, ServerId, SourceId};
+    use postroad_store::Delivery;
 
     use super::*;
+    use crate::attempt::recall::greylisting_after;
 
     const NOW: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 
@@ -496,6 +512,7 @@ mod tests {
                 source: Some(SourceId(2)),
                 greylisted: Some(Greylisted { first, retry_at: Some(NOW) }),
                 announce_at: None,
+                was_tried_elsewhere: false,
                 was_hurried: false,
                 begun: true,
                 work: None,
@@ -566,6 +583,49 @@ mod tests {
         assert!(!keeps_source(552, None));
         for signal in [Signal::Reputation, Signal::TooFast, Signal::Content, Signal::RecipientPolicy] {
             assert!(!keeps_source(421, Some(signal)), "{signal:?}");
+        }
+    }
+
+    #[test]
+    fn greylisting_is_recalled_from_stored_deliveries() {
+        let stored = |attempt: &Attempt<'_>, at: Timestamp, ending: Ending| {
+            let horizon = at.plus(Duration::from_hours(1));
+            let outcome =
+                settle(attempt, ending, &RetryPolicy::default(), at, horizon, &mut rand::rng()).outcome;
+            Delivery { id: DeliveryId(1), record: outcome.delivery.clone() }
+        };
+        let refused = |text: &str, phase| {
+            let reply = Reply::new(450, vec![text.to_owned()]);
+            Ending::Refused { reply, phase }
+        };
+        let attempt = Attempt {
+            entry: Entry { greylisted: None, attempts: 0, ..greylisted_retry().entry },
+            ..greylisted_retry()
+        };
+        let first = stored(&attempt, NOW, refused("4.2.0 try again later", Phase::RcptTo));
+        let retry_at = first.record.next_attempt_at.unwrap();
+        let known = greylisting_after(std::slice::from_ref(&first), retry_at);
+        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: Some(retry_at) }));
+
+        let late = retry_at.plus(Duration::from_mins(1));
+        let known = greylisting_after(std::slice::from_ref(&first), late);
+        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }), "the wait was ours");
+
+        let again = stored(&greylisted_retry(), retry_at, refused("4.2.0 Greylisted", Phase::RcptTo));
+        let next = again.record.next_attempt_at.unwrap();
+        let known = greylisting_after(&[first.clone(), again], next);
+        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: Some(next) }), "the first refusal counts");
+
+        let (problem, class) = (String::new(), BounceClass::Timeout);
+        let silent = Ending::Unreachable { problem, class, reply: None, was_tried: true };
+        let silent = stored(&greylisted_retry(), retry_at, silent);
+        let known = greylisting_after(&[first.clone(), silent], next);
+        assert_eq!(known, Some(Greylisted { first: NOW, retry_at: None }));
+
+        // The same words in answer to another command, and another reason.
+        for (text, phase) in [("4.2.0 try again later", Phase::Final), ("4.7.1 slow down", Phase::RcptTo)] {
+            let other = stored(&attempt, NOW, refused(text, phase));
+            assert_eq!(greylisting_after(&[first.clone(), other], retry_at), None, "{text} at {phase}");
         }
     }
 }

@@ -364,6 +364,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         source: claimed.source_id,
         greylisted: None,
         announce_at: None,
+        was_tried_elsewhere: claimed.attempts > 0,
         was_hurried: false,
         begun: false,
         work: None,

@@ -49,6 +49,7 @@ impl World {
             source: None,
             greylisted: None,
             announce_at: None,
+            was_tried_elsewhere: false,
             was_hurried: false,
             begun: false,
             work: None,

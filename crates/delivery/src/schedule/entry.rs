@@ -20,8 +20,9 @@ pub(crate) struct Entry {
     pub(crate) chosen_pool: Option<PoolId>,
     /// The source address of its last attempt: the next one uses it again while it is healthy.
     pub(crate) source: Option<SourceId>,
-    /// Its greylisting, as far as this process knows.
     pub(crate) greylisted: Option<Greylisted>,
+    /// It was tried before it came from the queue: its greylisting is in its deliveries.
+    pub(crate) was_tried_elsewhere: bool,
     /// Next time its wait is reported; `None` before the first.
     pub(crate) announce_at: Option<Timestamp>,
     /// It had to make way once, because its host took long while connections were short. It is not hurried again.

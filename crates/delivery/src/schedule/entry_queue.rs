@@ -140,6 +140,7 @@ mod tests {
             source: None,
             greylisted: None,
             announce_at,
+            was_tried_elsewhere: false,
             was_hurried: false,
             begun: false,
             work: None,

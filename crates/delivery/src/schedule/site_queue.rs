@@ -300,6 +300,7 @@ mod tests {
             source: None,
             greylisted: None,
             announce_at: None,
+            was_tried_elsewhere: false,
             was_hurried: false,
             begun: false,
             work: None,

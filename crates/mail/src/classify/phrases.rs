@@ -97,8 +97,9 @@ fn normalise(text: &str) -> String {
         rest = &after[domain_end..];
     }
     short.push_str(rest);
-    let short =
-        ["<@>", "'@'", "\"@\"", "[@]"].into_iter().fold(short, |text, wrapped| text.replace(wrapped, "@"));
+    let short = ["<@>", "'@'", "\"@\"", "[@]", "(@)"]
+        .into_iter()
+        .fold(short, |text, wrapped| text.replace(wrapped, "@"));
     short.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -10,8 +10,13 @@ use super::quoted::{Quoted, find_enhanced, find_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
 /// Phrases of mail systems that gave up after their retry time.
-const EXPIRED: [&str; 4] =
-    ["retry timeout exceeded", "will be deleted from queue", "in the queue too long", "message expired"];
+const EXPIRED: [&str; 5] = [
+    "retry timeout exceeded",
+    "will be deleted from queue",
+    "in the queue too long",
+    "message expired",
+    "cannot send message for",
+];
 
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
@@ -76,7 +81,7 @@ impl Evidence<'_> {
             .or_else(in_quoted)
             .or(self.status);
         let coded = find_enhanced(self.diagnostic).or_else(in_quoted).or(field);
-        let facts = Facts { enhanced, coded, is_expired: self.is_expired(&section, &notice) };
+        let facts = Facts { enhanced, coded, is_expired: self.is_expired() };
         let (class, hard) = weigh(kind, &judged, code, facts, phase);
         let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
         // A local program knows mailboxes and messages; its permission errors are about itself.
@@ -100,10 +105,12 @@ impl Evidence<'_> {
         self.is_alone || self.section.trim().is_empty()
     }
 
-    /// Whether it was given up after the retry time, whatever the last attempt met.
-    fn is_expired(&self, section: &str, notice: &str) -> bool {
+    /// Whether it was given up after the retry time, whatever the last attempt met. Here the reporting host's own words
+    /// count too.
+    fn is_expired(&self) -> bool {
         let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
-        let words = [self.diagnostic, section, notice].map(str::to_lowercase);
+        let notice = if self.is_general() { self.notice } else { "" };
+        let words = [self.diagnostic, self.section, notice].map(str::to_lowercase);
         let says = |phrase: &str| words.iter().any(|words| words.contains(phrase));
         self.is_final && (is_coded || EXPIRED.into_iter().any(says))
     }

@@ -123,3 +123,88 @@ fn mmdf_puts_the_address_and_the_reason_in_quotes() {
         &[("<jo@example.com>... User unknown", "- - bad_mailbox permanent hard")],
     );
 }
+
+#[test]
+fn sendmail_gives_up_after_days() {
+    let words = |session: &str| {
+        format!(
+            "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n\r\n\
+             \x20  ----- Transcript of session follows -----\r\n{session}\r\n"
+        )
+    };
+    check_all(
+        "Mail Delivery Subsystem <MAILER-DAEMON@mx.example.net>",
+        "Returned mail: see transcript for details",
+        words,
+        &[
+            (
+                "... while talking to mx.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n<<< 450 4.2.0 Greylisted\r\n\
+                 Message could not be delivered for 5 days\r\nMessage will be deleted from queue",
+                "4.2.0 450 timeout permanent -",
+            ),
+            ("Cannot send message for 5 days", "- - timeout permanent -"),
+            (
+                "... while talking to mx.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n\
+                 <<< 550 5.1.1 <jo@example.com>... User unknown",
+                "5.1.1 550 bad_mailbox permanent hard",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn exchange_of_1999_numbers_its_reasons() {
+    let words = |reason: &str| {
+        format!(
+            "Your message\r\n\r\n  To:      jo@example.com\r\n  Subject: Hello\r\n\r\n\
+             did not reach the following recipient(s):\r\n\r\njo@example.com on Thu, 29 Apr 2010 18:14:36 +0000\r\n\
+             \x20   The recipient name is not recognized\r\n    MSEXCH:IMS:ORG:SITE:SERVER {reason}\r\n"
+        )
+    };
+    check_all(
+        "System Administrator <postmaster@mx.example.net>",
+        "Undeliverable: Hello",
+        words,
+        &[
+            ("0 (000C05A6) Unknown Recipient", "- - bad_mailbox permanent hard"),
+            ("0 (000C0595) Ambiguous Recipient", "- - policy permanent -"),
+        ],
+    );
+}
+
+#[test]
+fn opensmtpd_names_its_own_trouble() {
+    let words = |reason: &str| {
+        format!(
+            "    Hi!\r\n\r\n    This is the MAILER-DAEMON, please DO NOT REPLY to this e-mail.\r\n\r\n\
+             \x20   An error has occurred while attempting to deliver a message for\r\n    the following list of recipients:\r\n\r\n\
+             jo@example.com: {reason}\r\n\r\n    Below is a copy of the original message:\r\n"
+        )
+    };
+    check_all(
+        "Mailer Daemon <MAILER-DAEMON@mx.example.net>",
+        "Delivery status notification: error",
+        words,
+        &[
+            ("Destination seem to reject all mails", "- - bad_domain permanent -"),
+            ("Could not retrieve credentials", "- - auth_failure permanent -"),
+            ("All routes to destination blocked", "- - timeout permanent -"),
+            ("Envelope expired", "- - timeout permanent -"),
+        ],
+    );
+}
+
+/// Its notices have the reason above the address.
+#[test]
+fn au_says_what_is_the_matter_with_the_account() {
+    let words = |reason: &str| format!("{reason}\r\n\r\n<jo@example.com>\r\n");
+    check_all(
+        "Postmaster@ezweb.ne.jp",
+        "Mail System Error - Returned Mail",
+        words,
+        &[
+            ("The user(s) account is temporarily limited.", "- - inactive permanent -"),
+            ("The user(s) account is temporarily over quota.", "- - full permanent -"),
+        ],
+    );
+}

@@ -11,13 +11,14 @@ use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, Suppr
 
 use super::EngineShared;
 use super::connecting::{Connected, Connecting};
+use crate::attempt::recall::{DELIVERIES_MAX, greylisting_after};
 use crate::attempt::report::{FailedConnection, report_failed_connection};
 use crate::attempt::settle::Settlement;
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::prepare::Work;
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{Asking, Entry, Job, Left, Next};
+use crate::schedule::{Asking, Entry, Greylisted, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Pause after the store failed to return a message.
@@ -223,8 +224,24 @@ impl Worker {
                 }
             }
         }
+        if std::mem::take(&mut job.entry.was_tried_elsewhere) {
+            job.entry.greylisted = self.recall_greylisting(&job.entry).await;
+        }
         let work = job.entry.work.clone()?;
         Some((job, work))
+    }
+
+    /// Greylisting before the message came from the queue. If it cannot be read, this retry teaches nothing.
+    async fn recall_greylisting(&self, entry: &Entry) -> Option<Greylisted> {
+        let shared = &self.shared;
+        let (server, id) = entry.key();
+        match shared.store.list_newest_deliveries(server, id, DELIVERIES_MAX).await {
+            Ok(deliveries) => greylisting_after(&deliveries, shared.clock.now()),
+            Err(error) => {
+                tracing::debug!(%error, message.id = %id, "reading the deliveries of a retry failed; its wait is not learned");
+                None
+            }
+        }
     }
 
     /// Returns the quota that was taken from the source for a message that was not sent.

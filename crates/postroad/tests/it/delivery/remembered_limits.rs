@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use postroad_testkit::SmtpPeer;
-use postroad_testkit::hidden_receiver::HiddenLimits;
+use postroad_testkit::eventually;
+use postroad_testkit::hidden_receiver::{Greylist, HiddenLimits};
 use postroad_testkit::postgres::Database;
 use postroad_testkit::smtp_peer::Script;
 use serde_json::json;
 
 use super::limits::until_received;
-use super::outside::Outside;
+use super::outside::{Outside, to};
 use crate::world::{Engine, World, both_engines, good_but};
 
 const MESSAGES: usize = 40;
@@ -35,14 +36,14 @@ async fn refusals_after_sending(world: &World, site: &SmtpPeer, round: usize) ->
     site.look_at_receiver(|receiver| receiver.refused.len()).unwrap_or_default()
 }
 
-fn learned_about_the_site(world: &World) -> String {
+fn learned_about(world: &World, name: &str) -> String {
     let stats = world.queue(&["stats"]);
     let paths = stats["engine"]["paths"].as_array().expect("paths in use");
-    let path = paths.iter().find(|path| path["site"].as_str().is_some_and(|site| site.contains("narrow")));
+    let path = paths.iter().find(|path| path["site"].as_str().is_some_and(|site| site.contains(name)));
     path.and_then(|path| path["learned"].as_str()).unwrap_or_default().to_owned()
 }
 
-both_engines!(a_restart_forgets_no_limit);
+both_engines!(a_restart_forgets_no_limit, greylisting_is_learned_from_a_message_that_waited_over_a_restart);
 
 async fn a_restart_forgets_no_limit(engine: Engine) {
     let outside = Outside::new();
@@ -56,7 +57,7 @@ async fn a_restart_forgets_no_limit(engine: Engine) {
     let sending = refusals_after_sending(&world, &site, 2);
     let looking = async {
         tokio::time::sleep(Duration::from_millis(700)).await;
-        learned_about_the_site(&world)
+        learned_about(&world, "narrow")
     };
     let (after, learned) = tokio::join!(sending, looking);
     assert_eq!(after, before, "no connection beyond the limit was tried again");
@@ -77,4 +78,24 @@ async fn another_node_knows_the_limit() {
     let second = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "two.mail.example")]);
     let after = refusals_after_sending(&second, &site, 2).await;
     assert_eq!(after, before, "the other node tried no connection beyond the limit");
+}
+
+async fn greylisting_is_learned_from_a_message_that_waited_over_a_restart(engine: Engine) {
+    let outside = Outside::new();
+    let greylist = Some(Greylist { wait: Duration::from_secs(5), by_source: false });
+    let limits = HiddenLimits { greylist, ..HiddenLimits::default() };
+    let site = outside.site("grey.example", Script::new().within(limits));
+    let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "12s")]);
+    let id = world.accepted_id(&to("ann@grey.example")).await;
+    world.until_deliveries(id, 1).await;
+
+    world.daemon.terminate();
+    world.restart();
+    world.until_status(id, "Sent").await;
+    eventually(async || {
+        let learned = learned_about(&world, "grey");
+        if learned.contains("s of greylisting") { Ok(()) } else { Err(learned) }
+    })
+    .await;
+    assert_eq!(site.look_at_receiver(|receiver| receiver.refused.len()), Some(1));
 }

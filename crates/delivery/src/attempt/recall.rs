@@ -1,0 +1,33 @@
+//! Greylisting of a message that was tried by another process, or before it left this one: found in its deliveries.
+
+use postroad_mail::Signal;
+use postroad_model::{Status, Timestamp};
+use postroad_store::{Delivery, NewDelivery};
+
+use super::settle::stored_signal;
+use crate::schedule::Greylisted;
+
+/// Deliveries that are read; greylisting ends sooner.
+pub(crate) const DELIVERIES_MAX: usize = 16;
+/// A retry that is later than its planned wait by more than this part of it says nothing about the receiver.
+const LATE_SHARE: f64 = 0.2;
+
+/// Greylisting after these deliveries, in time order.
+pub(crate) fn greylisting_after(deliveries: &[Delivery], now: Timestamp) -> Option<Greylisted> {
+    let greylisted = deliveries.iter().fold(None, |before, delivery| after(before, &delivery.record))?;
+    let planned = greylisted.retry_at.map(|retry_at| retry_at.since(greylisted.first));
+    let late_max = planned.unwrap_or_default().mul_f64(LATE_SHARE);
+    let is_late = greylisted.retry_at.is_some_and(|retry_at| now.since(retry_at) > late_max);
+    Some(if is_late { greylisted.delayed() } else { greylisted })
+}
+
+fn after(before: Option<Greylisted>, delivery: &NewDelivery) -> Option<Greylisted> {
+    match (delivery.status, delivery.code) {
+        // The receiver did not answer.
+        (Status::SoftFail, None) => before.map(Greylisted::delayed),
+        (Status::SoftFail, Some(_)) if stored_signal(delivery) == Some(Signal::Greylisted) => {
+            Some(Greylisted::again(before, delivery.next_attempt_at?, delivery.at))
+        }
+        _ => None,
+    }
+}
