@@ -45,7 +45,7 @@ pub(crate) fn read_integer(
     }
 }
 
-/// `account`, by which the operator names the account.
+/// Takes `account`, by which the operator names the account.
 pub(crate) fn read_account(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<AccountId> {
     read_integer(fields, "account", findings).map(AccountId)
 }
@@ -75,7 +75,7 @@ pub(crate) fn read_time(
     moment
 }
 
-/// `allow`: addresses and networks.
+/// Takes `allow`: addresses and networks.
 pub(crate) fn read_networks(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<IpNet>> {
     let entries = fields.array("allow", NETWORKS_MAX, findings)?;
     let mut networks = Vec::new();

@@ -143,8 +143,8 @@ impl Bodies {
         if needed <= arriving.reserved {
             return Ok(());
         }
-        let most = arriving.declared.unwrap_or(bytes_max).max(needed);
-        let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(most);
+        let max = arriving.declared.unwrap_or(bytes_max).max(needed);
+        let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(max);
         // A body announced as large takes nothing from the pool of small bodies. One without a length may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };

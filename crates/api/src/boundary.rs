@@ -22,7 +22,7 @@ use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
 use crate::{Mode, drain, envelope, held, host, peer, redirect};
 
-/// Characters of a path that are logged.
+/// Most characters of a path that are logged.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Clone)]

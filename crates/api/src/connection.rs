@@ -25,7 +25,7 @@ use crate::unsent::Unsent;
 use crate::watched_io::{Activity, WatchedIo};
 use crate::{Mode, TimeLimits};
 
-/// HTTP/1.1: request line and headers together; also the size of reads.
+/// HTTP/1.1: most bytes of request line and headers together; also the size of reads.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 100;
 const H2_HEADER_LIST_BYTES_MAX: u32 = 32 << 10;
@@ -35,7 +35,7 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// Least that it must write within each stall limit meanwhile; more than HTTP/2's own pings.
+/// Bytes that it must write within each stall limit meanwhile; more than HTTP/2's own pings.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
 /// Stages of stopping a server.

@@ -39,7 +39,7 @@ fn methods(operation: Operation) -> &'static str {
     }
 }
 
-/// Authenticated call with its body: of a server's key, or of whoever else may call (`AccountCall`).
+/// Authenticated call with its body, by a server's key, or by another key (`AccountCall`).
 #[derive(Debug)]
 pub(crate) struct Call<C = Caller> {
     pub(crate) app: App,
@@ -90,7 +90,7 @@ impl<C> Call<C> {
         std::mem::take(&mut self.body)
     }
 
-    /// Reserves memory for a request and what is made of it: 503 if there is none in time.
+    /// Reserves memory for a request and the values made from it; 503 if none gets free in time.
     pub(crate) async fn grow_memory(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bodies.grow(self.tenant, &mut self.memory, bytes).await
     }

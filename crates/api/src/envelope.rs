@@ -162,10 +162,10 @@ pub(crate) struct ErrorOut<'a> {
     /// With TemplateVariableMissing and TemplateRenderingFailed: the text with the error, such as `html_body`.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<&'a str>,
-    /// With the same codes: the line, from 1.
+    /// With TemplateVariableMissing and TemplateRenderingFailed: the line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// With the same codes: the column, from 1.
+    /// With TemplateVariableMissing and TemplateRenderingFailed: the column, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
     /// With InternalError: quote this to support; the same as the header X-Request-Id.

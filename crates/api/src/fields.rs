@@ -10,10 +10,10 @@ use postroad_model::Timestamp;
 use crate::failure::{Failure, PROBLEMS_SHOWN_MAX};
 use crate::json::{Json, Object};
 
-/// Unknown fields that are reported; a request can contain any number of them.
+/// Most unknown fields that are reported; a request can contain any number of them.
 const WARNINGS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 100;
-/// Problems kept in full; the rest is counted.
+/// Most problems kept in full; the rest is counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
 /// Problems and warnings found in a request.
@@ -25,8 +25,8 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
     /// Warnings beyond those kept.
     warnings_left_out: usize,
-    /// Fields that the reader asked for; a test compares them with the OpenAPI document. Empty outside tests.
-    pub(crate) asked: BTreeSet<String>,
+    /// Names of the fields that were read; a test compares them with the OpenAPI document. Empty outside tests.
+    pub(crate) read_fields: BTreeSet<String>,
 }
 
 impl Findings {
@@ -62,7 +62,7 @@ impl Findings {
         self.warnings_left_out += of_part.warnings.len() + of_part.warnings_left_out;
     }
 
-    /// Takes the warnings; the last one counts those that are not listed.
+    /// Takes the warnings; if some are not listed, the last warning gives their number.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let left_out = std::mem::take(&mut self.warnings_left_out);
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Adds those of `defaults` that the object itself lacks.
+    /// Adds the fields of `defaults` that the object itself lacks.
     pub(crate) fn add_defaults(&mut self, defaults: &Object<'a>) {
         for (name, value) in defaults {
             if self.is_absent(name) {
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
     /// Takes the field; `null` counts as absent.
     pub(crate) fn take(&mut self, name: &'static str, findings: &mut Findings) -> Option<Json<'a>> {
         if cfg!(test) {
-            findings.asked.insert(self.pointer(name));
+            findings.read_fields.insert(self.pointer(name));
         }
         let at = self.entries.iter().position(|(known, _)| known == name)?;
         let (_, json) = self.entries.remove(at);
@@ -187,16 +187,16 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// Takes the entries of an array with their pointers, without `null`: up to `most` plus one, so that the
-    /// length check sees an excess.
+    /// Takes the entries of an array with their pointers, without `null`: up to `max` plus one, so that the length check
+    /// sees an excess.
     pub(crate) fn array(
         &mut self,
         name: &'static str,
-        most: usize,
+        max: usize,
         findings: &mut Findings,
     ) -> Option<Vec<(String, Json<'a>)>> {
         let json = self.take(name, findings)?;
-        expect_array(&self.pointer(name), json, most, findings)
+        expect_array(&self.pointer(name), json, max, findings)
     }
 
     pub(crate) fn object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
@@ -269,7 +269,7 @@ fn read_flag(json: &Json<'_>) -> Option<bool> {
 pub(crate) fn expect_array<'a>(
     pointer: &str,
     json: Json<'a>,
-    most: usize,
+    max: usize,
     findings: &mut Findings,
 ) -> Option<Vec<(String, Json<'a>)>> {
     let Json::Array(values) = json else {
@@ -278,7 +278,7 @@ pub(crate) fn expect_array<'a>(
     };
     let numbered = values.into_iter().enumerate();
     let present = numbered.filter(|(_, value)| *value != Json::Null);
-    Some(present.take(most.saturating_add(1)).map(|(at, value)| (format!("{pointer}/{at}"), value)).collect())
+    Some(present.take(max.saturating_add(1)).map(|(at, value)| (format!("{pointer}/{at}"), value)).collect())
 }
 
 /// RFC 6901: `~` and `/` in a pointer's token are escaped.

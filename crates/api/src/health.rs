@@ -14,7 +14,7 @@ use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
 const CHECK_MAX: Duration = Duration::from_secs(5);
-/// Checks write to the disk and need no key: within this time the last answer is repeated.
+/// Within this time the last answer is repeated, because checks write to the disk and need no key.
 const ANSWER_LIVES: Duration = Duration::from_millis(500);
 
 pub(crate) fn live() -> Response {

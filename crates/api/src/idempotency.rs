@@ -42,8 +42,8 @@ pub(crate) fn request(
     let header = headers.get(HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
     for (what, key) in [("The header Idempotency-Key", &header), ("`idempotency_key`", &field)] {
         if key.as_deref().is_some_and(|key| !is_idempotency_key(key)) {
-            let most = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
-            findings.problem(POINTER, format!("{what} must be 1 to {most} printable characters"));
+            let max = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
+            findings.problem(POINTER, format!("{what} must be 1 to {max} printable characters"));
             return None;
         }
     }

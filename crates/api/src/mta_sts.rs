@@ -13,11 +13,11 @@ use crate::{envelope, host};
 
 pub(crate) const PATH: &str = "/.well-known/mta-sts.txt";
 
-/// Only under the host name of the policy; the portal and the API have none.
+/// Serves the policy, only under its own host name; the host names of the portal and the API have none.
 pub(crate) async fn serve<B>(State(state): State<Arc<ApiState>>, request: Request<B>) -> Response {
     let own = state.app.host();
     let name = format!("mta-sts.rp.{own}");
-    if !host::of(&request).is_some_and(|asked| asked.eq_ignore_ascii_case(&name)) {
+    if !host::of(&request).is_some_and(|host| host.eq_ignore_ascii_case(&name)) {
         return envelope::json(
             StatusCode::NOT_FOUND,
             r#"{"error":"there is no MTA-STS policy for this name"}"#,

@@ -21,7 +21,7 @@ use crate::{Api, Mode};
 
 /// Pause when the machine is out of a resource, so that other work can end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for connections to end once they are cut off.
+/// Longest wait for connections to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Running listener. Call `stop` to end it; dropping it cuts off its connections.

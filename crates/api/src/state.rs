@@ -15,19 +15,19 @@ use crate::memory::Pools;
 use crate::readiness::LastReadiness;
 use crate::tenant::Tenant;
 
-/// Calls of all servers that are in progress or whose answers are not sent yet.
+/// Most calls of all servers that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
 
-/// Batches in work at the same time, in total and per server: each keeps a processor busy.
+/// Most batches in work at the same time, in total and per server: each keeps a processor busy.
 const BATCHES_MAX: usize = 8;
 const BATCHES_OF_SERVER_MAX: usize = 2;
 
-/// Calls that cancel or reschedule many messages at the same time, in total and per server. They have permits of their own: mail
-/// must be stopped also while batches are in work.
+/// Most calls that cancel or reschedule many messages at the same time, in total and per server. They have permits of their
+/// own, so that mail can be stopped while batches are in work.
 const SCHEDULE_CHANGES_MAX: usize = 8;
 const SCHEDULE_CHANGES_OF_SERVER_MAX: usize = 2;
 
-/// Samples posted to webhooks at the same time, in total and per server: receivers may be slow.
+/// Most samples posted to webhooks at the same time, in total and per server: receivers may be slow.
 const SAMPLES_MAX: usize = 128;
 const SAMPLES_OF_SERVER_MAX: usize = 8;
 

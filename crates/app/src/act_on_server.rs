@@ -1,4 +1,4 @@
-//! People who work on one server: the same operations as with the server's own key, limited by their role.
+//! Lets people work on one server: they can do what the server's own key can, limited by their role.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;

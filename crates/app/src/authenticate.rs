@@ -30,17 +30,17 @@ pub struct Caller {
     pub credential_id: Option<CredentialId>,
     pub actor: Actor,
     pub mode: ServerMode,
-    /// The credential holds everything that is sent with it.
+    /// Whether everything sent with the credential is held.
     pub hold: bool,
-    /// The credential is a test key: everything sent with it is in test mode.
+    /// Whether the credential is a test key, so that everything sent with it is in test mode.
     pub test: bool,
-    /// From and Sender may be any address: in `postroad dev` only.
+    /// Whether From and Sender may be any address; only in `postroad dev`.
     pub any_from: bool,
     /// Hourly message limit of the server.
     pub hourly_limit: Option<u32>,
     /// Message limits of the account.
     pub account_limits: Option<AccountLimits>,
-    /// Tracking defaults of the server, unless domain or message override them.
+    /// Tracking defaults of the server, which its domains and messages can override.
     pub tracking: ServerTracking,
     pub peer: Peer,
 }

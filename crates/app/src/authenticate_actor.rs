@@ -12,7 +12,7 @@ use crate::authenticate::KeyKind;
 use crate::secrets::hash;
 use crate::{App, AuthFailure, Peer};
 
-/// The keys presented with a call, one from each header. The most powerful one is used.
+/// The keys presented with a call, at most one from each header. The most powerful key is used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PresentedKeys<'a> {
     pub operator: Option<&'a str>,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
 const FREE_FAILURES: u32 = 50;
-/// After this many failures in a minute, an address is blocked for a minute, if the entry point supports that.
+/// After this many failures in a minute, entry points that can block an address block it for a minute.
 const FAILURES_MAX: u32 = 200;
 const SHUT_OUT: Duration = Duration::from_mins(1);
 const DELAY: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ const DOMAIN: &str = "example.test";
 const FIXED_NAME: &str = "dev-fixed";
 const FIXED_KEY_CHARS_MAX: usize = 100;
 
-/// How many keys of earlier starts are searched; `dev` revokes them at every start, so there are few.
+/// Most keys of earlier starts that are read; `dev` revokes them at every start, so there are few.
 const OLD_KEYS_MAX: usize = 1_000;
 
 /// Options of `postroad dev`, set once while it starts.
@@ -43,13 +43,13 @@ impl DevOptions {
     }
 }
 
-/// How `postroad dev` sets itself up.
+/// Request for the setup of `postroad dev`.
 #[derive(Clone, Default)]
 pub struct DevSetupRequest {
     /// The API key, instead of a new one.
     pub api_key: Option<String>,
-    /// For a database shared with other processes: revoke only the keys of this process's earlier start, not those of
-    /// all.
+    /// For a database shared with other processes: keys of this process's earlier start. Only these are revoked, not the keys
+    /// of all earlier starts.
     pub previous: Option<DevKeyIds>,
 }
 
@@ -67,7 +67,7 @@ pub struct DevSetup {
     pub key_ids: DevKeyIds,
 }
 
-/// The keys that one start created; written as `1 2 3`. By default none.
+/// Ids of the keys that one start created, written as `1 2 3`; by default none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevKeyIds {
     pub credential: CredentialId,
@@ -196,7 +196,7 @@ impl App {
         }
     }
 
-    /// A new key of the account, or of the operator. Revokes the key `only`, or those of all earlier starts.
+    /// Creates a key of the account, or of the operator. Revokes the key `only`, or else the keys of all earlier starts.
     async fn dev_account_key(
         &self,
         account_id: Option<AccountId>,
@@ -212,10 +212,10 @@ impl App {
             }
         }
         let by = Requester::command_line();
-        let given = AccountKeyRequest { name: NAME.to_owned(), ..AccountKeyRequest::default() };
+        let request = AccountKeyRequest { name: NAME.to_owned(), ..AccountKeyRequest::default() };
         let created = match account_id {
-            Some(id) => self.create_account_key(&by, Some(id), given).await,
-            None => self.create_operator_key(&by, given).await,
+            Some(id) => self.create_account_key(&by, Some(id), request).await,
+            None => self.create_operator_key(&by, request).await,
         };
         let created = created.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
         Ok((created.api_key, created.key.id))

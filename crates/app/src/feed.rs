@@ -1,4 +1,4 @@
-//! Event feed of a server: events in order, without gaps; waits for new ones.
+//! Event feed of a server: returns events in order, without gaps, and waits for new events.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::App;
 
-/// Calls of one server that may wait their full time for events.
+/// Most calls of one server that wait their full time for events.
 const WAITING_OF_SERVER_MAX: usize = 8;
-/// Calls of all servers that may wait their full time.
+/// Most calls of all servers that wait their full time.
 const WAITING_MAX: usize = 512;
 /// Waiting time of further calls, so that repeated polling stays slow.
-const WAIT_WITHOUT_PLACE: Duration = Duration::from_secs(1);
+const WAIT_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 /// Other nodes add events too, without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
 /// Least pause between two look-ups of one call.
@@ -60,7 +60,7 @@ impl Default for Waiting {
 
 impl Waiting {
     /// Takes a permit to wait; `None` if too many calls wait.
-    fn place(&self, server_id: ServerId) -> Option<FeedPermit<'_>> {
+    fn permit(&self, server_id: ServerId) -> Option<FeedPermit<'_>> {
         let mut of_servers = self.lock();
         let is_full = of_servers.values().sum::<usize>() >= WAITING_MAX;
         let own = of_servers.get(&server_id).copied().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Waiting {
     }
 }
 
-/// Permit; dropping it frees it.
+/// Permit to wait; dropping it frees it.
 struct FeedPermit<'a> {
     waiting: &'a Waiting,
     server_id: ServerId,
@@ -128,7 +128,7 @@ impl App {
             message_id: request.message_id,
             limit: request.limit,
         };
-        let mut place = None;
+        let mut permit = None;
         loop {
             notices.mark_unchanged();
             let page = self.look(&mut query).await?;
@@ -136,11 +136,11 @@ impl App {
             if is_over || *stop.borrow() {
                 return Ok(page);
             }
-            if place.is_none() {
-                place = self.inner.waiting.place(server_id);
+            if permit.is_none() {
+                permit = self.inner.waiting.permit(server_id);
             }
-            if place.is_none() {
-                deadline = deadline.min(begun + WAIT_WITHOUT_PLACE);
+            if permit.is_none() {
+                deadline = deadline.min(begun + WAIT_WITHOUT_PERMIT);
             }
             let is_told = tokio::select! {
                 _ = notices.changed() => true,
@@ -173,16 +173,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_has_few_places_and_all_together_many() {
+    fn a_server_has_few_permits_and_all_together_many() {
         let waiting = Waiting::default();
-        let places =
-            |server_id| std::iter::from_fn(|| waiting.place(ServerId(server_id))).collect::<Vec<_>>();
-        let first = places(1);
+        let permits =
+            |server_id| std::iter::from_fn(|| waiting.permit(ServerId(server_id))).collect::<Vec<_>>();
+        let first = permits(1);
         assert_eq!(first.len(), WAITING_OF_SERVER_MAX);
-        let others: Vec<_> = (2..1_000).flat_map(&places).collect();
+        let others: Vec<_> = (2..1_000).flat_map(&permits).collect();
         assert_eq!(first.len() + others.len(), WAITING_MAX);
         drop(first);
-        assert_eq!(places(2_000).len(), WAITING_OF_SERVER_MAX);
+        assert_eq!(permits(2_000).len(), WAITING_OF_SERVER_MAX);
         drop(others);
         assert!(waiting.lock().is_empty());
     }

@@ -16,7 +16,7 @@ const NOTES_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
 pub struct InstallationStatus {
-    /// Nodes that share the work and those that did lately; running ones first.
+    /// Nodes that run, then nodes that ran lately.
     pub nodes: Vec<NodeRecord>,
     pub is_in_maintenance: bool,
     /// Limits of receivers learned within the last day, newest first.

@@ -107,7 +107,7 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
-    /// Domains of one server; also domains of one account, not counting those of its servers.
+    /// Most domains of one server; also most domains of one account, not counting domains of its servers.
     pub domains_per_server: usize,
     /// How often domains are checked.
     pub domain_checks: domains::CheckIntervals,
@@ -180,7 +180,7 @@ struct Inner {
     account_keys: ttl_cache::TtlCache<KeyHash, AccountKey>,
     /// Cache of verified domains.
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
-    /// How the records of domains are looked up; set when the process starts.
+    /// Looks up the DNS records of domains; set when the process starts.
     checker: OnceLock<domains::DomainChecker>,
     /// Limits on the number of domains and the work for them.
     domain_limits: domains::DomainLimits,
@@ -196,13 +196,13 @@ struct Inner {
     service_server: ttl_cache::TtlCache<(), Option<ServerId>>,
     /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
-    /// Addresses that sent invalid keys.
+    /// Client addresses that sent invalid keys.
     bad_keys: bad_keys::BadKeys,
     /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
     /// Last use of credentials, until housekeeping stores it.
     used: housekeeping::Used<CredentialId>,
-    /// Likewise, of account and operator keys.
+    /// Last use of account and operator keys, until housekeeping stores it.
     used_account_keys: housekeeping::Used<AccountKeyId>,
     /// Retention periods.
     retention: Retention,
@@ -227,7 +227,7 @@ struct Inner {
     used_sessions: housekeeping::Used<UserSessionId>,
     /// Limit of mails to people that are being queued.
     notices: Arc<tokio::sync::Semaphore>,
-    /// Sender of those mails.
+    /// Sender of mails to people.
     notices_from: Option<EmailAddress>,
     /// Base URL of the portal, once the listeners are known.
     portal_base: OnceLock<String>,

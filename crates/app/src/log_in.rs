@@ -78,7 +78,7 @@ impl App {
     ) -> Result<Option<KeyHash>, StoreError> {
         // API keys contain no @, so this look-up never sees a key.
         let Ok(login) = EmailAddress::parse(user_name) else { return Ok(None) };
-        let known = self.inner.store.find_login(login.mailbox_key()).await?;
+        let known = self.inner.store.list_hashes_of_login(login.mailbox_key()).await?;
         let mut found = None;
         for (key_hash, expected) in known {
             if expected.0.ct_eq(&secret_hash.0).into() {
@@ -101,7 +101,7 @@ impl App {
         Ok(Submitter { key_hash: best.key_hash, operation, peer, any_from: false })
     }
 
-    /// For a listener without login: sends with the key of `postroad dev`, from any From address.
+    /// Authenticates a client of a listener without login: it sends with the key of `postroad dev`, from any From address.
     pub async fn log_in_openly(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let key_hash = self.inner.dev.key().ok_or(LoginFailure::AddressUnknown)?;
         Ok(Submitter { key_hash, operation: Operation::SmtpSubmit, peer, any_from: true })
@@ -134,7 +134,8 @@ impl App {
         LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
     }
 
-    /// Omits revoked and expired credentials, so that a wider network of another credential can match.
+    /// Networks that credentials are bound to, without revoked and expired credentials, so that a wider network of another
+    /// credential can match.
     async fn bound_networks(&self) -> Result<Vec<BoundNetwork>, StoreError> {
         if let Some(networks) = self.inner.bound_networks.find(&()) {
             return Ok(networks);

@@ -21,12 +21,12 @@ impl App {
         Ok(on)
     }
 
-    /// By the command line.
+    /// Sets maintenance mode for the command line.
     pub async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
         self.record_maintenance(&Requester::command_line(), on).await
     }
 
-    /// By the operator.
+    /// Sets maintenance mode for `by`, who must be the operator.
     pub async fn set_maintenance_as(&self, by: &Requester, on: bool) -> Result<(), AccountRefusal> {
         self.permit_operator(by, Operation::InstallationMaintenance)?;
         Ok(self.record_maintenance(by, on).await?)

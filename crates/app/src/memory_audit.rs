@@ -1,4 +1,4 @@
-//! Acts on data in memory that the audit log records: the request inspector, and the inbox of `postroad dev`.
+//! Audit entries of actions on data in memory: the request inspector, and the inbox of `postroad dev`.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{AuditSubject, StoreError};
@@ -7,17 +7,17 @@ use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester};
 use crate::{App, Caller};
 
-/// When the inbox was emptied last.
+/// Setting with the time when the inbox was last emptied.
 const INBOX_SETTING: &str = "inbox_cleared_at";
 
 #[boxed_futures]
 impl App {
-    /// The caller opens the request inspector of his server.
+    /// Records that the caller opens the request inspector of the server.
     pub async fn record_opened_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
         self.record_inspector(caller, Operation::WebhooksOpenInspector, "opened").await
     }
 
-    /// The caller removes the requests of the inspector.
+    /// Records that the caller removes the requests of the inspector.
     pub async fn record_cleared_inspector(&self, caller: &Caller) -> Result<(), StoreError> {
         self.record_inspector(caller, Operation::WebhooksClearInspector, "cleared").await
     }
@@ -32,7 +32,7 @@ impl App {
         self.recording(&caller.requester(), operation, subject).record_act("inspector", done).await
     }
 
-    /// The operator deletes all caught messages.
+    /// Records that the operator deletes all caught messages.
     pub async fn record_cleared_inbox(&self, by: &Requester) -> Result<(), AccountRefusal> {
         let operation = Operation::InstallationClearInbox;
         self.permit_operator(by, operation)?;

@@ -1,4 +1,4 @@
-//! Nodes of the installation, and what is wrong with their certificates.
+//! Nodes of the installation, and problems of their certificates.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::App;
 use crate::access::Operation;
 use crate::accounts::{AccountRefusal, Requester};
 
-/// Nodes that were last seen before this long ago are not shown: they are gone for good.
+/// Nodes that were not seen for this long are not shown: they are gone for good.
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 /// A certificate should have been renewed this long before it expires.
 pub const CERTIFICATE_ENDS_SOON: Duration = Duration::from_hours(14 * 24);
 
 #[boxed_futures]
 impl App {
-    /// Tells the others what this node is and serves.
+    /// Publishes this node's description for other nodes: version, listeners, certificate.
     pub async fn describe_node(&self, description: &NodeDescription) -> Result<(), StoreError> {
         self.inner.store.describe_node(description).await
     }
 
-    /// Those that run first.
+    /// Nodes of the installation; running nodes come first.
     pub async fn list_nodes(&self, by: &Requester) -> Result<Vec<NodeRecord>, AccountRefusal> {
         self.permit_operator(by, Operation::InstallationStatus)?;
         let since = self.inner.clock.now().minus(SHOWN_FOR);
@@ -33,7 +33,7 @@ impl App {
     }
 }
 
-/// What is wrong with the certificate of a node's listeners and what to do, as the rest of a sentence; `None` if it is good.
+/// Problem of the certificate of a node's listeners and how to fix it, as the rest of a sentence; `None` if there is none.
 pub fn certificate_trouble(note: &CertificateNote, now: Timestamp) -> Option<String> {
     if let Some(problem) = &note.file_problem {
         return Some(format!("cannot be loaded again, and the next restart will fail: {problem}"));

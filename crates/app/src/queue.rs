@@ -20,7 +20,7 @@ const GATE_TIME_MAX: Duration = Duration::from_hours(30 * 24);
 pub struct GateRequest {
     pub action: GateAction,
     pub reason: String,
-    /// `None`: until it is lifted.
+    /// Duration; `None` if the gate stays until it is lifted.
     pub time: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl App {
         self.inner.store.count_queue_by(caller.server_id).await
     }
 
-    /// Gates that may affect the caller's mail. Those on single addresses and paths are shown only to the operator.
+    /// Gates that may affect the caller's mail. Only the operator sees gates on single addresses and paths.
     pub async fn list_gates_as(&self, caller: &Caller) -> Result<Vec<Gate>, StoreError> {
         let mut gates = self.inner.store.list_gates().await?;
         if gates.is_empty() {

@@ -6,7 +6,7 @@ use postroad_store::{RecentEvents, RecentEventsQuery, StoreError};
 
 use crate::{App, Caller};
 
-/// Events that one call looks at.
+/// Most events that one call examines.
 const SCANNED_MAX: usize = 5_000;
 
 /// Selection of events.
@@ -19,7 +19,8 @@ pub struct EventSelection {
 
 #[boxed_futures]
 impl App {
-    /// Newest first. One call looks at some thousand events: `before` of the answer says where the next continues.
+    /// The newest events, newest first. One call examines some thousand events; `before` of the answer says where the next
+    /// call continues.
     pub async fn list_recent_events(
         &self,
         caller: &Caller,

@@ -48,7 +48,7 @@ pub struct FieldProblem {
     pub message: String,
 }
 
-/// Pointers and messages quote the request, which can be of any length.
+/// Pointers and messages are cut, because they quote the request, which can be of any length.
 const POINTER_BYTES_MAX: usize = 300;
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
@@ -152,10 +152,10 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Unavailable(cause) => Self::Unavailable(cause),
             StoreError::KeyInUse => Self::IdempotencyInProgress,
-            StoreError::CeilingReached { what, most } => {
+            StoreError::CeilingReached { what, ceiling } => {
                 let what = what.as_str();
                 let message = format!(
-                    "The account may have at most {most} {what}: the operator of the service set this ceiling"
+                    "The account may have at most {ceiling} {what}: the operator of the service set this ceiling"
                 );
                 Self::CeilingExceeded(vec![FieldProblem::new("", message)])
             }

@@ -25,7 +25,7 @@ const fn days(days: u64) -> Duration {
     Duration::from_hours(24 * days)
 }
 
-/// `None` keeps data forever.
+/// Retention periods; `None` keeps data forever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     /// Message bodies.
@@ -125,13 +125,13 @@ impl App {
         ));
         removed.push(("domain reports", in_steps(|| store.remove_old_domain_reports()).await?));
         removed.push(("counters", self.remove_old_counters(now).await?));
-        let told: Vec<String> = removed
+        let counts: Vec<String> = removed
             .iter()
             .filter(|(_, rows)| *rows > 0)
             .map(|(name, rows)| format!("{name}: {rows}"))
             .collect();
-        if !told.is_empty() {
-            tracing::info!(removed = told.join(", "), "retention sweep removed expired data");
+        if !counts.is_empty() {
+            tracing::info!(removed = counts.join(", "), "retention sweep removed expired data");
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl App {
             (OldRows::Sends, "sends by servers' settings"),
         ] {
             let first = |own: &OwnRetention| {
-                Some((own.server_id, installation.first_kept(now, Some(own.kept(which)?))))
+                Some((own.server_id, installation.first_kept(now, Some(own.retention_of(which)?))))
             };
             let firsts: Vec<(ServerId, i64)> = own.iter().filter_map(first).collect();
             if !firsts.is_empty() {
@@ -197,7 +197,7 @@ impl App {
     }
 }
 
-/// Retention of a server that is shorter than the installation's; `None` where it is not.
+/// Retention periods of a server that are shorter than the installation's; `None` for others.
 struct OwnRetention {
     server_id: ServerId,
     bodies: Option<Duration>,
@@ -218,7 +218,7 @@ impl OwnRetention {
         }
     }
 
-    fn kept(&self, which: OldRows) -> Option<Duration> {
+    fn retention_of(&self, which: OldRows) -> Option<Duration> {
         match which {
             // A body never outlives its message, so the shorter period applies.
             OldRows::Bodies => self.bodies.into_iter().chain(self.messages).min(),

@@ -50,7 +50,7 @@ impl SealingKey {
         &self.bytes
     }
 
-    /// A secret text that every node computes alike from the same words. `purpose` keeps the texts of different uses apart.
+    /// Derives a secret text from `words`; the same on every node. Different values of `purpose` give different texts.
     pub(crate) fn derive(&self, purpose: &str, words: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.bytes);
         let tag = hmac::sign(&key, &[purpose.as_bytes(), b"\n", words].concat());

@@ -11,7 +11,7 @@ use crate::accounts::AccountRefusal;
 use crate::{App, Caller, FieldProblem, Refusal, Retention, names};
 
 const HOSTS_MAX: usize = 100;
-/// A hundred years.
+/// Longest retention in days: a hundred years.
 const DAYS_MAX: u64 = 36_500;
 const DAY_SECS: u64 = 24 * 3_600;
 

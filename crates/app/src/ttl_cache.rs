@@ -48,7 +48,7 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
         ReadStart { at: Instant::now(), generation: self.cached.lock().generation }
     }
 
-    /// Does nothing if the cache was cleared since the read began: the value may be older than the change.
+    /// Stores a value. Does nothing if the cache was cleared since the read began: the value may be older than the change.
     pub(crate) fn put(&self, key: K, value: V, start: ReadStart) {
         let mut cached = self.cached.lock();
         if start.generation != cached.generation {
@@ -60,7 +60,7 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
         cached.entries.insert(key, (value, start.at));
     }
 
-    /// After a change in this process.
+    /// Removes all entries. Call it after a change in this process.
     pub(crate) fn clear(&self) {
         let mut cached = self.cached.lock();
         cached.entries.clear();

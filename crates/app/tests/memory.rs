@@ -290,8 +290,8 @@ impl Service {
         self.judge(name, taken, 2 * request_bytes + FIXED_BYTES, request_bytes);
     }
 
-    fn judge(&self, name: &str, taken: usize, most: usize, request_bytes: usize) {
-        if taken > most {
+    fn judge(&self, name: &str, taken: usize, max: usize, request_bytes: usize) {
+        if taken > max {
             let text = format!("{name}: {taken} bytes for a request of {request_bytes}");
             self.too_much.lock().unwrap().push(text);
         }

@@ -114,7 +114,7 @@ async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Resul
     Ok(())
 }
 
-/// The figures of the other server follow a line that says beside how many callers.
+/// Splits a table: figures of the load, and figures of the other server, which follow a line with the number of callers.
 fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
     let mut beside = None;
     for line in table.lines() {

@@ -1,5 +1,4 @@
-//! Benchmark of calls by account and server keys: the same calls to one account with few and with many servers and keys, over
-//! HTTP.
+//! Benchmark of calls by account and server keys over HTTP, to an account with few servers and keys and to one with many.
 
 use std::time::Instant;
 
@@ -17,7 +16,8 @@ use super::systems::Kind;
 const KEYS_PER_SERVER: usize = 10;
 /// Calls that fill an installation at the same time.
 const FILLING: usize = 32;
-const ASKED: usize = 500;
+/// Requests per entry of `CALLS`.
+const REPETITIONS: usize = 500;
 /// Servers whose keys the calls "by known keys" use.
 const KNOWN_SERVERS: usize = 10;
 
@@ -25,7 +25,7 @@ const ACCOUNT: &str = "X-Account-API-Key";
 const OPERATOR: &str = "X-Operator-API-Key";
 const SERVER: &str = "X-Server-API-Key";
 
-/// Calls of an account and of the operator, and what the most frequent calls of a server cost beside them.
+/// Calls of an account and of the operator, and the most frequent calls of a server beside them.
 const CALLS: [&str; 34] = [
     "servers/list",
     "servers/list by name",
@@ -71,14 +71,14 @@ struct Filled {
     operator_key: String,
     account_key: String,
     account: Value,
-    /// Another account, for new servers: the first has as many as one may have.
+    /// Another account, for new servers: the first has the maximum number.
     other_account: Value,
     servers: Vec<FilledServer>,
 }
 
 struct FilledServer {
     id: i64,
-    /// Ids and keys.
+    /// Ids and keys of the credentials.
     credentials: Vec<(i64, String)>,
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
             let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
             let url = database.as_ref().map(postroad_testkit::postgres::Database::url);
             let filled = fill(bench, folder.path(), url, servers).await?;
-            for (name, milliseconds) in ask(&filled).await? {
+            for (name, milliseconds) in measure_calls(&filled).await? {
                 let work = format!("{name} with {servers} servers and {keys} keys");
                 let at = |share: usize| milliseconds[(milliseconds.len() - 1) * share / 100];
                 report.add(&work, kind.name(), vec![("median_ms", at(50)), ("p99_ms", at(99))]);
@@ -163,8 +163,8 @@ async fn add_server(
     Ok(FilledServer { id, credentials })
 }
 
-/// Each call with the milliseconds it took, in order.
-async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
+/// Makes all calls; returns each with the milliseconds it took, sorted.
+async fn measure_calls(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
     let mut random = StdRng::seed_from_u64(1);
     let mut figures = Vec::new();
     let by_account = (ACCOUNT, filled.account_key.as_str());
@@ -174,9 +174,9 @@ async fn ask(filled: &Filled) -> anyhow::Result<Vec<(&'static str, Vec<f64>)>> {
         call(&filled.client, (SERVER, key), "send/message", &mail()).await?;
     }
     for name in CALLS {
-        let mut milliseconds = Vec::with_capacity(ASKED);
+        let mut milliseconds = Vec::with_capacity(REPETITIONS);
         let servers = if name.ends_with("by known keys") { known } else { &filled.servers[..] };
-        for number in 0..ASKED {
+        for number in 0..REPETITIONS {
             let server = &servers[random.random_range(0..servers.len())];
             let (credential, key) = &server.credentials[random.random_range(0..server.credentials.len())];
             let by_server = (SERVER, key.as_str());

@@ -12,7 +12,8 @@ use tokio::process::Command;
 use super::Bench;
 use super::report::Report;
 
-const ASKED: usize = 20;
+/// Calls per question.
+const REPETITIONS: usize = 20;
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
@@ -60,7 +61,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         ("summary of 30 days, one tag", "summary", json!({"tag": "kind 1"})),
     ];
     for (name, endpoint, body) in questions {
-        for _ in 0..ASKED {
+        for _ in 0..REPETITIONS {
             let begun = Instant::now();
             let reply = client
                 .post_json(&format!("/api/v1/analytics/{endpoint}"), Some(text("api_key")), &body)

@@ -54,7 +54,7 @@ impl Caller {
         Ok(answer["data"].clone())
     }
 
-    /// A server in development holds everything.
+    /// Sets the server's mode; in development it holds everything.
     async fn set_mode(&self, mode: &str) -> anyhow::Result<()> {
         self.call("server/update", &json!({ "mode": mode })).await.map(drop)
     }
@@ -70,7 +70,7 @@ impl Caller {
         Ok(())
     }
 
-    /// The time of the call, of the job, and of accepts meanwhile.
+    /// Cancels all held messages; returns the times of the call, of the job, and of accepts meanwhile.
     async fn cancel_all(&self) -> anyhow::Result<Vec<(&'static str, f64)>> {
         let begun = Instant::now();
         let started = self.call("messages/cancel_hold", &json!({"query": "status:held"})).await?;
@@ -78,9 +78,9 @@ impl Caller {
         let single = json!({"to": ["beside@example.com"], "from": "shop@example.test", "subject": "x", "plain_body": "x"});
         let mut accepts: Vec<f64> = Vec::new();
         let job = loop {
-            let asked = Instant::now();
+            let begun = Instant::now();
             self.call("send/message", &single).await?;
-            accepts.push(asked.elapsed().as_secs_f64() * 1e3);
+            accepts.push(begun.elapsed().as_secs_f64() * 1e3);
             let job = self.call("jobs/get", &json!({"id": started["job_id"]})).await?;
             if job["state"] != "running" {
                 break job;

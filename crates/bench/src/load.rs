@@ -13,7 +13,7 @@ use tokio::process::Command;
 use super::Bench;
 use super::systems::{Postroad, System};
 
-/// As in the performance goals.
+/// Number of sessions, as in the performance goals.
 pub(super) const SESSIONS: usize = 100;
 pub(super) const BYTES: usize = 10_000;
 const RECIPIENT: &str = "someone@dest.example";
@@ -21,13 +21,13 @@ const RECIPIENT: &str = "someone@dest.example";
 /// Content that smtp-source sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Its own: lines of `X`, which compress to almost nothing.
+    /// The content of smtp-source itself: lines of `X`, which compress to almost nothing.
     Filling,
     /// Text that compresses like mail.
     Text,
 }
 
-/// Without TLS and password, many messages per connection, as a mail program does.
+/// Runs `smtp-source`: without TLS and password, many messages per connection, as a mail program does.
 pub(super) async fn smtp_source(
     to: SocketAddr,
     sender: &str,

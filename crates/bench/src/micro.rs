@@ -9,7 +9,7 @@ use super::report::Report;
 use postroad_test_programs::install;
 
 const SECONDS: f64 = 0.5;
-/// The difference of two runs excludes the setup.
+/// Iterations of two runs, whose difference excludes the setup.
 const COUNTED: [u64; 2] = [20, 60];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) -> anyhow::Result<()> {

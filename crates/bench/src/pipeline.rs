@@ -47,7 +47,7 @@ impl Work {
         }
     }
 
-    /// The peers support only SMTP, and need other programs for signing and passwords.
+    /// Whether a system does this work: the peers support only SMTP, and need other programs for signing and passwords.
     fn is_done_by(self, kind: Kind) -> bool {
         kind.is_ours() || matches!(self, Self::Smtp { dkim: false, .. })
     }

@@ -12,7 +12,8 @@ use tokio::process::Command;
 use super::Bench;
 use super::report::Report;
 
-const ASKED: usize = 50;
+/// Requests per page.
+const REPETITIONS: usize = 50;
 const MILLISECONDS_MAX: f64 = 100.0;
 const BYTES_MAX: usize = 100_000;
 /// Events of one message, as `analytics_fill` writes them.
@@ -128,7 +129,7 @@ pub(super) async fn measure(
     let pages = Pages::sign_in(&daemon).await?;
     let mut beyond = Vec::new();
     for (name, path) in pages.all().await? {
-        let (milliseconds, bytes) = pages.ask(&path).await.with_context(|| format!("{name}: {path}"))?;
+        let (milliseconds, bytes) = pages.measure(&path).await.with_context(|| format!("{name}: {path}"))?;
         let at = |share: usize| milliseconds[(milliseconds.len() - 1) * share / 100];
         let figures = vec![("p50_ms", at(50)), ("p99_ms", at(99)), ("first_visit_bytes", bytes as f64)];
         report.add(&format!("portal, {messages} messages: {name}"), "postroad", figures);
@@ -213,7 +214,7 @@ impl Pages {
         Ok(pages.chain(others).map(|(name, path)| (name, filled(path))).collect())
     }
 
-    /// The end of the first link of a page to `folder` that is wanted.
+    /// The part after `folder` of the first link of a page for which `is_wanted` holds.
     async fn first_link(
         &self,
         page: &str,
@@ -227,10 +228,10 @@ impl Pages {
         Ok(found.with_context(|| format!("{page} has no link to {folder}"))?.to_owned())
     }
 
-    /// The times of all requests of a page in milliseconds, sorted, and the bytes of a first visit.
-    async fn ask(&self, path: &str) -> anyhow::Result<(Vec<f64>, usize)> {
-        let (mut milliseconds, mut bytes) = (Vec::with_capacity(ASKED), 0);
-        for _ in 0..ASKED {
+    /// Requests a page repeatedly; returns the times in milliseconds, sorted, and the bytes of a first visit.
+    async fn measure(&self, path: &str) -> anyhow::Result<(Vec<f64>, usize)> {
+        let (mut milliseconds, mut bytes) = (Vec::with_capacity(REPETITIONS), 0);
+        for _ in 0..REPETITIONS {
             let begun = Instant::now();
             let reply = self.get(path).await?;
             milliseconds.push(begun.elapsed().as_secs_f64() * 1e3);

@@ -44,14 +44,14 @@ impl Report {
     pub(super) fn to_json(&self) -> Value {
         let works = self.works.iter().map(|work| {
             let systems = work.systems.iter().map(|(name, runs)| {
-                let mut told: Map<String, Value> =
+                let mut fields: Map<String, Value> =
                     medians(runs).into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
-                told.insert("system".into(), json!(name));
-                told.insert("runs".into(), json!(runs.len()));
+                fields.insert("system".into(), json!(name));
+                fields.insert("runs".into(), json!(runs.len()));
                 if let Some(ratio) = work.ratio(runs) {
-                    told.insert("ratio_to_postfix".into(), json!(ratio));
+                    fields.insert("ratio_to_postfix".into(), json!(ratio));
                 }
-                Value::Object(told)
+                Value::Object(fields)
             });
             json!({ "work": work.name, "systems": systems.collect::<Vec<_>>() })
         });

@@ -11,11 +11,11 @@ use anyhow::{Context, ensure};
 
 use super::systems::{free_port, wait_for_port};
 
-/// Connections that may wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: &str = "1000";
-/// Longer than one of its lines.
+/// Bytes of the output that are kept: longer than one of its lines.
 const TAIL_BYTES: usize = 256;
-/// Its counts go into a pipe that holds some thousand lines.
+/// Pause between two reads of its counts, which go into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);
 /// Longest time without a message while some are awaited.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -26,7 +26,7 @@ pub(super) struct Sink {
     child: Child,
     port: u16,
     messages: Arc<AtomicU64>,
-    /// Its output ended.
+    /// Whether its output ended.
     is_gone: Arc<AtomicBool>,
 }
 

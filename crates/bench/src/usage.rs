@@ -74,7 +74,7 @@ impl Usage {
     }
 }
 
-/// `roots` and all their descendants.
+/// Ids of `roots` and all their descendants.
 fn tree(roots: &[u32]) -> HashSet<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -114,7 +114,7 @@ fn cpu(roots: &[u32]) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
 }
 
-/// Shared memory is counted once (PSS).
+/// Memory of the processes; shared memory is counted once (PSS).
 fn memory_bytes(roots: &[u32]) -> u64 {
     let of = |pid: u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;

@@ -55,15 +55,15 @@ use schedule::Shortage;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
 
-/// Everything except messages whose end is sent stops within this time, whatever it is waiting for.
+/// A stopping engine ends all work within this time, except messages whose final dot is sent.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
-/// Time for storing the outcomes of the last messages.
+/// Longest time to store the outcomes of the last messages when the engine stops.
 const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Names and keys of this installation.
 pub struct Identity {
     pub return_path_secret: [u8; 32],
-    /// Signs mail of domains without a working key of their own, under the installation's name, which return paths use
+    /// Signs mail of domains that have no working key, under the installation's domain; return paths are at that domain
     /// too.
     pub dkim: Signer,
 }
@@ -102,7 +102,7 @@ pub struct Delivery {
     inbox: Option<Inbox>,
     settler: JoinHandle<()>,
     tasks: Vec<JoinHandle<()>>,
-    /// `None` when it is off.
+    /// `None` if the simulator is off.
     simulator: Option<SimulatorServer>,
     /// Stops when dropped.
     _inbox_server: Option<InboxServer>,
@@ -110,7 +110,7 @@ pub struct Delivery {
 
 #[boxed_futures]
 impl Delivery {
-    /// First settles the flights that a killed process left, then starts.
+    /// Settles the flights that a killed process left, then starts the engine.
     pub async fn start(
         settings: Settings,
         identity: Identity,
@@ -225,7 +225,7 @@ impl Delivery {
         })
     }
 
-    /// Caught messages; `None` unless all mail is caught.
+    /// The inbox of caught messages; `None` unless `catch_all` is set.
     pub fn inbox(&self) -> Option<&Inbox> {
         self.inbox.as_ref()
     }

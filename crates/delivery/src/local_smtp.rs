@@ -24,20 +24,20 @@ const CONNECTIONS_MAX: usize = 1_000;
 const READ_BYTES: usize = 16 << 10;
 const IDLE_MAX: Duration = Duration::from_mins(5);
 const WRITE_MAX: Duration = Duration::from_mins(1);
-/// Time after which a connection that is never answered is closed.
+/// A connection that gets no reply on purpose (`Answer::Silence`) is closed after this time.
 const SILENCE_MAX: Duration = Duration::from_hours(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Behaviour of a local server towards its clients.
 pub(crate) trait Policy: Send + Sync + 'static {
     fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer;
-    /// The reply to the whole message.
+    /// Takes a complete message and returns the reply to it.
     fn take(&self, received: Received) -> Reply;
 }
 
 pub(crate) enum Answer {
     Say(Reply),
-    /// No reply, until the client disconnects.
+    /// Sends no reply until the client disconnects.
     Silence,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct LocalSmtp {
 }
 
 impl LocalSmtp {
-    /// On any free port.
+    /// Starts a server on any free port of the loopback address.
     pub(crate) async fn start(name: &str, policy: Arc<dyn Policy>) -> io::Result<(Self, SocketAddr)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -76,7 +76,7 @@ fn config(name: &str) -> ServerConfig {
         extensions: Extensions { dsn: false, ..Extensions::default() },
         limits: ServerLimits {
             message_bytes_max: MESSAGE_BYTES_MAX,
-            // Raw messages of customers are shown as they are, not checked.
+            // Raw messages of customers are caught as they are, so the length of their lines is not checked.
             text_line_bytes_max: usize::MAX,
             // The client is our own delivery: it may keep a connection as long as it likes.
             commands_max: u32::MAX,

@@ -13,7 +13,7 @@ pub use crate::pacing::Reader;
 use crate::schedule::PauseCause;
 pub use crate::schedule::{PathTotals, Totals};
 
-/// Cheap to clone.
+/// Handle for queries and commands on the queue. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueueAdmin {
     store: Store,
@@ -37,7 +37,7 @@ pub struct Waiting {
     pub why: String,
     /// The last failed attempt, with the remote server's reply.
     pub last_failure: Option<NewDelivery>,
-    /// Gates that apply to it: global, of its server, its server's pool or its domain.
+    /// Gates that apply to it: on everything, on its server, on its server's pool or on its domain.
     pub gates: Vec<Gate>,
 }
 
@@ -94,17 +94,17 @@ impl QueueAdmin {
         self.store.list_queue(filter, after, limit).await
     }
 
-    /// Counts at most `most` entries of the stored queue.
-    pub async fn overview(&self, most: usize) -> Result<Overview, StoreError> {
+    /// Counts at most `count_max` entries of the stored queue.
+    pub async fn overview(&self, count_max: usize) -> Result<Overview, StoreError> {
         Ok(Overview {
-            stored: self.store.queue_stats(most).await?,
+            stored: self.store.queue_stats(count_max).await?,
             engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
             in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),
         })
     }
 
-    /// `None` if it is not in the queue. `reader` reads why it waits.
+    /// A queued message, with the reason why it waits in words for `reader`. `None` if it is not in the queue.
     pub async fn find(
         &self,
         id: MessageId,
@@ -142,7 +142,7 @@ impl QueueAdmin {
             GateScope::Server(id) => *id == entry.server_id,
             GateScope::Domain(domain) | GateScope::Lane { domain, .. } => *domain == entry.domain,
             GateScope::Pool(name) => pools.iter().any(|pool| pool.name == *name && is_used(pool)),
-            // The addresses and hosts that it will use are not chosen yet; `why` says if all of them are closed.
+            // Source address and host of its next attempt are not chosen yet; `why` says if all of them are blocked.
             GateScope::Provider(_) | GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
         });
         Ok(gates)
@@ -169,7 +169,7 @@ impl QueueAdmin {
         self.store.locate_message(id).await
     }
 
-    /// Has the engine follow a change of the set-up at once, instead of within seconds.
+    /// Makes the engine apply a changed setup at once instead of within seconds.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         match &self.shared {
             Some(shared) => read_setup_changes(shared).await,

@@ -30,15 +30,16 @@ impl RetryPolicy {
         self.pauses.iter().copied().max().unwrap_or_default().mul_f64(1.0 + JITTER)
     }
 
-    /// For simulator recipients: seconds.
+    /// The schedule for simulator recipients, with pauses of seconds.
     pub(crate) fn simulator() -> Self {
         Self::new([1, 1, 2].map(Duration::from_secs).to_vec(), Duration::from_mins(1))
     }
 
-    /// `first_due` is when the message was first due. `None` if it is to be given up.
+    /// Time of the next attempt of a message that was first due at `first_due`. `None` if it is to be given up.
     ///
-    /// The pause depends on the attempts made. If the last one did not count, because no remote host could be tried, it
-    /// depends at least on the message's age: a domain without DNS must not be looked up every minute for two days.
+    /// The pause grows with the number of attempts. If the last attempt did not count, because no remote host could be
+    /// tried, the pause also grows with the message's age: a domain without DNS must not be looked up every minute for
+    /// two days.
     pub(crate) fn next_attempt(
         &self,
         attempts: u32,

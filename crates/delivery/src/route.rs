@@ -14,16 +14,16 @@ use crate::providers::Provider;
 pub(crate) struct Route {
     /// Identifies the set of hosts and the required security: domains with the same site share its connections.
     pub(crate) site: Arc<str>,
-    /// The set of hosts alone: limits are counted by it.
+    /// Identifies the set of hosts alone; limits apply per base site.
     pub(crate) base_site: Arc<str>,
     pub(crate) provider: Arc<str>,
     /// The provider's limits.
     pub(crate) rules: Arc<Provider>,
-    /// By preference.
+    /// In the order of their preference.
     pub(crate) hosts: Vec<RouteHost>,
     pub(crate) security: Security,
     pub(crate) kind: RouteKind,
-    /// Exempt from gates, paces and limits: the simulator.
+    /// Exempt from gates, paces and limits; only the simulator is.
     pub(crate) is_exempt: bool,
     pub(crate) valid_until: Timestamp,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Route {
 pub(crate) struct RouteHost {
     pub(crate) name: String,
     pub(crate) preference: u16,
-    /// Known without the DNS: hosts in this process.
+    /// Address of a host in this process, which needs no DNS.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) port: u16,
     pub(crate) dane: Dane,
@@ -47,7 +47,7 @@ pub(crate) enum Dane {
     Certificate(Arc<DaneTls>),
     /// TLS with any certificate: records exist, but none is usable.
     Encryption,
-    /// They could not be looked up: no message is sent to the host until they can.
+    /// The records could not be looked up. No message is sent to the host until they can.
     Unknown(String),
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Security {
     Plain,
 }
 
-/// What requires verified TLS.
+/// Setting or standard that requires verified TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TlsDemand {
     MtaSts,
@@ -79,7 +79,7 @@ pub(crate) enum TlsDemand {
 }
 
 impl TlsDemand {
-    /// For sentences in delivery records.
+    /// Words for sentences in delivery records.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::MtaSts => "MTA-STS",
@@ -89,7 +89,7 @@ impl TlsDemand {
         }
     }
 
-    /// `tls_policy` of delivery records.
+    /// Value of `tls_policy` in delivery records.
     pub(crate) fn policy_name(self) -> &'static str {
         match self {
             Self::MtaSts => "mta_sts",

@@ -22,33 +22,33 @@ pub struct Settings {
     pub smart_host: Option<SmartHost>,
     pub allow_private_destinations: bool,
     pub retry: RetryPolicy,
-    /// Longest wait for a reply, if the protocol's own limits are longer.
+    /// Longest wait for a reply; caps the longer timeouts that RFC 5321 recommends.
     pub reply_timeout: Duration,
-    /// Longest wait for the reply to the end of a message. A short one causes duplicates.
+    /// Longest wait for the reply to the end of a message. A short timeout causes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
-    /// Longest time for a host to accept messages while connections are scarce.
+    /// Longest time from connecting until a host accepts messages, while connections are scarce.
     pub busy_greeting_timeout: Duration,
     /// Idle connections are closed after this long.
     pub idle_timeout: Duration,
     /// A connection takes no new messages after this long.
     pub connection_lifetime: Duration,
-    /// Connections of this node.
+    /// Most connections that this node opens to other mail servers.
     pub connections_max: u32,
-    /// Off if a smart host signs.
+    /// Whether messages are signed; off if a smart host signs.
     pub dkim: bool,
-    /// Threads that sign.
+    /// Threads that make DKIM signatures.
     pub signing_threads: usize,
-    /// Memory for fresh messages that wait for their first attempt.
+    /// Most memory for fresh messages that wait for their first attempt.
     pub fresh_bytes_max: usize,
-    /// Messages that wait in memory; more of them stay in the store until there is room. One server gets at most half.
+    /// Most messages that wait in memory; others stay in the store until there is room. One server gets at most half.
     pub messages_max: usize,
     pub warm_up: WarmUpPlan,
     /// TOML that changes or adds provider rules.
     pub provider_overrides: Option<String>,
     /// Reserved domain whose recipients are simulated.
     pub simulator_domain: DomainName,
-    /// Whether there is a simulator; without it, mail to its domain fails at once.
+    /// Whether the simulator runs; without it, mail to its domain fails at once.
     pub simulator: bool,
     /// Catch all mail in an inbox in this process instead of sending it out.
     pub catch_all: bool,
@@ -80,7 +80,7 @@ pub struct SmartHost {
 }
 
 impl SmartHost {
-    /// On this machine.
+    /// Whether the smart host is on this machine.
     pub(crate) fn is_here(&self) -> bool {
         matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1")
     }

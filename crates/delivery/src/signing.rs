@@ -43,7 +43,7 @@ struct Job {
 
 #[boxed_futures]
 impl SigningPool {
-    /// At least one thread.
+    /// Starts the threads; `threads` is at least 1.
     pub fn start(threads: usize) -> io::Result<Self> {
         let threads = threads.max(1);
         let mut pool = Self { queue: Arc::default(), threads: Vec::new() };
@@ -55,7 +55,7 @@ impl SigningPool {
         Ok(pool)
     }
 
-    /// The complete header, as returned by `Signer::sign`, at the server's turn.
+    /// Waits for the server's turn and signs; returns the complete header, as `Signer::sign` does.
     pub async fn sign(
         &self,
         server_id: ServerId,
@@ -75,7 +75,7 @@ impl Queue {
         self.state.lock()
     }
 
-    /// Until the pool is dropped.
+    /// Signs jobs until the pool is dropped.
     fn work(&self) {
         while let Some(job) = self.next() {
             job.sign_if_awaited();
@@ -97,7 +97,7 @@ impl Queue {
 }
 
 impl Job {
-    /// Whether it was signed.
+    /// Signs the job unless its caller is gone; returns whether it did.
     fn sign_if_awaited(self) -> bool {
         if self.signature.is_closed() {
             return false;
@@ -109,7 +109,7 @@ impl Job {
 }
 
 impl Drop for SigningPool {
-    /// Waits for the signatures being made, half a millisecond each.
+    /// Waits for the signatures in progress, which take half a millisecond each.
     fn drop(&mut self) {
         self.queue.lock().is_closed = true;
         self.queue.changed.notify_all();

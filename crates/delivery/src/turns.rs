@@ -32,7 +32,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.pop_with_key().map(|(_, item)| item)
     }
 
-    /// With the key whose turn it was.
+    /// The next item, with the key whose turn it was.
     pub(crate) fn pop_with_key(&mut self) -> Option<(K, V)> {
         let key = self.ring.pop_front()?;
         let items = self.items.get_mut(&key)?;
@@ -54,7 +54,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.len == 0
     }
 
-    /// Keys with items, other than `key`.
+    /// Number of keys with items, without `key`.
     pub(crate) fn keys_beside(&self, key: K) -> usize {
         self.items.len() - usize::from(self.items.contains_key(&key))
     }

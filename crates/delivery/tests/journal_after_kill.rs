@@ -1,4 +1,4 @@
-//! The flight journal after kill -9: a process makes marks and says so, until it is killed at a random moment.
+//! The flight journal after kill -9: a process writes marks and prints each, until it is killed at a random moment.
 
 #![cfg(test)]
 
@@ -20,10 +20,10 @@ fn key(message: i64) -> FlightKey {
 /// Says each mark after it is made; every third flight gets no answer.
 fn make_marks_until_killed(folder: &Path) {
     let (journal, _) = Journal::open(folder).unwrap();
-    let mut told = std::io::stderr();
+    let mut output = std::io::stderr();
     for message in 0.. {
         journal.finishing(key(message)).unwrap();
-        told.write_all(format!("finishing {message}\n").as_bytes()).unwrap();
+        output.write_all(format!("finishing {message}\n").as_bytes()).unwrap();
         if message % 3 == 0 {
             continue;
         }
@@ -46,7 +46,7 @@ fn make_marks_until_killed(folder: &Path) {
             provider: None,
         };
         journal.answered(key(message), &answered).unwrap();
-        told.write_all(format!("answered {message}\n").as_bytes()).unwrap();
+        output.write_all(format!("answered {message}\n").as_bytes()).unwrap();
     }
 }
 
@@ -65,12 +65,12 @@ fn marks_survive_a_kill() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(victim.stderr.take().unwrap()).lines();
-        let mut said: Vec<String> = told.by_ref().take(marks).map(Result::unwrap).collect();
+        let mut output = BufReader::new(victim.stderr.take().unwrap()).lines();
+        let mut said: Vec<String> = output.by_ref().take(marks).map(Result::unwrap).collect();
         victim.kill().unwrap();
         victim.wait().unwrap();
         // What it went on to say before it died. The last line may be torn.
-        said.extend(told.map_while(Result::ok).filter(|line| line.contains(' ')));
+        said.extend(output.map_while(Result::ok).filter(|line| line.contains(' ')));
         check(folder.path(), &said);
     }
 }

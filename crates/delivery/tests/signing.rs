@@ -1,4 +1,4 @@
-//! The signing pool: the signatures of the signer, in any number, without anybody's thread.
+//! The signing pool: same signatures as the signer's, any number at a time, never on the caller's thread.
 
 #![cfg(test)]
 

@@ -26,7 +26,8 @@ pub use retry::RetrySettings;
 pub use sample::sample;
 pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
 
-/// Time for posts in progress at a stop; later ones are repeated after the next start.
+/// Posts in progress may finish for this long when the worker stops. The rest are aborted, and repeated by another node or
+/// after the next start.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -42,12 +43,22 @@ impl Default for WebhookSettings {
     }
 }
 
-/// Running worker. Call `stop` to end it; dropping it aborts its posts.
+/// Running worker. Call `stop` to end it. Dropping it only tells it to stop: posts in progress finish in the background.
 #[derive(Debug)]
 pub struct WebhookWorker {
     tester: WebhookTester,
-    stop: watch::Sender<bool>,
+    stop: StopOnDrop,
     working: JoinHandle<()>,
+}
+
+/// Tells the worker to stop when it is dropped.
+#[derive(Debug)]
+struct StopOnDrop(watch::Sender<bool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
 }
 
 #[boxed_futures]
@@ -63,22 +74,23 @@ impl WebhookWorker {
         let tester = WebhookTester { store: store.clone(), poster: poster.clone() };
         let (stop, stopping) = watch::channel(false);
         let working = tokio::spawn(worker::run(store, clock, poster, settings, stopping));
-        Self { tester, stop, working }
+        Self { tester, stop: StopOnDrop(stop), working }
     }
 
-    /// Handle for entry points.
+    /// Handle that entry points use to test webhooks.
     pub fn tester(&self) -> WebhookTester {
         self.tester.clone()
     }
 
+    /// Ends the worker within `STOP_TIME_MAX` and releases its claims.
     pub async fn stop(self) {
-        self.stop.send_replace(true);
+        drop(self.stop);
         let mut working = self.working;
         if tokio::time::timeout(STOP_TIME_MAX, &mut working).await.is_ok() {
             return;
         }
         working.abort();
-        // Aborted with its posts; another node may repeat them at once.
+        // This aborts its posts too. Their claims are released, so that another node may repeat them at once.
         drop(working.await);
         if let Err(error) = self.tester.store.release_webhook_claims().await {
             tracing::debug!(%error, "releasing claims of webhooks failed; they expire after two minutes");
@@ -122,5 +134,17 @@ impl WebhookTester {
             next: WebhookNext::Nothing,
         };
         self.store.settle_webhooks(vec![outcome]).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_worker_is_told_to_stop() {
+        let (stop, stopping) = watch::channel(false);
+        drop(StopOnDrop(stop));
+        assert!(*stopping.borrow());
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// Fewer consecutive failures do not make an endpoint a failing one.
+/// Consecutive failures from which an endpoint counts as failing.
 const FAILURES_OF_THE_FAILING: u32 = 3;
 const FAILURES_WITHOUT_PAUSE: u32 = 5;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
@@ -19,8 +19,8 @@ pub(crate) struct Pacing {
     /// End of the last failure.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
-    /// Pause that the receiver requested.
-    asked_until: Option<Timestamp>,
+    /// End of the pause that the receiver requested.
+    requested_until: Option<Timestamp>,
 }
 
 impl Pacing {
@@ -31,7 +31,7 @@ impl Pacing {
             failures: 0,
             failed_at: None,
             paused_until: None,
-            asked_until: None,
+            requested_until: None,
         }
     }
 
@@ -50,7 +50,8 @@ impl Pacing {
         self.window = (self.window + 1).min(self.window_max);
     }
 
-    /// Records a failure. A dead endpoint with a long queue must not be hammered, nor fill the log of attempts.
+    /// Records a failure and begins a pause: a dead endpoint with a long queue must not get many posts, nor fill the log of
+    /// attempts.
     pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
         // Posts of one window fail together: count them once.
@@ -72,18 +73,18 @@ impl Pacing {
     }
 
     /// Pauses at the receiver's request; answers to posts in progress do not shorten it.
-    pub(crate) fn rest_as_asked(&mut self, until: Timestamp) {
-        self.asked_until = self.asked_until.max(Some(until));
+    pub(crate) fn rest_as_requested(&mut self, until: Timestamp) {
+        self.requested_until = self.requested_until.max(Some(until));
     }
 
     /// The clock was set back: drop all pauses, which would last too long.
     pub(crate) fn forget_times(&mut self) {
-        (self.failed_at, self.paused_until, self.asked_until) = (None, None, None);
+        (self.failed_at, self.paused_until, self.requested_until) = (None, None, None);
     }
 
-    /// No post before this time.
+    /// End of the pause, before which nothing is posted; `None` without a pause.
     pub(crate) fn resumes_at(&self) -> Option<Timestamp> {
-        self.paused_until.max(self.asked_until)
+        self.paused_until.max(self.requested_until)
     }
 
     pub(crate) fn is_resting(&self, now: Timestamp) -> bool {
@@ -147,8 +148,8 @@ mod tests {
     fn rest_that_was_asked_for_outlasts_other_answers() {
         let mut pacing = Pacing::new(8);
         let until = NOW.plus(Duration::from_mins(1));
-        pacing.rest_as_asked(until);
-        pacing.rest_as_asked(NOW);
+        pacing.rest_as_requested(until);
+        pacing.rest_as_requested(NOW);
         pacing.succeeded();
         pacing.failed(NOW, NOW);
         assert!(pacing.is_resting(NOW) && !pacing.is_resting(until));

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::body;
 use crate::signature::{PostalSigner, StandardSecret, signatures};
 
-/// Bytes of an answer kept in the log of attempts.
+/// Most bytes of an answer kept in the log of attempts.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(crate) struct Poster {
 pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_told: bool,
-    /// This format cannot express the event: nothing was posted, and the receiver did not fail.
+    /// Whether this format cannot express the event: nothing was posted, and the receiver did not fail.
     pub(crate) unsupported_in_format: bool,
     pub(crate) retry_after: Option<String>,
 }
@@ -52,7 +52,8 @@ impl Poster {
         self.clock.now()
     }
 
-    /// `attempts` is the number of earlier attempts. If `cut_short` ends first, there is no answer.
+    /// Posts an event. `attempts` is the number of earlier attempts. If `cut_short` completes before the answer arrives, the
+    /// post is given up.
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,

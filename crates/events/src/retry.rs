@@ -49,7 +49,7 @@ pub(crate) enum Consequence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disabling {
     pub(crate) reason: String,
-    /// Disable only if no post has succeeded since then.
+    /// Disable only if no post has succeeded since this time.
     pub(crate) failing_before: Option<Timestamp>,
 }
 
@@ -93,7 +93,7 @@ impl RetrySettings {
         Some(failed.at.plus(retry_after(delay, failed.at)?.min(REST_MAX)))
     }
 
-    /// `chance` is between 0 and 1.
+    /// Consequence of a failed attempt. `chance` is a random number between 0 and 1, for the jitter.
     pub(crate) fn consequence(&self, failed: Failed<'_>, chance: f64) -> Consequence {
         if failed.status == Some(410) {
             return Consequence::GiveUp;
@@ -106,7 +106,7 @@ impl RetrySettings {
     }
 }
 
-/// RFC 9110 10.2.3: seconds, or a date.
+/// Parses `Retry-After`: seconds, or a date (RFC 9110 10.2.3).
 fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let delay = match text.parse::<u64>() {

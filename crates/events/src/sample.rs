@@ -72,8 +72,8 @@ fn data(kind: EventKind) -> Value {
             "details": "Called spam by its recipient",
             "complaint": { "reporting_mta": "mx.example.com", "diagnostic": "abuse", "message_id": 2 },
         }),
-        EventKind::Opened => seen(&json!({})),
-        EventKind::Clicked => seen(&json!({ "url": "https://example.org/offer" })),
+        EventKind::Opened => open_or_click(&json!({})),
+        EventKind::Clicked => open_or_click(&json!({ "url": "https://example.org/offer" })),
         EventKind::Unsubscribed => json!({ "ip_address": "192.0.2.1", "user_agent": "Mozilla/5.0" }),
         EventKind::DomainVerified => {
             json!({ "domain": { "name": "example.org" }, "verified_at": "2026-11-15T12:00:00Z" })
@@ -144,7 +144,7 @@ fn attempt(status: &str, details: &str, output: &str) -> Value {
     })
 }
 
-fn seen(more: &Value) -> Value {
+fn open_or_click(more: &Value) -> Value {
     let mut data = json!({
         "first": true,
         "bot": false,

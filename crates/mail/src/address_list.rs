@@ -37,9 +37,9 @@ pub(crate) struct AddressList {
     pub(crate) spelled: Vec<String>,
 }
 
-/// Real senders never have more addresses in one header.
+/// Most addresses in one header; real senders never have more.
 const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
-/// Groups may be empty, so their number is not limited by the number of addresses.
+/// Most addresses and groups together: groups may be empty, so the number of addresses does not limit them.
 const ENTRIES_MAX: usize = 1_000;
 
 pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {
@@ -119,17 +119,17 @@ fn is_hidden(c: char) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind<'a>,
-    /// No white space or comment precedes it.
+    /// Whether neither white space nor a comment precedes it.
     is_glued: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind<'a> {
-    /// Letters, digits and such, with dots.
+    /// Letters, digits and other `atext`, with dots.
     Word(&'a str),
-    /// With its quotes.
+    /// A quoted string, with its quotes.
     Quoted(&'a str),
-    /// With its parentheses.
+    /// A comment, with its parentheses.
     Comment(&'a str),
     Special(u8),
 }

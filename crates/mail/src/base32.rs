@@ -23,7 +23,7 @@ fn digit(bits: u32) -> char {
     char::from(DIGITS[(bits & 31) as usize])
 }
 
-/// Lower case only. Left-over bits are ignored: callers know that `encode` made the text.
+/// Decodes a text in lower case. Left-over bits are ignored, because callers check that `encode` made the text.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
     let (mut bits, mut count) = (0_u32, 0);

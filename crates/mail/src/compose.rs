@@ -200,18 +200,42 @@ impl<'a> Tree<'a> {
             .map(AttachmentPart::new)
             .partition(|part| part.has_content_id() && html.is_some());
         let mut tree = Self { plain, html, inline, attached, stem: String::new() };
-        tree.stem = (0..=u8::MAX)
-            .map(|attempt| boundary_stem(message_id, attempt))
-            .find(|stem| !tree.contains(stem))
-            .expect("nobody finds 256 SHA-256 values that depend on each other");
+        tree.stem = tree.unused_stem(message_id);
         tree
     }
 
-    /// Encoded parts are not searched: `=_` occurs neither in base64 nor in quoted-printable.
+    /// A stem that no part contains. The caller may choose the Message-ID and so know the first candidate. The others
+    /// also depend on the content: no text can contain a hash of itself.
+    fn unused_stem(&self, message_id: &str) -> String {
+        let first = boundary_stem(message_id, &[0]);
+        if !self.contains(&first) {
+            return first;
+        }
+        let mut content = digest::Context::new(&digest::SHA256);
+        for text in self.verbatim() {
+            // The length separates one text from the next.
+            content.update(&(text.len() as u64).to_be_bytes());
+            content.update(text.as_bytes());
+        }
+        let content = content.finish();
+        let mut attempt: u64 = 0;
+        loop {
+            let stem = boundary_stem(message_id, &[content.as_ref(), &attempt.to_be_bytes()].concat());
+            if !self.contains(&stem) {
+                return stem;
+            }
+            attempt += 1;
+        }
+    }
+
     fn contains(&self, stem: &str) -> bool {
+        self.verbatim().any(|text| text.contains(stem))
+    }
+
+    /// The unencoded texts, where a boundary could occur: `=_` occurs neither in base64 nor in quoted-printable.
+    fn verbatim(&self) -> impl Iterator<Item = &str> {
         let texts = self.plain.iter().chain(&self.html).filter_map(TextPart::verbatim);
-        let messages = self.inline.iter().chain(&self.attached).filter_map(AttachmentPart::verbatim);
-        texts.chain(messages).any(|text| text.contains(stem))
+        texts.chain(self.inline.iter().chain(&self.attached).filter_map(AttachmentPart::verbatim))
     }
 
     fn size_hint(&self) -> usize {
@@ -287,10 +311,12 @@ impl<'a> Multipart<'a> {
     }
 }
 
-fn boundary_stem(message_id: &str, attempt: u8) -> String {
+/// `=_` and 24 hexadecimal digits of a SHA-256.
+fn boundary_stem(message_id: &str, salt: &[u8]) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(message_id.as_bytes());
-    context.update(&[0, attempt]);
+    context.update(&[0]);
+    context.update(salt);
     let hash = context.finish();
     let mut stem = String::with_capacity(32);
     stem.push_str("=_");
@@ -300,4 +326,36 @@ fn boundary_stem(message_id: &str, attempt: u8) -> String {
         }
     }
     stem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGE_ID: &str = "chosen@caller.example";
+
+    fn stem_of(plain: &str, html: &str) -> String {
+        Tree::of(Some(plain), Some(html), &[], MESSAGE_ID).stem
+    }
+
+    #[test]
+    fn a_caller_who_writes_boundaries_into_the_text_gets_another_one() {
+        // Everything that depends only on the Message-ID, which the caller chose.
+        let guesses: Vec<String> = (0..=u8::MAX).map(|salt| boundary_stem(MESSAGE_ID, &[salt])).collect();
+        let hostile = guesses.join("\r\n");
+        let stem = stem_of(&hostile, "<p>Hi</p>");
+        assert!(!hostile.contains(&stem), "{stem}");
+        assert_eq!(stem_of(&hostile, "<p>Hi</p>"), stem, "the same message has the same boundaries");
+        // The new one is useless to the caller: with it, the text and so the boundary is another one.
+        let informed = format!("{hostile}\r\n{stem}");
+        let next = stem_of(&informed, "<p>Hi</p>");
+        assert!(next != stem && !informed.contains(&next), "{next}");
+        // The texts are hashed one by one, so moving a line from one to the other changes the boundary too.
+        assert_ne!(stem_of(&hostile, "<p>Ho</p>"), stem);
+    }
+
+    #[test]
+    fn an_ordinary_message_has_the_first_boundary() {
+        assert_eq!(stem_of("Hi", "<p>Hi</p>"), boundary_stem(MESSAGE_ID, &[0]));
+    }
 }

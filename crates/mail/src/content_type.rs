@@ -9,7 +9,7 @@ pub(crate) struct ContentType<'a> {
     pub(crate) parameters: Vec<&'a str>,
 }
 
-/// A parameter is written on one line, so the whole must stay well below 998.
+/// Longest value. A parameter is written on one line, so the whole must stay well below 998 bytes.
 pub(crate) const CONTENT_TYPE_BYTES_MAX: usize = 512;
 
 impl<'a> ContentType<'a> {

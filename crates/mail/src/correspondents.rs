@@ -9,7 +9,7 @@ use crate::header_block::HeaderBlock;
 
 /// Longer headers are cut.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// Addresses of one header that are read.
+/// Most addresses of one header that are read.
 const ADDRESSES_MAX: usize = 1_000;
 
 /// An address with the name of its owner; the name may be empty.
@@ -19,7 +19,7 @@ pub struct NamedAddress {
     pub address: String,
 }
 
-/// The addresses in a message's headers. Of headers that are repeated the first counts.
+/// The addresses in a message's headers; of a repeated header, the first one's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Correspondents {
     pub from: Option<NamedAddress>,

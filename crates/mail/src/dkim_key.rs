@@ -24,7 +24,7 @@ pub enum DkimAlgorithm {
 }
 
 /// A private key with its public half. RSA-2048: every receiver can verify it, and its record fits into the DNS.
-/// Imported keys may have 1024 bits, as those of Postal do. Ed25519 is for a second signature only.
+/// Imported keys may have 1024 bits, as Postal's do. Ed25519 is for a second signature only.
 pub struct DkimKey {
     private_pkcs8_der: Vec<u8>,
     public_spki_der: Vec<u8>,
@@ -49,7 +49,7 @@ pub enum DkimKeyError {
 }
 
 impl DkimKey {
-    /// Takes about a tenth of a second: not for a thread that serves requests.
+    /// Generates an RSA key. Takes about a tenth of a second: not for a thread that serves requests.
     pub fn generate() -> Result<Self, DkimKeyError> {
         Self::from_pair(&KeyPair::generate(KeySize::Rsa2048).map_err(|_| DkimKeyError::Generate)?)
     }
@@ -58,7 +58,7 @@ impl DkimKey {
         Self::from_ed25519_pair(&Ed25519KeyPair::generate().map_err(|_| DkimKeyError::Generate)?)
     }
 
-    /// Either kind.
+    /// Parses a PKCS #8 key, RSA or Ed25519.
     pub fn from_pkcs8_der(der: &[u8]) -> Result<Self, DkimKeyError> {
         match KeyPair::from_pkcs8(der) {
             Ok(pair) => Self::from_pair(&pair),
@@ -69,7 +69,7 @@ impl DkimKey {
         }
     }
 
-    /// PKCS #8 (either kind of key) or PKCS #1 (RSA), as `openssl` and other mail servers write them.
+    /// Parses PKCS #8 (RSA or Ed25519) or PKCS #1 (RSA), as `openssl` and other mail servers write them.
     pub fn from_pem(text: &str) -> Result<Self, DkimKeyError> {
         let (label, der) = read_pem(text).ok_or(DkimKeyError::NoPem)?;
         let rsa = match label {
@@ -116,7 +116,7 @@ impl DkimKey {
         Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
     }
 
-    /// Secret: stored sealed, and used nowhere else.
+    /// The private key, which must stay secret: it is stored sealed.
     pub fn private_pkcs8_der(&self) -> &[u8] {
         &self.private_pkcs8_der
     }

@@ -8,12 +8,12 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use mail_parser::decoders::charsets::map::charset_decoder;
 
-/// `=?utf-8?Q?` and `?=` around the payload.
+/// Length of `=?utf-8?Q?` and `?=` around the payload.
 pub(crate) const WORD_OVERHEAD: usize = 12;
 /// RFC 2047 2: an encoded word is at most 75 characters long.
 pub(crate) const PAYLOAD_MAX: usize = 75 - WORD_OVERHEAD;
 
-/// Real mail omits padding and sets stray bits.
+/// Base64 decoder that accepts missing padding and stray bits, which occur in real mail.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -190,7 +190,7 @@ impl WordEncoding {
     }
 }
 
-/// RFC 2047 5 (3): only these are written literally in a display name, and so everywhere.
+/// Length of a byte in Q encoding. Only bytes that RFC 2047 5 (3) allows in a display name are written literally.
 fn q_width(byte: u8) -> usize {
     if byte.is_ascii_alphanumeric() || matches!(byte, b'!' | b'*' | b'+' | b'-' | b'/' | b' ') {
         1

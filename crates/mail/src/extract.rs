@@ -19,19 +19,19 @@ const PARSER_BYTES_MAX: usize = 8 << 20;
 /// Words, or parts of words, that announce a code.
 const CODE_WORDS: [&str; 8] =
     ["code", "código", "password", "kennwort", "passwort", "verif", "confirm", "einmal"];
-/// The same, as whole words.
+/// Whole words that announce a code.
 const SHORT_CODE_WORDS: [&str; 4] = ["pin", "otp", "tan", "token"];
 
 /// A message's links and codes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extracted {
-    /// `http` and `https` addresses in the order of the HTML body, then those of the plain text; each once.
+    /// `http` and `https` URLs in the order of the HTML body, then of the plain text; each once.
     pub links: Vec<String>,
     /// The likeliest first, without the dashes and spaces between their groups.
     pub codes: Vec<String>,
 }
 
-/// Takes any message; one without links and codes gives empty lists.
+/// Finds the links and codes of any message; the lists may be empty.
 pub fn extract(view: &MessageView) -> Extracted {
     let html = view.html_body.as_deref().map(cut);
     let plain = view.plain_body.as_deref().map(cut);
@@ -85,7 +85,7 @@ fn html_links(html: &str) -> Vec<String> {
     found.into_inner()
 }
 
-/// Codes with a word such as "code" in their own line or the line before, then those alone in their line.
+/// Codes with a word such as "code" in their own line or the line before, then codes that are alone in their line.
 fn codes(text: &str) -> Vec<String> {
     let mut likely = Vec::new();
     let mut alone = Vec::new();
@@ -120,7 +120,8 @@ fn announces_code(line: &str) -> bool {
     })
 }
 
-/// Each with the text as written: 4 to 8 digits, two groups of 3 or 4 digits, or 6 to 10 capitals and digits.
+/// Codes of a line, each with its text as written: 4 to 8 digits, two groups of 3 or 4 digits, or 6 to 10 capitals and
+/// digits.
 fn codes_of_line(line: &str) -> Vec<(String, &str)> {
     let mut found: Vec<(String, &str)> = Vec::new();
     let is_inside = |c: char| {

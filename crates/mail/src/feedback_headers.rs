@@ -12,7 +12,7 @@ const CFBL_ADDRESS: &str = "CFBL-Address";
 const CFBL_FEEDBACK_ID: &str = "CFBL-Feedback-ID";
 /// Separates this use of the secret from others.
 const PURPOSE: &[u8] = b"postroad installation id\0";
-/// Long campaigns are cut: Google shows identifiers, and guarantees nothing about long ones.
+/// Longer names of campaigns are cut, because Google guarantees nothing about long identifiers.
 const CAMPAIGN_BYTES_MAX: usize = 64;
 
 /// The installation in `Feedback-ID`, computed once. Google requires 5 to 15 characters that stay the same.
@@ -20,7 +20,7 @@ const CAMPAIGN_BYTES_MAX: usize = 64;
 pub struct InstallationId(String);
 
 impl InstallationId {
-    /// The same on every node.
+    /// Derives the id from the installation's secret, so that all nodes have the same id.
     pub fn of(secret: &[u8; 32]) -> Self {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
         context.update(PURPOSE);
@@ -33,7 +33,7 @@ impl InstallationId {
         format!("{FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
     }
 
-    /// The same identifiers for receivers that follow `cfbl_address` (RFC 9477 4.2).
+    /// `CFBL-Feedback-ID` with the identifiers of `feedback_id`, for receivers that follow `cfbl_address` (RFC 9477 4.2).
     pub fn cfbl_feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
         format!("{CFBL_FEEDBACK_ID}: {}\r\n", self.names(campaign, server, account))
     }
@@ -46,7 +46,8 @@ impl InstallationId {
     }
 }
 
-/// RFC 9477 4.1. The domain of the address must be the signing one, or a subdomain of a signing From domain.
+/// `CFBL-Address` (RFC 9477 4.1). The domain of the address must be the signing domain, or a subdomain of a signing From
+/// domain.
 pub fn cfbl_address(address: &str) -> String {
     format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
 }

@@ -57,12 +57,12 @@ impl<'a> HeaderBlock<'a> {
         &self.bytes[self.body_start()..]
     }
 
-    /// Where they begin.
+    /// Position at which the body begins.
     pub(crate) fn body_start(&self) -> usize {
         self.at + empty_line(&self.bytes[self.at..]).unwrap_or(0)
     }
 
-    /// Where the fields end, before the empty line.
+    /// Position at which the fields end, before the empty line.
     pub(crate) fn fields_end(&self) -> usize {
         self.at
     }

@@ -19,7 +19,7 @@ pub(crate) struct HeaderLine<'a> {
     out: &'a mut Vec<u8>,
     column: usize,
     limit: usize,
-    /// Nothing follows the name yet: the space of `Name: ` is already written.
+    /// Whether nothing follows the name yet; the space of `Name: ` is already written.
     fresh: bool,
 }
 
@@ -136,7 +136,7 @@ impl<'a> HeaderLine<'a> {
     }
 }
 
-/// RFC 5322 3.2.4.
+/// The text as a quoted string (RFC 5322 3.2.4).
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -6,12 +6,12 @@ use lol_html::{RewriteStrSettings, element, rewrite_str};
 /// Elements that load something, or whose content is text for the rewriter and HTML for a browser without scripts.
 const LOADERS: &str = "script, noscript, noframes, noembed, iframe, frame, frameset, fencedframe, object, embed, applet, \
                        portal, link, base, meta[http-equiv], audio, video";
-/// Stands where an element was: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
+/// Replacement of an element: without it, the text on both sides could become a tag (`<<link>iframe src=x>`).
 const REMOVED: &str = "<!-- -->";
 
 /// The HTML of a message as it can be shown: without elements that load something. A content security policy forbids
-/// that too, but Chromium connects to the host of a frame before it checks the policy, which shows the sender that
-/// somebody looks. HTML that cannot be rewritten becomes text.
+/// that too, but Chromium connects to the host of a frame before it checks the policy, which reveals to the sender that
+/// somebody opened the message. HTML that cannot be rewritten becomes text.
 #[must_use]
 pub fn without_loaders(html: &str) -> String {
     let remove = element!(LOADERS, |element| {
@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(without_loaders(html).replace(REMOVED, ""), "<p>ac</p>");
     }
 
-    /// What the rewriter takes for text is HTML in a browser without scripts.
+    /// Content that the rewriter takes for text is HTML in a browser without scripts.
     #[test]
     fn elements_for_browsers_without_scripts_are_taken_out() {
         for name in ["noscript", "NOSCRIPT", "noframes", "noembed"] {

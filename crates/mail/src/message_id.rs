@@ -10,7 +10,7 @@ use postroad_model::ServerId;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
-/// Separates MACs of this kind from those of return paths and tracking links.
+/// Separates MACs of this kind from MACs of return paths and tracking links.
 const PURPOSE: &[u8] = b"postroad message-id\0";
 const NUMBER_BITS: u32 = 53;
 const SERVER_BITS: u32 = 21;
@@ -39,7 +39,7 @@ impl MessageIdKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// `None` if a number does not fit: there are more servers than the UUID has bits for.
+    /// UUID of a Message-ID; `None` if a number does not fit, because there are more servers than the UUID has bits for.
     pub fn uuid(&self, id: OwnMessageId) -> Option<Uuid> {
         let number = u64::try_from(id.number).ok().filter(|number| *number < 1 << NUMBER_BITS)?;
         let server = u64::try_from(id.server_id.0).ok().filter(|server| *server < 1 << SERVER_BITS)?;
@@ -51,7 +51,7 @@ impl MessageIdKey {
         Some(Uuid::from_u128(first << 80 | VERSION << 76 | middle << 64 | VARIANT << 62 | last))
     }
 
-    /// `None` for everything that this key did not create. Takes a Message-ID without its angle brackets.
+    /// Content of a Message-ID, given without its angle brackets; `None` if this key did not create it.
     pub fn parse(&self, message_id: &str) -> Option<OwnMessageId> {
         let (local_part, _) = message_id.split_once('@')?;
         // Other forms of the same UUID are not ours.

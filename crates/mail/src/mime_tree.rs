@@ -17,10 +17,10 @@ use crate::header_block::HeaderBlock;
 /// Deeper levels and further parts are shown as one attachment each.
 const DEPTH_MAX: usize = 16;
 const LEAVES_MAX: usize = 1_000;
-/// Longer ones are an attack on the parameter parser.
+/// Longer parameters are ignored, because they are an attack on the parameter parser.
 const PARAMETERS_BYTES_MAX: usize = 8 << 10;
 
-/// Longer ones are ignored: no mail program makes them.
+/// Longer Content-IDs are ignored: no mail program writes them.
 const CONTENT_ID_BYTES_MAX: usize = 255;
 
 /// A part without subparts.
@@ -31,9 +31,9 @@ pub(crate) struct Leaf<'a> {
     transfer_encoding: String,
     /// Without angle brackets.
     content_id: Option<String>,
-    /// Still encoded.
+    /// Content, still encoded.
     body: &'a [u8],
-    /// The meaning of a missing Content-Type here.
+    /// Type of a part without a Content-Type at this position.
     default_type: &'static str,
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn into_crlf(bytes: Vec<u8>) -> Vec<u8> {
 #[derive(Debug)]
 pub struct CrlfWriter {
     out: Vec<u8>,
-    /// The last byte was a CR, for which a CRLF is already in `out`.
+    /// Whether the last byte was a CR, for which a CRLF is already in `out`.
     is_after_cr: bool,
 }
 

@@ -90,7 +90,7 @@ fn is_white_line_end(two: &[u8]) -> bool {
     matches!(two, [b' ' | b'\t', b'\r' | b'\n'])
 }
 
-/// NUL is forbidden in SMTP, and other control characters are changed by mail servers.
+/// Whether the text has control characters: NUL is forbidden in SMTP, and mail servers change others.
 fn has_controls(text: &str) -> bool {
     // No early exit, so that the compiler can vectorise it.
     let is_control =
@@ -147,7 +147,7 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     cut_last_break(start, out);
 }
 
-/// The last line ending belongs to the boundary, or is added again at the end of the message.
+/// Removes the last line ending, which belongs to the boundary or is added again at the end of the message.
 fn cut_last_break(start: usize, out: &mut Vec<u8>) {
     if out.len() > start {
         out.truncate(out.len() - 2);
@@ -219,8 +219,8 @@ impl<'a> AttachmentPart<'a> {
         }
     }
 
-    /// Includes the file name: some clients, such as Outlook, look nowhere else. A non-ASCII name is written as they
-    /// do, in encoded words between quotes; the Content-Disposition follows the standard (RFC 2231).
+    /// Writes the Content-Type with the file name, because some clients, such as Outlook, look nowhere else. A non-ASCII name
+    /// is written as they do, in encoded words between quotes; the Content-Disposition follows the standard (RFC 2231).
     fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
         let mut line = HeaderLine::new(out, "Content-Type");
         line.atom(self.content_type.essence);

@@ -26,8 +26,8 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
-    /// Further addresses that a reader may take for the sender: those of Resent-From and Resent-Sender, and those shown
-    /// by encoded words in all these headers.
+    /// Further addresses that a reader may take for the sender: in Resent-From and Resent-Sender, and in the encoded words of
+    /// all these headers.
     pub claimed: Vec<String>,
     /// A header that occurs several times but must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
@@ -84,7 +84,7 @@ impl RawMessage {
         ["x-postroad-tag", "x-postal-tag"].into_iter().find_map(|name| self.control(name))
     }
 
-    /// Replaces texts and files of the message; its headers stay, except those that describe the content.
+    /// Replaces texts and files of the message; its headers stay, except headers that describe the content.
     pub fn replace_content(&mut self, content: &NewContent<'_>) {
         self.bytes = with_content(&self.bytes, &self.message_id, content);
         if let Some(subject) = content.subject {
@@ -110,13 +110,13 @@ impl RawMessage {
     }
 }
 
-/// A message by HTTP, where options are fields of the request: its control headers are `X-Postroad-*` and
-/// `X-Postal-Tag`.
+/// Prepares a message that came by HTTP, where options are fields of the request: its control headers are `X-Postroad-*`
+/// and `X-Postal-Tag`.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Http)
 }
 
-/// A message by SMTP, where options can only be headers (metadata, test mode, tracking, idempotency).
+/// Prepares a message that came by SMTP, where options can only be headers (metadata, test mode, tracking, idempotency).
 pub fn prepare_submission(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
     prepare(bytes, fallback, EntryPoint::Smtp)
 }
@@ -185,14 +185,14 @@ fn prepare(
     })
 }
 
-/// RFC 5322 3.6: these occur at most once. Receivers refuse repetitions, or show another one than we checked.
+/// Headers that occur at most once (RFC 5322 3.6). Receivers refuse repetitions, or show another one than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
-/// RFC 5321 6.3: the number of `Received` headers reveals a loop; up to this it is legitimate.
+/// Most `Received` headers of a message; more reveal a loop (RFC 5321 6.3).
 const HOPS_MAX: usize = 50;
-/// This service adds one at each delivery.
+/// Most `Received` headers of this service, which adds one at each delivery.
 const OWN_HOPS_MAX: usize = 5;
-/// Longer ones do not fit a line.
+/// Longest Message-ID; longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
 
 /// Results of one pass over the header section.
@@ -204,13 +204,13 @@ struct Findings {
     from: Vec<String>,
     sender: Vec<String>,
     claimed: Vec<String>,
-    /// `Received` headers, and those of them that this service wrote.
+    /// Number of `Received` headers; `own_hops` of them were written by this service.
     hops: usize,
     own_hops: usize,
     seen: Vec<&'static str>,
     repeated: Option<&'static str>,
     controls: Vec<(String, String)>,
-    /// In order, not overlapping.
+    /// Changes in the order of their positions, not overlapping.
     edits: Vec<Edit>,
 }
 
@@ -218,7 +218,7 @@ struct Findings {
 #[derive(Debug)]
 struct Edit {
     replaced: Range<usize>,
-    /// Empty if it is removed.
+    /// New text; empty if the header is removed.
     text: Vec<u8>,
 }
 
@@ -330,7 +330,8 @@ impl Findings {
         Ok(())
     }
 
-    /// A blank header counts as missing, and is replaced by ours: a message with two of a kind would be refused.
+    /// Takes the value, or removes a blank header, which counts as missing and is replaced by ours: a message with two of a
+    /// kind would be refused.
     fn take_or_remove(&mut self, field: &Field<'_>, range: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);
@@ -347,14 +348,14 @@ impl Findings {
     }
 }
 
-/// Limits the number of senders, whatever the number of headers.
+/// Adds senders, up to a limit that applies to all headers together.
 fn extend_bounded(all: &mut Vec<String>, more: Vec<String>) -> Result<(), AddressListProblem> {
     all.extend(more);
     if all.len() > 2 * Limits::ADDRESSES_PER_LIST_MAX { Err(AddressListProblem::TooMany) } else { Ok(()) }
 }
 
-/// Longer lines are cut, broken or refused on the way (RFC 5321 4.5.3.1.6). They are not encoded here, because that
-/// would change what the sender may have signed.
+/// Refuses long lines, which relays cut, break or refuse (RFC 5321 4.5.3.1.6). They are not encoded here, because that would
+/// change bytes that the sender may have signed.
 fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
@@ -368,7 +369,7 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
     Ok(())
 }
 
-/// A continuation line with only white space (RFC 5322 3.2.2 forbids it): some parsers take it for the end of the
+/// Whether a continuation line has only white space, which RFC 5322 3.2.2 forbids: some parsers take it for the end of the
 /// headers.
 fn has_blank_fold(value: &[u8]) -> bool {
     value

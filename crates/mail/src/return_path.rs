@@ -17,7 +17,7 @@ use crate::varint::{push_varint, take_varint};
 const PURPOSE: &[u8] = b"postroad return path\0";
 const MAC_BYTES: usize = 10;
 const MAC_DIGITS: usize = 16;
-/// RFC 5321 4.5.3.1.1
+/// Longest local part (RFC 5321 4.5.3.1.1).
 const LOCAL_PART_BYTES_MAX: usize = 64;
 
 /// Creates and recognises return paths.
@@ -29,7 +29,7 @@ impl ReturnPathKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// At most 59 bytes. The same for every attempt.
+    /// Local part of a message's return path, at most 59 bytes; every attempt has the same.
     pub fn local_part(&self, server_id: ServerId, message_id: MessageId, token: &MessageToken) -> String {
         let mut ids = Vec::with_capacity(16);
         push_varint(server_id.0 as u64, &mut ids);
@@ -39,7 +39,7 @@ impl ReturnPathKey {
         named + &mac
     }
 
-    /// `None` for everything that this key did not create. Ignores letter case: relays change it.
+    /// Message of a return path; `None` if this key did not create it. Ignores letter case: relays change it.
     pub fn parse(&self, local_part: &str) -> Option<(ServerId, MessageId)> {
         if local_part.len() > LOCAL_PART_BYTES_MAX || !local_part.is_ascii() {
             return None;
@@ -57,7 +57,7 @@ impl ReturnPathKey {
         Some((server_id, message_id))
     }
 
-    /// Over the text instead of the ids, so that no two texts share one.
+    /// MAC over the text instead of the ids, so that no two texts share one.
     fn mac(&self, named: &str) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(PURPOSE);

@@ -3,20 +3,20 @@
 
 use postroad_model::{DomainName, MessageToken, Timestamp};
 
-/// One folded field with its line ending. `protocol` is how the message was submitted: `HTTP`, `ESMTPSA` (RFC 3848).
-/// There is no `from`: the submitting computer is the sender's private matter.
+/// `Received` as one folded field with its line ending. `protocol` is how the message was submitted: `HTTP`, `ESMTPSA`
+/// (RFC 3848). There is no `from`: the submitting computer is the sender's private matter.
 pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at: Timestamp) -> String {
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
 }
 
-/// Contains the local part of the copy's return path. Feedback loops enclose the message, but few of them its return
-/// path.
+/// Name of the header with the local part of the copy's return path. Feedback loops enclose the message, but few of them its
+/// return path.
 ///
 /// Its MAC proves that the identifier was created here, so DKIM does not cover the header: it differs between the
 /// recipients of a send, who share one signature.
 pub const MESSAGE_HEADER: &str = "X-Postroad-Id";
 
-/// One field with its line ending. `id` comes from `ReturnPathKey::local_part`.
+/// `X-Postroad-Id` as one field with its line ending. `id` comes from `ReturnPathKey::local_part`.
 pub fn message_header(id: &str) -> String {
     format!("{MESSAGE_HEADER}: {id}\r\n")
 }

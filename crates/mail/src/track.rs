@@ -20,10 +20,10 @@ const PURPOSE: &[u8] = b"postroad tracking links\0";
 const MAC_BYTES: usize = 16;
 /// Longer targets are not tracked.
 pub const TARGET_BYTES_MAX: usize = 4 << 10;
-/// For the longest target, with the largest ids.
+/// Longest token: of the longest target, with the largest ids.
 const TOKEN_CHARS_MAX: usize = (TARGET_BYTES_MAX + MAC_BYTES + 32).div_ceil(3) * 4;
 
-/// The first byte: version 1 in the upper half.
+/// First byte of a payload: version 1 in the upper half, kind in the lower.
 const CLICK: u8 = 0x11;
 const OPEN: u8 = 0x12;
 const UNSUBSCRIBE: u8 = 0x13;
@@ -46,14 +46,14 @@ pub enum TrackKind {
         target: String,
     },
     Open,
-    /// Contains the address: an unsubscription must work even after the message is deleted.
+    /// An unsubscription. It contains the address, so that it works even after the message is deleted.
     Unsubscribe {
         address: String,
     },
 }
 
 impl TrackKey {
-    /// From the installation's secret.
+    /// Derives the key from the installation's secret.
     pub fn new(secret: &[u8; 32]) -> Self {
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), PURPOSE);
         Self(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
@@ -75,7 +75,7 @@ impl TrackKey {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// `None` for everything that this key did not create, exactly.
+    /// Content of a token; `None` if this key did not create exactly this text.
     pub fn parse(&self, token: &str) -> Option<TrackToken> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;

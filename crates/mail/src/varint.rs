@@ -1,6 +1,6 @@
 //! Variable-length numbers, for return paths and tracking links.
 
-/// Seven bits a byte, lowest first; the top bit says that more follow.
+/// Appends a number: seven bits a byte, lowest first; the top bit says that more follow.
 pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -25,7 +25,7 @@ pub struct MessageView {
 /// A file in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachmentView {
-    /// `attachment-N` if the message names none.
+    /// File name; `attachment-N` if the message names none.
     pub filename: String,
     /// `type/subtype` in lower case.
     pub content_type: String,

@@ -86,7 +86,7 @@ impl FromStr for AccountScope {
     }
 }
 
-/// Role of a person in an account. Each may do everything that those after it may.
+/// Role of a person in an account. Each role may do everything that later ones may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UserRole {
@@ -114,7 +114,7 @@ impl UserRole {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// Whether a person of this role may do what needs `needed`.
+    /// Whether a person of this role may do things that need the role `needed`.
     pub fn covers(self, needed: Self) -> bool {
         self <= needed
     }

@@ -58,7 +58,7 @@ impl EmailAddress {
         Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
     }
 
-    /// Address exactly as given.
+    /// Address exactly as it was parsed.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -84,7 +84,7 @@ impl EmailAddress {
     }
 
     /// Spellings in which texts may name the mailbox, with ASCII letters in lower case: with its domain in DNS form, in
-    /// its own letters, and as given.
+    /// its own letters, and as it was parsed.
     pub fn spellings(&self) -> Vec<String> {
         let unicode = format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain.to_unicode());
         let mut spellings = vec![self.mailbox_key()];
@@ -97,7 +97,7 @@ impl EmailAddress {
     }
 }
 
-/// RFC 5321 4.1.2 `Local-part = Dot-string / Quoted-string`.
+/// Whether a local part is valid: `Dot-string / Quoted-string` (RFC 5321 4.1.2).
 fn is_local_part(local: &str) -> bool {
     match local.strip_prefix('"') {
         Some(rest) => rest.strip_suffix('"').is_some_and(is_quoted_content),

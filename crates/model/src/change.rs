@@ -2,7 +2,7 @@
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Change<T> {
-    /// The request does not mention it.
+    /// Keep the value, because the request does not mention it.
     #[default]
     Keep,
     /// Remove the value.

@@ -60,13 +60,13 @@ impl DomainName {
         &self.0
     }
 
-    /// For people: internationalised labels in their own letters.
+    /// The name for people, with internationalised labels in their own letters.
     pub fn to_unicode(&self) -> String {
         idna::domain_to_unicode(&self.0).0
     }
 }
 
-/// RFC 1035 2.3.1 as relaxed by RFC 1123 2.1.
+/// Whether a label is valid (RFC 1035 2.3.1 as relaxed by RFC 1123 2.1).
 fn is_label(label: &str) -> bool {
     !label.is_empty()
         && label.len() <= 63

@@ -11,7 +11,7 @@ pub struct EventCursor {
 }
 
 impl EventCursor {
-    /// Before the first event.
+    /// Position before the first event.
     pub const START: Self = Self { xact: 0, id: 0 };
 
     pub fn parse(text: &str) -> Option<Self> {

@@ -22,7 +22,7 @@ pub enum GateScope {
     },
     /// Mailbox provider, by the name in its rules.
     Provider(String),
-    /// From one source address to one set of MX hosts.
+    /// Mail from one source address to one set of MX hosts.
     Path {
         source: IpAddr,
         site: String,

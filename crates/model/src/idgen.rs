@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::clock::{Clock, Timestamp};
 
-/// 2025-01-01T00:00:00Z.
+/// Start of the seconds in ids: 2025-01-01T00:00:00Z.
 const EPOCH_SECS: i64 = 1_735_689_600;
 const SEQUENCE_BITS: u32 = 16;
 const NODE_BITS: u32 = 5;

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 pub enum LimitPeriod {
     Hour,
     Day,
-    /// Of the calendar.
+    /// A calendar month.
     Month,
 }
 
@@ -25,7 +25,7 @@ impl LimitPeriod {
         }
     }
 
-    /// As in "messages an hour".
+    /// The name with its article, as in "messages an hour".
     pub const fn with_article(self) -> &'static str {
         match self {
             Self::Hour => "an hour",

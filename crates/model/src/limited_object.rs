@@ -2,12 +2,12 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitedObject {
-    /// Including deleted ones that can be restored.
+    /// Servers, including deleted ones that can be restored.
     Servers,
-    /// Of the account and of its servers.
+    /// Domains of the account and of its servers.
     Domains,
     Webhooks,
-    /// Including invitations.
+    /// People, including invitations.
     Users,
 }
 

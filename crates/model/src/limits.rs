@@ -8,7 +8,7 @@
 //! message is composed. A batch may take 8 kB more for each of its messages. The `memory` test binaries measure
 //! this for every field.
 
-/// Sizes are in bytes.
+/// Configurable limits; sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     pub request_bytes_max: usize,
@@ -25,7 +25,7 @@ pub struct Limits {
 impl Limits {
     /// Addresses in each of to, cc and bcc. Fixed by the specification, so not configurable.
     pub const ADDRESSES_PER_LIST_MAX: usize = 50;
-    /// Recipients of one raw message; the same as of one SMTP transaction.
+    /// Recipients of one raw message, or of one SMTP transaction.
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;
     /// Messages in one batch.
     pub const BATCH_MESSAGES_MAX: usize = 500;
@@ -42,9 +42,9 @@ impl Limits {
     pub const MAILBOX_BYTES_MAX: usize = 2_048;
     /// Header section of a pre-built message. A `To` with 1,000 recipients fits.
     pub const HEADER_SECTION_BYTES_MAX: usize = 256 << 10;
-    /// Fields of that header section.
+    /// Fields in the header section of a pre-built message.
     pub const HEADER_FIELDS_MAX: usize = 1_000;
-    /// Without the line ending (RFC 5322 2.1.1).
+    /// Length of a line without the line ending (RFC 5322 2.1.1).
     pub const LINE_BYTES_MAX: usize = 998;
 }
 

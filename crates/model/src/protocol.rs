@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 pub enum Protocol {
     #[default]
     Http,
-    /// Without TLS and AUTH: from an address bound to a credential.
+    /// SMTP without TLS and AUTH, from an address bound to a credential.
     Esmtp,
     Utf8Smtp,
-    /// With TLS and AUTH.
+    /// SMTP with TLS and AUTH.
     Esmtpsa,
     Utf8Smtpsa,
 }

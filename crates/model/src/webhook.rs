@@ -4,7 +4,7 @@ use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WebhookFormat {
-    /// Standard Webhooks.
+    /// The format of Standard Webhooks.
     Standard,
     /// Postal's format, for receivers written for it.
     Postal,

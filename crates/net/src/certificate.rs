@@ -56,9 +56,9 @@ pub struct CertificateStatus {
 
 #[derive(Debug)]
 pub enum CertificateFiles {
-    /// They hold the certificate in use.
+    /// The files hold the certificate in use.
     InUse,
-    /// They hold another one, which a reload would take.
+    /// The files hold another certificate, which a reload would use.
     Replaced,
     /// A reload or restart would fail.
     Unusable(CertificateError),
@@ -87,7 +87,7 @@ impl ReloadingCertificate {
         Ok(())
     }
 
-    /// Reads both files.
+    /// The certificate in use, and the state of its files, which are read now.
     pub fn status(&self) -> CertificateStatus {
         let current = Arc::clone(&self.current.read());
         let files = match read_pair(&self.certificate, &self.key, &self.provider) {
@@ -98,14 +98,14 @@ impl ReloadingCertificate {
         CertificateStatus { expires_at: current.cert.first().and_then(expires_at), files }
     }
 
-    /// For HTTPS listeners: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
+    /// Configuration of HTTPS listeners: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
     pub fn https_config(self: &Arc<Self>) -> Arc<ServerConfig> {
         let mut config = self.config();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Arc::new(config)
     }
 
-    /// For SMTP listeners: TLS 1.2 and 1.3. No ALPN: RFC 8314 defines none.
+    /// Configuration of SMTP listeners: TLS 1.2 and 1.3. No ALPN: RFC 8314 defines none.
     pub fn smtp_config(self: &Arc<Self>) -> Arc<ServerConfig> {
         Arc::new(self.config())
     }

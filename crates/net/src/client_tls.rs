@@ -33,7 +33,7 @@ pub enum ExtraRootsError {
     Unusable { path: PathBuf, source: rustls::Error },
 }
 
-/// TLS 1.2 and 1.3. The server name, also sent as SNI, is that of the MX host.
+/// Configurations with TLS 1.2 and 1.3. The server name, also sent as SNI, is the name of the MX host.
 #[derive(Clone)]
 pub struct ClientTls {
     opportunistic: Arc<ClientConfig>,

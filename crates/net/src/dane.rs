@@ -29,21 +29,21 @@ const EXACT: u8 = 0;
 const MATCHING_SHA256: u8 = 1;
 const MATCHING_SHA512: u8 = 2;
 const SESSIONS_MAX: usize = 8;
-/// Certificates of a chain that may be the authority.
+/// Most certificates of a chain that are examined as authorities.
 const CHAIN_MAX: usize = 16;
 
 /// TLS to one host, authenticated by its TLSA records.
 #[derive(Clone)]
 pub struct DaneTls {
     pub config: Arc<ClientConfig>,
-    /// Name for SNI: the one the records are at (RFC 7672 8.1).
+    /// Name for SNI: the name that has the records (RFC 7672 8.1).
     pub server_name: String,
     /// Number of usable records.
     pub usable: usize,
 }
 
 impl DaneTls {
-    /// `base` is the name of the records; `host` the one in the MX record. `None` if no record is usable: TLS is then
+    /// `base` is the name that has the records; `host` the name in the MX record. `None` if no record is usable: TLS is then
     /// required, with any certificate (RFC 7672 2.2).
     pub fn new(base: &str, host: &str, records: &[TlsaRecord]) -> Option<Self> {
         let usable = usable(records);
@@ -76,7 +76,8 @@ impl fmt::Debug for DaneTls {
     }
 }
 
-/// Records of known parameters, and of digests of one usage and selector only the strongest (RFC 7671 9).
+/// The usable records: those with known parameters; of several digests for one usage and selector, only the strongest
+/// (RFC 7671 9).
 fn usable(records: &[TlsaRecord]) -> Vec<TlsaRecord> {
     let is_known = |record: &&TlsaRecord| {
         let has_data = match record.matching {
@@ -146,7 +147,7 @@ impl DaneVerifier {
     }
 }
 
-/// Selector and matching type (RFC 6698 2.1.2, 2.1.3).
+/// Whether a record matches a certificate, by selector and matching type (RFC 6698 2.1.2, 2.1.3).
 fn is_match(record: &TlsaRecord, certificate: &CertificateDer<'_>) -> bool {
     let key;
     let selected: &[u8] = if record.selector == PUBLIC_KEY {

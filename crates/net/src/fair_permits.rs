@@ -24,7 +24,7 @@ impl Share {
     pub(crate) const HALF: Self = Self { held: 1, left: 1 };
     pub(crate) const FOUR_FIFTHS: Self = Self { held: 4, left: 1 };
 
-    /// Whether a holder of `own` may have one more of the `free` ones.
+    /// Whether a holder of `own` permits may have one more of the `free` ones.
     fn has_room(self, own: usize, free: usize) -> bool {
         free > 0 && (own == 0 || own * self.left < free * self.held)
     }
@@ -33,11 +33,11 @@ impl Share {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PermitLimits {
     pub(crate) running_max: usize,
-    /// Further work is refused.
+    /// Most pieces of waiting work of one server or for one destination; further work is refused.
     pub(crate) waiting_max: usize,
-    /// Of a server, in both.
+    /// Share of a server, in permits and in waiting work.
     pub(crate) of_server: Share,
-    /// Of a destination, in both.
+    /// Share of a destination, in permits and in waiting work.
     pub(crate) of_destination: Share,
 }
 
@@ -54,7 +54,7 @@ struct State<D: Clone + Eq + Hash> {
     /// Servers with waiting work; each is in the ring.
     queues: HashMap<Asker, ServerQueue<D>>,
     ring: VecDeque<Asker>,
-    /// Turns in the queues whose work gave up, about.
+    /// Approximate number of turns in the queues whose work gave up.
     given_up: usize,
 }
 

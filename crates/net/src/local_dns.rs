@@ -21,11 +21,11 @@ use tokio::net::UdpSocket;
 use crate::private_file::write_private;
 
 const TTL_SECS: u32 = 1;
-/// An answer fits one datagram (RFC 6891 6.2.5).
+/// Longest answer, so that it fits one datagram (RFC 6891 6.2.5).
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
 const VALUE_BYTES_MAX: usize = 1_000;
 const RECORDS_MAX: usize = 10_000;
-/// A loop of aliases ends here.
+/// Most aliases that are followed, so that a loop ends.
 const ALIASES_MAX: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ type Records = Arc<Mutex<BTreeMap<String, Vec<LocalRecord>>>>;
 
 #[boxed_futures]
 impl LocalDns {
-    /// On any free port, with the records of the file if it is there.
+    /// Starts on any free port, with the records of the file if it exists.
     pub async fn start(file: PathBuf) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
@@ -73,7 +73,8 @@ impl LocalDns {
         self.address
     }
 
-    /// Replaces records of the same names and types. Skips those that cannot be published; returns the others.
+    /// Publishes records, which replace records of the same names and types. Skips records that cannot be published; returns
+    /// the others.
     pub fn publish(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
         let published = self.insert(records);
         self.keep();
@@ -186,7 +187,7 @@ fn soa() -> Record {
     Record::from_rdata(Name::root(), TTL_SECS, RData::SOA(soa))
 }
 
-/// `None` for data that cannot be published.
+/// Data of a record in DNS form; `None` if it cannot be published.
 fn data_of(record: &LocalRecord) -> Option<RData> {
     if record.value.len() > VALUE_BYTES_MAX {
         return None;

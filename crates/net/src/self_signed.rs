@@ -7,8 +7,8 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 
 use crate::private_file::write_private;
 
-/// Writes a new certificate for `names` and its key as PEM files, unless both exist: clients may have been told
-/// to trust the existing one.
+/// Writes a new certificate for `names` and its key as PEM files, unless both exist: clients may trust the existing
+/// certificate.
 pub fn ensure_self_signed(certificate: &Path, key: &Path, names: &[String]) -> io::Result<()> {
     if certificate.exists() && key.exists() {
         return Ok(());

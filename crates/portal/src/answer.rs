@@ -14,7 +14,7 @@ pub(crate) fn page(template: &impl Template) -> Answer {
     page_with(StatusCode::OK, template)
 }
 
-/// Status 422 for a form that is shown again with its errors.
+/// A page with another status, such as 422 for a form that is shown again with its errors.
 pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Answer {
     let text = template.render().map_err(|error| Problem::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));

@@ -16,7 +16,7 @@ use crate::path::Path;
 
 pub(crate) const PATH: &str = "/assets/{file}";
 
-/// Hexadecimal digits of the hash in a name.
+/// Bytes of the hash in a name, each written as two hexadecimal digits.
 const HASH_BYTES: usize = 6;
 
 struct Asset {
@@ -60,7 +60,7 @@ static PREPARED: LazyLock<[Prepared; 3]> = LazyLock::new(|| {
     })
 });
 
-/// Empty if it fails; the content is then sent as it is.
+/// Compresses an asset; empty on failure, and then the content is sent as it is.
 fn compress(content: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = encoder.write_all(content.as_bytes());
@@ -90,8 +90,8 @@ pub(crate) fn icon_path() -> String {
     format!("/assets/{}", PREPARED[2].name)
 }
 
-/// Compressed for whoever takes that. Pages are not: they have form tokens and secrets beside text of others, and the
-/// length of a compressed page would tell them apart (BREACH).
+/// Serves an asset, compressed if the browser accepts that. Pages are never compressed: they have form tokens and secrets
+/// beside text of others, and the length of a compressed page could reveal them (BREACH).
 pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Response {
     let Some(Prepared { asset, gzip, .. }) = PREPARED.iter().find(|prepared| prepared.name == file) else {
         let mut response = Response::new(Body::from("There is no such file\n"));
@@ -111,7 +111,7 @@ pub(crate) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Respo
     response
 }
 
-/// RFC 9110, 12.5.3, for this one coding: named without `q=0`.
+/// Whether the browser accepts gzip: the header names it without `q=0` (RFC 9110, 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {

@@ -10,7 +10,7 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 30.0;
-/// Labels below the bars, at most.
+/// Most labels below the bars.
 const LABELS_MAX: usize = 12;
 
 /// One part of every bar.
@@ -21,17 +21,17 @@ pub(crate) struct Part {
 }
 
 pub(crate) struct Bar {
-    /// Below the axis.
+    /// Text below the axis.
     pub(crate) label: String,
-    /// One for each part, from below.
+    /// One value for each part, from below.
     pub(crate) values: Vec<u64>,
 }
 
 /// The chart as SVG. Texts are not escaped: callers pass only numbers, times and fixed words.
 pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
-    let most = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
-    let step = step(most);
-    let top = most.div_ceil(step).max(1) * step;
+    let largest = bars.iter().map(|bar| bar.values.iter().sum::<u64>()).max().unwrap_or(0);
+    let step = step(largest);
+    let top = largest.div_ceil(step).max(1) * step;
     let (inner_width, inner_height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
     let y = |value: u64| TOP + inner_height * (1.0 - value as f64 / top as f64);
     let mut svg = format!(
@@ -92,11 +92,11 @@ pub(crate) fn bars(parts: &[Part], bars: &[Bar], description: &str) -> String {
 }
 
 /// Distance between grid lines: 1, 2 or 5 times a power of ten, for about four of them.
-fn step(most: u64) -> u64 {
+fn step(largest: u64) -> u64 {
     let mut power = 1;
     loop {
         for factor in [1, 2, 5] {
-            if power * factor * 4 >= most {
+            if power * factor * 4 >= largest {
                 return power * factor;
             }
         }

@@ -1,6 +1,6 @@
 //! Cells of CSV files.
 
-/// Quoted; a value that a spreadsheet would take for a formula gets an apostrophe.
+/// The text as a quoted cell. A value that a spreadsheet would take for a formula gets an apostrophe.
 pub(crate) fn cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))

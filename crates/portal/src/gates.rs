@@ -10,9 +10,9 @@ use crate::fields::Fields;
 use crate::shown::When;
 
 pub(crate) struct GateRow {
-    /// As commands and forms name it.
+    /// Scope as commands and forms name it.
     pub(crate) scope: String,
-    /// As text.
+    /// Scope as text for people.
     pub(crate) place: String,
     pub(crate) action: String,
     pub(crate) reason: String,
@@ -22,7 +22,7 @@ pub(crate) struct GateRow {
 }
 
 impl GateRow {
-    /// `server` is the one that the page is about.
+    /// A gate as a row; `server` is the server that the page is about.
     pub(crate) fn of(gate: Gate, server: Option<ServerId>) -> Self {
         Self {
             place: place(&gate.scope, server),
@@ -55,7 +55,7 @@ fn place(scope: &GateScope, server: Option<ServerId>) -> String {
     }
 }
 
-/// The fields `reason`, `per_minute` and `hours`; the last two may be empty.
+/// Reads the fields `reason`, `per_minute` and `hours`; the last two may be empty.
 pub(crate) fn read(fields: &Fields) -> Result<GateRequest, String> {
     let number = |name: &str, words: &str| match fields.filled(name) {
         None => Ok(None),

@@ -55,7 +55,7 @@ const LABELS: &[(&str, &str)] = &[
     ("weight", "The weight"),
 ];
 
-/// Words that make sense to programs only, and those for people.
+/// Words that make sense to programs only, and the words for people.
 const PHRASES: &[(&str, &str)] = &[
     ("; enable it with webhooks/update first", ": enable it first"),
     (" parameter is required but is missing", " is missing"),
@@ -70,7 +70,7 @@ pub(crate) fn sentence(problem: &FieldProblem) -> String {
     for (ours, plain) in PHRASES {
         text = text.replace(ours, plain);
     }
-    // What is between backticks is a field of the API, or a value.
+    // Text between backticks is a field of the API, or a value.
     let mut plain = String::with_capacity(text.len());
     for (at, part) in text.split('`').enumerate() {
         if at % 2 == 0 {
@@ -88,7 +88,7 @@ pub(crate) fn sentence(problem: &FieldProblem) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// Of a field such as `name`, `retention/bodies_days` or `tracking/excluded_hosts/1`.
+/// Label of a field such as `name`, `retention/bodies_days` or `tracking/excluded_hosts/1`.
 fn label(field: &str) -> Option<&'static str> {
     let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
     let name = field.rsplit('/').find(|part| !is_number(part))?;

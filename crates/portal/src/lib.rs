@@ -80,7 +80,7 @@ impl Portal {
         self.state.set_smtp(smtp);
     }
 
-    /// Routes to merge with those of the API.
+    /// Routes to merge with the API's.
     pub fn routes(&self) -> Router {
         routes::routes(Arc::clone(&self.state))
     }

@@ -6,7 +6,7 @@ use crate::shown::{beginning_on_page, bytes, first_headers};
 
 /// Longest text on a page; the whole is in the download.
 const TEXT_BYTES_MAX: usize = 40_000;
-/// Links on the page.
+/// Most links on the page.
 const LINKS_MAX: usize = 100;
 
 pub(crate) struct AttachmentRow {
@@ -18,21 +18,21 @@ pub(crate) struct AttachmentRow {
 
 #[derive(Default)]
 pub(crate) struct MessageContent {
-    /// Empty unless the tab shows them.
+    /// Links and codes; empty unless the tab shows them.
     pub(crate) extracted: Extracted,
-    /// Retention has removed the body.
+    /// Whether retention has removed the body.
     pub(crate) is_gone: bool,
     pub(crate) has_html: bool,
     /// The plain-text or the HTML part, if the tab shows one.
     pub(crate) text: Option<String>,
-    /// The page shows only the beginning.
+    /// Whether the page shows only the beginning.
     pub(crate) is_cut: bool,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) attachments: Vec<AttachmentRow>,
 }
 
 impl MessageContent {
-    /// Of a message whose body retention has removed.
+    /// Content of a message whose body retention has removed.
     pub(crate) fn gone() -> Self {
         Self { is_gone: true, ..Self::default() }
     }

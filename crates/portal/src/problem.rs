@@ -21,7 +21,7 @@ use crate::{assets, csrf, labels};
 const OTHER_VERSION: &str = "Somebody changed it since this page was opened. Nothing was saved: look at it again and repeat your \
                              change.";
 
-/// Whether the text of a form says that somebody else changed the thing.
+/// Whether a problem shown with a form says that somebody else changed the object meanwhile.
 pub(crate) fn is_other_version(text: &str) -> bool {
     text == OTHER_VERSION
 }
@@ -42,7 +42,7 @@ pub(crate) enum Problem {
     /// The role of the person is too low.
     Denied(String),
     Invalid(String),
-    /// The person has as many pages open that update themselves as one may have.
+    /// The person has too many pages open that update themselves.
     TooManyStreams,
     /// The store does not answer, or there is too much load.
     Unavailable(String),
@@ -195,8 +195,8 @@ impl From<DomainRefusal> for Problem {
             DomainRefusal::Validation(problems) => Self::Invalid(sentences(&problems)),
             DomainRefusal::NotFound => Self::NotFound,
             DomainRefusal::Account(refusal) => refusal.into(),
-            DomainRefusal::TooMany { most } => Self::Invalid(format!(
-                "There are {most} domains already, as many as there may be: delete one first."
+            DomainRefusal::TooMany { domains_max } => Self::Invalid(format!(
+                "There are {domains_max} domains already, as many as there may be: delete one first."
             )),
             DomainRefusal::Store(error) => error.into(),
             other => Self::Invalid(format!("{}.", capitalised(&other.to_string()))),
@@ -278,7 +278,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The hidden field that every form of a signed-in person has.
+/// Checks the hidden field that every form of a signed-in person has.
 pub(crate) fn check_token(session: &str, token: &str) -> Result<(), Problem> {
     if csrf::is_valid(session, token) { Ok(()) } else { Err(Problem::StaleForm) }
 }

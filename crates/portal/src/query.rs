@@ -10,7 +10,7 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     if text.is_empty() { text } else { format!("?{text}") }
 }
 
-/// Query string of the page behind the last row of a list, if there is one.
+/// Query string of the page after the last row of a list, if there is one.
 pub(crate) fn page_after(last: Option<impl ToString>, has_more: bool) -> Option<String> {
     last.filter(|_| has_more).map(|last| query(&[("after", &last.to_string())]))
 }

@@ -1,4 +1,4 @@
-//! Shows a refused form with what was typed into it, so that nobody types it again.
+//! Shows a refused form with the values that were typed into it, so that nobody types them again.
 
 use std::cell::RefCell;
 
@@ -11,13 +11,13 @@ use crate::answer::Answer;
 use crate::fields::Fields;
 use crate::problem::{Problem, is_other_version};
 
-/// Pages are smaller.
+/// Longest page that is read; pages are smaller.
 const PAGE_BYTES_MAX: usize = 16 << 20;
-/// Types of fields that keep what the page has: they are no answers of a person, or are not repeated.
+/// Types of fields that keep the value of the page: no person types them, or they must not be repeated.
 const KEPT: [&str; 6] = ["hidden", "password", "submit", "button", "file", "image"];
 
-/// The page with the fields of the form that is sent to `action`, as they were sent. If somebody else changed the thing
-/// meanwhile, the page keeps the values of now: sent again, the old ones would undo that change.
+/// The page, with the submitted values in the form that is sent to `action`. If somebody else changed the object meanwhile,
+/// the page keeps the current values: submitted again, the old ones would undo that change.
 pub(crate) async fn refilled(page: Answer, action: &str, fields: &Fields, problem: &str) -> Answer {
     if is_other_version(problem) {
         return page;
@@ -68,13 +68,13 @@ fn fill(html: String, action: &str, fields: &Fields) -> String {
         .append_element_content_handler(select)
         .append_element_content_handler(option)
         .append_element_content_handler(details);
-    let html = opened(html, action);
+    let html = open_details(html, action);
     rewrite_str(&html, settings).unwrap_or(html)
 }
 
-/// With the `details` around the form open, if it is in one. The search is in the page's own HTML: text of others has no
-/// angle brackets there.
-fn opened(mut html: String, action: &str) -> String {
+/// The page with the `details` element around the form open, if there is one. The page's own HTML is searched: text of others
+/// has no angle brackets there.
+fn open_details(mut html: String, action: &str) -> String {
     let before = html.find(&format!("action=\"{action}\"")).map(|at| &html[..at]);
     let details = before.and_then(|before| Some((before, before.rfind("<details")?)));
     if let Some((before, at)) = details

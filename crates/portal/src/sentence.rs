@@ -1,5 +1,5 @@
-//! Sentences of the service in which moments become times of the reader. Everything else in them is escaped: they may quote
-//! strangers.
+//! Sentences of the service, in which times are shown in the reader's time zone. Everything else in them is escaped, because
+//! they may quote strangers.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::shown::When;
 
 /// Digits of a date, such as `2026-11-15`.
 const DATE_BYTES: usize = 10;
-/// Longest rest of a moment, such as `T12:00:00.123456789Z`.
+/// Longest part after the date, such as `T12:00:00.123456789Z`.
 const TIME_BYTES_MAX: usize = 21;
 
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// The text before the first moment in RFC 3339 and UTC, the moment, and the text behind it.
+/// The text before the first time in RFC 3339 and UTC, the time, and the text after it.
 fn split_at_moment(text: &str) -> Option<(&str, Timestamp, &str)> {
     text.match_indices('T').find_map(|(middle, _)| {
         let begin = middle.checked_sub(DATE_BYTES)?;

@@ -107,7 +107,7 @@ pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// The beginning of a text that takes at most so many bytes in a page, where some characters become references.
+/// The beginning of a text that takes at most `bytes_max` bytes in a page, where some characters become references.
 pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
     let mut left = bytes_max;
     for (at, one) in text.char_indices() {
@@ -119,12 +119,12 @@ pub(crate) fn beginning_on_page(text: &str, bytes_max: usize) -> &str {
     text
 }
 
-/// As askama writes it.
+/// Bytes of a character as askama escapes it.
 fn bytes_on_page(one: char) -> usize {
     if matches!(one, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { one.len_utf8() }
 }
 
-/// The first headers that take at most so many bytes in a page, and whether something was left out.
+/// The first headers that take at most `bytes_max` bytes in a page, and whether some were left out.
 pub(crate) fn first_headers(
     headers: impl IntoIterator<Item = (String, String)>,
     bytes_max: usize,

@@ -1,4 +1,4 @@
-//! The account that a page is about: one's own, or one that the operator manages.
+//! The account that a page is about: the person's own, or a customer's that the operator manages.
 
 use postroad_model::AccountId;
 
@@ -20,24 +20,24 @@ pub(crate) struct ViewedAccount {
     /// Beginning of the paths of its pages: `/account`, or `/operator/accounts/7`.
     pub(crate) base: String,
     pub(crate) section: Section,
-    /// Its name, if it is that of a customer.
+    /// Name of the account, if it is a customer's.
     pub(crate) customer: Option<String>,
 }
 
 impl ViewedAccount {
-    /// One's own, on the page of this section.
+    /// The person's own account, on the page of this section.
     pub(crate) fn own(visit: &Visit, section: Section) -> Self {
         Self { id: visit.person.user.account_id, base: "/account".to_owned(), section, customer: None }
     }
 
-    /// For the operator alone.
+    /// A customer's account; for the operator alone.
     pub(crate) async fn of_customer(visit: &Visit, id: i64) -> Result<Self, Problem> {
         let account = visit.app().find_account_as(&visit.by, AccountId(id)).await?;
         let base = format!("/operator/accounts/{id}");
         Ok(Self { id: account.id, base, section: Section::Operator, customer: Some(account.name) })
     }
 
-    /// The customer's, or one's own if the path names none.
+    /// The customer's account that the path names, or the person's own if it names none.
     pub(crate) async fn in_path(visit: &Visit, id: Option<i64>, section: Section) -> Result<Self, Problem> {
         match id {
             Some(id) => Self::of_customer(visit, id).await,

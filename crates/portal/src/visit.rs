@@ -21,7 +21,7 @@ use crate::problem::{Problem, check_token};
 use crate::session;
 use crate::state::PortalState;
 
-/// Servers in the menu.
+/// Most servers in the menu.
 const MENU_SERVERS_MAX: usize = 50;
 
 pub(crate) struct Visit {
@@ -91,7 +91,7 @@ pub(crate) fn peer(parts: &Parts) -> Result<Peer, Problem> {
     peer.ok_or_else(|| Problem::Internal("a request without its peer".to_owned()))
 }
 
-/// Only characters of host names: it is shown in snippets.
+/// Base URL that the browser uses. It has only characters of host names, because it is shown in snippets.
 pub(crate) fn base_url(parts: &Parts, peer: Peer) -> String {
     let host = parts.uri.authority().map(Authority::as_str);
     let host = host.or_else(|| parts.headers.get(HOST)?.to_str().ok()).unwrap_or("localhost");
@@ -112,7 +112,7 @@ impl Visit {
         self.app().act_on_server(&self.by, self.peer, ServerId(server), operation).await
     }
 
-    /// The servers of the person's account; the operator may see those of others too.
+    /// Filter for the servers of the person's account; the operator could see other accounts' servers too.
     pub(crate) fn own_servers(&self) -> ServerFilter {
         ServerFilter { account_id: Some(self.person.user.account_id), ..ServerFilter::default() }
     }
@@ -151,7 +151,8 @@ impl Visit {
         Ok(layout)
     }
 
-    /// About the ceiling that `?ceiling=` names: of the server's account, the person's, or one that the operator names.
+    /// Warning about the ceiling that `?ceiling=` names: of the server's account, the person's account, or an account that
+    /// the operator names.
     async fn ceiling_warning(&self, server: Option<&Server>) -> Option<String> {
         if self.warning.is_some() {
             return self.warning.clone();

@@ -29,14 +29,14 @@ pub(crate) enum Request {
     Audit(AuditCommand),
     Queue(QueueCommand),
     Feed(FeedCommand),
-    /// By message id, token or Message-ID.
+    /// The timeline of a message, named by id, token or Message-ID.
     Trace {
         message: String,
     },
 }
 
 impl Request {
-    /// Executes the request. Once a change is answered, this process uses it.
+    /// Executes the request. A change is in effect in this process when this returns.
     pub(crate) async fn execute(self, app: &App, queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
         match self {
             Self::Admin(command) => {
@@ -128,7 +128,7 @@ async fn serve(stream: UnixStream, app: App, queue_admin: QueueAdmin) {
     let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
 }
 
-/// Sends a command to the server that runs on this data folder. `None` if none does.
+/// Sends a command to the service that runs with this data folder. `None` if none does.
 pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Value>> {
     let folder = match OpenFolder::open(data_dir) {
         Ok(folder) => folder,

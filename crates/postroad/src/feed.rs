@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const EVENTS_MAX: usize = 500;
-/// Shorter than the timeout of the socket.
+/// Longest wait for events; shorter than the timeout of the socket.
 const WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FeedCommand {
-    /// `NAME`, `ACCOUNT/NAME` or id; the only server if left out.
+    /// Server: `NAME`, `ACCOUNT/NAME` or id; the only server if left out.
     pub(crate) feed_of: Option<String>,
-    /// `None` for events from now on.
+    /// Position to continue from; `None` for events from now on.
     pub(crate) since_cursor: Option<String>,
     pub(crate) types: Vec<String>,
-    /// False answers at once, to learn the current position of the stream.
+    /// Whether to wait for events; false returns at once, to learn the current position of the feed.
     pub(crate) wait: bool,
 }
 

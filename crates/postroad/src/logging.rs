@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cli;
 use crate::config::LogFormat;
 
-/// The command line overrides the configuration.
+/// Starts logging; the format of the command line overrides the configuration's.
 pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     let filter = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
     let filter = EnvFilter::new(filter.unwrap_or_else(|| "info".to_owned()));

@@ -1,4 +1,4 @@
-//! Tells the other nodes, and through the portal the operator, what this node serves and how its certificate fares.
+//! Publishes this node's listeners and the state of its certificate in the store, for the portal's page of nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,27 +26,27 @@ struct Reporter {
 }
 
 impl NodeReport {
-    /// Returns after the first report. One that the store does not take is repeated.
+    /// Starts the task; returns after the first report. A report that the store does not take is repeated.
     pub(crate) async fn start(
         app: App,
         description: NodeDescription,
         certificate: Option<Arc<ReloadingCertificate>>,
     ) -> Self {
         let mut reporter = Reporter { app, description, certificate };
-        let mut is_told = reporter.look_and_tell(false).await;
+        let mut is_stored = reporter.publish(false).await;
         let is_changed = Arc::new(Notify::new());
         let changed = Arc::clone(&is_changed);
         let task = tokio::spawn(async move {
             loop {
                 // The timeout is handled like a change.
                 let _ = tokio::time::timeout(EVERY, changed.notified()).await;
-                is_told = reporter.look_and_tell(is_told).await;
+                is_stored = reporter.publish(is_stored).await;
             }
         });
         Self { is_changed, task }
     }
 
-    /// To be called when the certificate was loaded again.
+    /// Call it when the certificate was loaded again.
     pub(crate) fn look_again(&self) {
         self.is_changed.notify_one();
     }
@@ -57,13 +57,14 @@ impl NodeReport {
 }
 
 impl Reporter {
-    /// Whether the store has what is so now.
-    async fn look_and_tell(&mut self, is_told: bool) -> bool {
+    /// Stores the description if it has changed or was not stored before (`is_stored`). Returns whether the store has the
+    /// current description.
+    async fn publish(&mut self, is_stored: bool) -> bool {
         let certificate = match self.certificate.clone() {
             Some(certificate) => tokio::task::spawn_blocking(move || note(&certificate)).await.ok(),
             None => None,
         };
-        if is_told && certificate == self.description.certificate {
+        if is_stored && certificate == self.description.certificate {
             return true;
         }
         self.description.certificate = certificate;

@@ -19,7 +19,7 @@ pub(crate) async fn execute(
     match command {
         QueueCommand::List { server, domain, limit } => {
             let server_id = match server {
-                Some(given) => Some(app.find_server_id(&given).await?),
+                Some(server) => Some(app.find_server_id(&server).await?),
                 None => None,
             };
             let domain = domain.map(|name| postroad_model::DomainName::parse(&name)).transpose()?;
@@ -208,7 +208,7 @@ fn shown_gate(gate: &Gate) -> Value {
     })
 }
 
-/// Accepts names of servers instead of ids.
+/// Parses a scope; accepts names of servers instead of ids.
 async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
     if let Some(server) = text.strip_prefix("server:") {
         return Ok(GateScope::Server(app.find_server_id(server).await?));

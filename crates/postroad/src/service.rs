@@ -33,7 +33,7 @@ use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
 const AROUND_TIME_MAX: Duration = Duration::from_secs(7);
-/// Time to store the last clicks, opens and uses of keys.
+/// Longest time to store the last clicks, opens and uses of keys.
 const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Everything that runs.
@@ -178,7 +178,7 @@ impl Service {
         }
     }
 
-    /// One for all listeners.
+    /// Loads the certificate, which all listeners share.
     fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
         // The bounce listener offers TLS only if there is a certificate.
         let can_use_one = config.smtp.bounce_listen.is_some() && config.tls.certificate.is_some();
@@ -260,8 +260,8 @@ impl Service {
         Ok(portal)
     }
 
-    /// Tracking links use separate host names, which serve nothing else. Without one, as in `dev`, they are served next
-    /// to the API.
+    /// Serves tracking links, under host names that serve nothing else. Without such a name, as in `dev`, they are served
+    /// beside the API.
     async fn with_tracking(
         &mut self,
         api: Api,
@@ -431,7 +431,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
     Ok((app, store))
 }
 
-/// A mistyped folder must not become a new installation.
+/// Fails if there is no installation: a mistyped folder must not become a new one.
 pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
     let Some(file) = sqlite_file(config) else { return Ok(()) };
     let exists = file.try_exists().with_context(|| {

@@ -19,13 +19,13 @@ pub(crate) struct SmtpAddresses {
     pub(crate) tls: Option<SocketAddr>,
     pub(crate) extra: Option<SocketAddr>,
     pub(crate) plain: Option<SocketAddr>,
-    /// Without a login, in `postroad dev`.
+    /// Listener without a login, in `postroad dev`.
     pub(crate) open: Option<SocketAddr>,
     pub(crate) bounce: Option<SocketAddr>,
 }
 
 impl SmtpAddresses {
-    /// For `serve --json`; `null` for listeners that are off.
+    /// The addresses for `serve --json`; `null` for listeners that are off.
     pub(crate) fn shown(&self) -> Value {
         let shown = |address: Option<SocketAddr>| address.map(|address| address.to_string());
         json!({
@@ -37,7 +37,7 @@ impl SmtpAddresses {
         })
     }
 
-    /// For `dev --json`: settings for mail clients that reach it by the name or address `host`.
+    /// Settings of mail clients for `dev --json`; `host` is the name or address by which they reach it.
     pub(crate) fn client_settings(&self, host: &str) -> Value {
         let port = |address: Option<SocketAddr>| address.map(|address| address.port());
         let mut settings = json!({
@@ -56,7 +56,7 @@ impl SmtpAddresses {
     }
 }
 
-/// Starts the listeners; none for those that are off.
+/// Starts the listeners that are on.
 pub(crate) async fn start(
     app: &App,
     config: &Config,
@@ -72,7 +72,7 @@ pub(crate) async fn start(
     Ok((relays, addresses))
 }
 
-/// Has its own sessions and memory: a flood of bounces must not stop submission.
+/// Starts the bounce listener, with its own sessions and memory: a flood of bounces must not stop submission.
 async fn start_returns(
     app: &App,
     config: &Config,

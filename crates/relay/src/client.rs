@@ -20,14 +20,14 @@ pub(crate) struct Client {
     caller: Option<Caller>,
 }
 
-/// How a client shows which server it submits for.
+/// How a client identifies the server that it submits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identification {
     /// By AUTH.
     Login,
     /// By a credential that is bound to its address.
     Address,
-    /// Not at all.
+    /// None is needed: the client submits with the key of `postroad dev`.
     None,
 }
 

@@ -25,7 +25,7 @@ use crate::session_limit::SessionLimit;
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
 
-/// A bounce has one recipient; each further one is another copy to store.
+/// Most recipients of returned mail. A bounce has one; each further recipient is another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
 
 /// State shared by all connections.
@@ -170,7 +170,7 @@ impl Connections {
             return Ok(address);
         }
         match timeout(self.settings.times.proxy_header, read_header(stream)).await?? {
-            Source::Client(told) => Ok(told.to_canonical()),
+            Source::Client(address) => Ok(address.to_canonical()),
             Source::Proxy => Ok(address),
         }
     }

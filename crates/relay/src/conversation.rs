@@ -17,7 +17,7 @@ use crate::phase::Phase;
 use crate::replies;
 use crate::session_peer::SessionPeer;
 
-/// Most sessions wait, and most reads are short.
+/// Size of the buffer between messages. Small, because most sessions wait and most reads are short.
 const COMMAND_READ_BYTES: usize = 2 << 10;
 const CONTENT_READ_BYTES: usize = 32 << 10;
 

@@ -14,7 +14,7 @@ pub enum ListenerKind {
     Tls(Arc<TlsConfig>),
     /// No TLS and no AUTH: for addresses bound to a credential.
     Plain,
-    /// No TLS and no AUTH: whoever reaches it submits with the key of `postroad dev`, from any address.
+    /// No TLS and no AUTH: every client submits with the key of `postroad dev`, from any From address.
     Open,
     /// For bounces and complaints (25): no AUTH, STARTTLS if there is a certificate, no relaying.
     Returns { receiver: ReturnReceiver, tls: Option<Arc<TlsConfig>> },

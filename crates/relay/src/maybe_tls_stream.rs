@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Time for a client to read its last reply.
+/// Longest wait for a client to read its last reply.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 

@@ -9,12 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const V2_SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Longest possible line, with its line end.
+/// Longest possible line of version 1, with its line end.
 const V1_BYTES_MAX: usize = 107;
-/// Addresses and extensions; the extensions are ignored.
+/// Most bytes of addresses and extensions in version 2; the extensions are ignored.
 const V2_REST_BYTES_MAX: usize = 4 << 10;
 
-/// Owner of the connection.
+/// The other end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Client(IpAddr),

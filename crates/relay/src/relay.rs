@@ -20,7 +20,7 @@ use crate::session_limit::{SessionLimit, SessionPermit};
 
 /// Pause when the machine is out of sockets or memory, so that other work can end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for sessions to end once they are cut off.
+/// How long to wait for sessions to end after they were cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
@@ -56,7 +56,7 @@ impl Relay {
         Self { phase, accepting, session_limit, stop_time: settings.times.stop }
     }
 
-    /// Accepts no new sessions and messages; messages in progress may finish within the time of the settings.
+    /// Accepts no new sessions and messages; messages in progress may finish within `times.stop` of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         for accepting in self.accepting {
@@ -66,7 +66,7 @@ impl Relay {
         }
         if timeout(self.stop_time, self.session_limit.all_free()).await.is_err() {
             tracing::warn!(
-                open = self.session_limit.taken(),
+                open = self.session_limit.session_count(),
                 "SMTP sessions are cut off: their messages took too long"
             );
             self.phase.send_replace(Phase::Gone);

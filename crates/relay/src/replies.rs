@@ -105,7 +105,7 @@ pub(crate) fn too_many_sessions() -> Reply {
     one_line(421, "4.7.0 Too many connections from your address, closing the connection")
 }
 
-/// Texts of problems quote the client; `smtp` cuts them to a line.
+/// `text` may quote the client; `smtp` cuts it to one line.
 fn one_line(code: u16, text: &str) -> Reply {
     Reply::new(code, vec![text.to_owned()])
 }

@@ -35,6 +35,7 @@ impl SessionLimit {
         }
     }
 
+    /// `None` if the total limit is reached.
     pub(crate) fn take(&self) -> Option<SessionPermit> {
         Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| SessionPermit { _permit: permit })
     }
@@ -47,7 +48,7 @@ impl SessionLimit {
         Some(MaybeAddressPermit { _permit: Some(self.per_address.acquire(address)?) })
     }
 
-    pub(crate) fn taken(&self) -> usize {
+    pub(crate) fn session_count(&self) -> usize {
         self.all_max - self.all.available_permits()
     }
 
@@ -72,7 +73,7 @@ mod tests {
         let limit = SessionLimit::new(2, 1);
         let (one, other) = (limit.take().unwrap(), limit.take().unwrap());
         assert!(limit.take().is_none());
-        assert_eq!(limit.taken(), 2);
+        assert_eq!(limit.session_count(), 2);
         drop((one, other));
         assert!(limit.take().is_some());
     }

@@ -1,4 +1,4 @@
-//! Client of a session, which submits or returns mail; answers its commands.
+//! Handler of a session's commands, for clients that submit mail and for servers that return mail.
 
 use postroad_smtp::Reply;
 use postroad_smtp::server::{Login, RcptTo, StandardReply};
@@ -14,7 +14,7 @@ pub(crate) enum SessionPeer {
 }
 
 impl SessionPeer {
-    /// TLS is established.
+    /// Call it when TLS is established.
     pub(crate) fn encrypted(&mut self) {
         match self {
             Self::Client(client) => client.encrypted(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
-/// Bounces quote the message, and most hosts only its beginning.
+/// Largest bounce. Bounces quote the message; most hosts quote only its beginning.
 const RETURN_BYTES_MAX: usize = 10 << 20;
 const RETURNS_IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
@@ -14,14 +14,14 @@ pub struct Settings {
     /// Host name in the banner and in EHLO replies.
     pub hostname: DomainName,
     pub message_bytes_max: usize,
-    /// Bytes of all messages being received.
+    /// Most bytes of all messages being received.
     pub in_flight_bytes_max: usize,
     /// Proxies that must send a PROXY header before each connection. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// Sessions on all listeners together.
+    /// Most sessions on all listeners together.
     pub sessions_max: usize,
-    /// Sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel all clients
-    /// have them.
+    /// Most sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel all clients have
+    /// them.
     pub sessions_per_address_max: usize,
     pub times: TimeLimits,
 }
@@ -29,21 +29,21 @@ pub struct Settings {
 /// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
-    /// For the PROXY header, which a proxy sends at once.
+    /// Time for the PROXY header, which a proxy sends at once.
     pub proxy_header: Duration,
     pub tls_handshake: Duration,
-    /// From one reply to the end of the next command, and between two pieces of a message (RFC 5321 4.5.3.2.7).
+    /// Time from one reply to the end of the next command, and between two pieces of a message (RFC 5321 4.5.3.2.7).
     pub idle: Duration,
     /// A message may take this long, plus the time its bytes take at the minimum rate.
     pub content_grace: Duration,
     pub content_bytes_per_second_min: u32,
     /// After this time a session ends between two messages; after twice this time, at any point.
     pub session: Duration,
-    /// For a client to read a reply.
+    /// Time for a client to read a reply.
     pub write: Duration,
-    /// For a message to get its share of the memory.
+    /// Longest wait of a message for its share of the memory.
     pub memory_wait: Duration,
-    /// For messages in progress when the relay stops.
+    /// Time for messages in progress to finish when the relay stops.
     pub stop: Duration,
 }
 

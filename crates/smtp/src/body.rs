@@ -17,7 +17,7 @@ pub struct Body {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// RFC 5321 2.3.8 forbids it: hosts that accept a bare CR or LF as a line end could be made to see a second
+    /// A bare CR or LF, which RFC 5321 2.3.8 forbids: hosts that accept it as a line end could be made to see a second
     /// message.
     #[error("the message holds a CR or LF that is not part of a CRLF, at byte {at}")]
     BareNewline { at: u64 },
@@ -46,7 +46,7 @@ impl Body {
         })
     }
 
-    /// Bytes of the message, without those that dot-stuffing adds.
+    /// Length of the message in bytes, without the dots that dot-stuffing adds.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -60,7 +60,7 @@ impl Body {
         self.is_eight_bit
     }
 
-    /// True for an empty message: the final dot is then at the start of a line.
+    /// Whether the final dot would be at the start of a line; true also for an empty message.
     pub(crate) fn ends_with_newline(&self) -> bool {
         self.ends_with_newline
     }

@@ -1,6 +1,6 @@
 //! Extensions that a server offers in its EHLO reply. Unknown keywords are ignored.
 
-/// All absent after HELO, and reset when TLS begins (RFC 3207 4.2).
+/// Extensions that the server offers. All are absent after HELO, and reset when TLS begins (RFC 3207 4.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// RFC 2920
@@ -25,7 +25,7 @@ pub struct Capabilities {
     pub enhanced_status_codes: bool,
     /// RFC 3461
     pub dsn: bool,
-    /// RFC 9422, MAILMAX: messages in one session.
+    /// RFC 9422, MAILMAX: most messages in one session.
     pub messages_max: Option<u32>,
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Awaited step. In a pipelined group: the oldest missing reply.
+/// Step that a session waits for; in a pipelined group, the oldest missing reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     Banner,

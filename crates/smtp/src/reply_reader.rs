@@ -2,11 +2,11 @@
 
 use crate::reply::Reply;
 
-/// RFC 5321 4.5.3.1.5 allows 512; real hosts put whole policies with links into one line.
+/// Longest line. RFC 5321 4.5.3.1.5 allows 512 bytes; real hosts put whole policies with links into one line.
 const LINE_BYTES_MAX: usize = 4_096;
-/// All lines of one reply.
+/// Most bytes of all lines of one reply.
 const REPLY_BYTES_MAX: usize = 32_768;
-/// Characters of an invalid line quoted in the error.
+/// Most characters of an invalid line that the error quotes.
 const QUOTE_CHARS_MAX: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,13 +79,13 @@ impl ReplyReader {
     }
 }
 
-/// RFC 5321 4.2.1: the first digit is 2 to 5. 1yz has no use in SMTP.
+/// Parses a reply code, whose first digit is 2 to 5 (RFC 5321 4.2.1). 1yz has no use in SMTP.
 fn parse_code(digits: &[u8]) -> Option<u16> {
     let [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9'] = digits else { return None };
     Some(digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')))
 }
 
-/// Replies end up in logs, terminals and web pages: no control characters, always UTF-8.
+/// The text in UTF-8 without control characters, because replies end up in logs, terminals and web pages.
 fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

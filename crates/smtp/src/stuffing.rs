@@ -8,7 +8,7 @@ use crate::body::{Body, BodyCursor};
 #[derive(Debug, Clone)]
 pub(crate) struct StuffedBody {
     cursor: BodyCursor,
-    /// The next byte starts a line, and no dot was added before it yet.
+    /// Whether the next byte starts a line, and no dot was added before it yet.
     at_line_start: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::reply::Reply;
 
 const LINE_BYTES_MAX: usize = 600;
 
-/// Newest lines; older ones are dropped at the limit, because the end of a session explains most.
+/// The newest lines of a session; older lines are dropped at the limit, because the end explains most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     lines: VecDeque<String>,
@@ -21,7 +21,7 @@ impl Transcript {
         Self { lines: VecDeque::new(), bytes: 0, bytes_max, dropped: 0 }
     }
 
-    /// `S: 250 OK`, `C: QUIT`, `C: [1234 bytes of the message]`, `-- TLS begins`; oldest first.
+    /// Lines such as `S: 250 OK`, `C: QUIT`, `C: [1234 bytes of the message]` and `-- TLS begins`; oldest first.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)
     }

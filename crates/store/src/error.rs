@@ -7,7 +7,7 @@ use postroad_model::LimitedObject;
 /// Why an operation failed. Nothing was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Full disk, dead database, too many waiting operations: the same call may work later.
+    /// Full disk, dead database or too many waiting operations: the call may succeed later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// A name or key is already taken.
@@ -16,7 +16,7 @@ pub enum StoreError {
     /// The row to change, or its parent, does not exist.
     #[error("it does not exist")]
     NotFound,
-    /// Another row that it refers to does not exist.
+    /// The row would refer to another row, which does not exist.
     #[error("it refers to something that does not exist")]
     MissingReference,
     /// Other rows still need the row.
@@ -26,8 +26,8 @@ pub enum StoreError {
     #[error("the maximum number is reached")]
     LimitReached,
     /// The account has reached its ceiling.
-    #[error("the account may have at most {most} {}", what.as_str())]
-    CeilingReached { what: LimitedObject, most: u32 },
+    #[error("the account may have at most {ceiling} {}", what.as_str())]
+    CeilingReached { what: LimitedObject, ceiling: u32 },
     /// Another node has been using the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,

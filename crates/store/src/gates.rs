@@ -38,7 +38,7 @@ impl Store {
         self.set_gate_by(SetBy::Operator, new).await.map(drop)
     }
 
-    /// `false` if nothing was changed: an account cannot replace a gate of the operator.
+    /// Sets a gate as `by`. `false` if nothing was changed: an account cannot replace a gate of the operator.
     pub async fn set_gate_by(&self, by: SetBy, new: NewGate) -> Result<bool> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set(sql, by, new, now))).await

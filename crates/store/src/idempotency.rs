@@ -52,7 +52,7 @@ impl Store {
     }
 }
 
-/// Stored instead of a key that contained an erased address.
+/// Hash that is stored instead of a key that contained an erased address.
 pub(crate) fn erased_key(server_id: ServerId, key: &str) -> String {
     let text = format!("postroad idempotency key {} {key}", server_id.0);
     format!("erased:{}", BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes())))

@@ -124,7 +124,7 @@ pub struct Settings {
     pub database: Database,
     /// SQLite: with less free disk space, new messages are refused.
     pub disk_reserve_bytes: u64,
-    /// SQLite: threads that read.
+    /// SQLite: number of threads that read.
     pub reader_threads: usize,
     /// PostgreSQL: connections in the pool.
     pub postgres_connections: usize,
@@ -133,7 +133,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// For tests and tools: accepts until the disk is full, with one reader thread or a few connections.
+    /// Settings for tests and tools: no disk reserve, and one reader thread or a few connections.
     pub fn small(database: Database) -> Self {
         Self {
             database,
@@ -176,7 +176,7 @@ pub enum Role {
 /// The body of an operation. Runs on a connection of either engine, inside one transaction.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
-/// The same for operations that create ids.
+/// A `Job` that creates ids.
 type JobWithIds<T> =
     Box<dyn for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send>;
 
@@ -194,14 +194,14 @@ pub struct Store {
     /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
-    /// The server whose scheduled messages became pending last: the next turn begins behind it.
+    /// The server whose scheduled messages became pending last: the next turn begins with the server after it.
     last_promoted: Arc<AtomicI64>,
-    /// SQLite: before which send no text is left of a server, as its own retention found.
+    /// SQLite: for each server with its own retention, the send before which all bodies are removed.
     bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
     long_reads_max: usize,
     /// Name by which this node is known after a restart; `None` for tools.
     identity: Option<Arc<str>>,
-    /// Recorded in the audit log with the next change.
+    /// Entry to write into the audit log with the next change.
     audit: Option<Arc<Audit>>,
 }
 
@@ -261,7 +261,7 @@ impl Store {
         })
     }
 
-    /// How many readers may be busy for a long time at once: all but one, if there are several.
+    /// Most readers that may be busy for a long time at once: all but one, if there are several.
     pub fn long_reads_max(&self) -> usize {
         self.long_reads_max
     }
@@ -274,7 +274,7 @@ impl Store {
         }
     }
 
-    /// Changes with every change in this process of servers, pools, sources, gates and domains.
+    /// Changes whenever this process changes servers, pools, sources, gates or domains.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -339,7 +339,7 @@ impl Store {
         Ok(slot.take())
     }
 
-    /// The job, followed by the audit entry of what it did, if it did anything.
+    /// The job, followed by the audit entry that describes its change, if it changed anything.
     fn describing<T: Send + 'static>(
         &self,
         job: JobWithIds<T>,
@@ -358,7 +358,7 @@ impl Store {
         })
     }
 
-    /// To be kept during a change of a message that `describing` records.
+    /// Waits for the turn to change a message with an audit entry (`describing`). Keep it during the change.
     async fn wait_to_describe(&self, server_id: ServerId) -> Option<audit::Turn<'_>> {
         if self.audit.is_none() || self.is_sqlite() {
             return None;

@@ -1,4 +1,5 @@
-//! Nodes that share the database: their leases, and what each says of itself.
+//! Nodes that share the database: their leases, and the description that each publishes (version, listeners,
+//! certificates).
 //!
 //! A description is a setting named by the node's identity, which stays when a lease is lost and taken again.
 
@@ -12,23 +13,23 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
-/// A lease lasts this long behind its last renewal (`postgres/lease.rs`).
+/// A lease ends this long after its last renewal (`postgres/lease.rs`).
 const LEASE: Duration = Duration::from_secs(30);
 
-/// What a node says of itself.
+/// Description that a node publishes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDescription {
     pub host: String,
     pub version: String,
     pub started_at: Timestamp,
     pub listeners: Vec<NodeListener>,
-    /// Of its listeners.
+    /// Certificate that its listeners use.
     pub certificate: Option<CertificateNote>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeListener {
-    /// Such as `HTTPS`.
+    /// Name of the protocol, such as `HTTPS`.
     pub name: String,
     pub address: String,
 }
@@ -39,7 +40,7 @@ pub struct CertificateNote {
     pub expires_at: Option<Timestamp>,
     /// Why its files cannot be loaded again.
     pub file_problem: Option<String>,
-    /// Its file has another certificate, which is not loaded.
+    /// Whether the file has another certificate by now, which is not loaded.
     pub is_replaced: bool,
 }
 
@@ -47,24 +48,24 @@ pub struct CertificateNote {
 pub struct NodeRecord {
     pub number: u8,
     pub is_live: bool,
-    /// Whether it is the one that was asked.
+    /// Whether it is the node that answers this call.
     pub is_this: bool,
-    /// `None` for one that does not run and has no lease.
+    /// `None` for a node that does not run and has no lease.
     pub last_seen_at: Option<Timestamp>,
-    /// `None` for a version that does not describe itself.
+    /// `None` for a node of a version that publishes no description.
     pub description: Option<NodeDescription>,
 }
 
 #[boxed_futures]
 impl Store {
-    /// Replaces what this node says of itself. Forgets nodes whose number has another owner.
+    /// Replaces this node's description. Removes descriptions of nodes whose number has another owner.
     pub async fn describe_node(&self, description: &NodeDescription) -> Result<()> {
         let identity = self.identity.as_deref().ok_or(StoreError::NotFound)?;
         let (key, value) = (format!("node.{identity}"), to_json(description));
         self.write(move |sql| Box::pin(describe(sql, key, value))).await
     }
 
-    /// All that have a number, in its order.
+    /// All nodes that have a number, in its order.
     pub async fn list_nodes(&self) -> Result<Vec<NodeRecord>> {
         let (identity, now) = (self.identity.clone(), self.clock.now());
         self.read(move |sql| Box::pin(list(sql, identity, now))).await
@@ -94,7 +95,7 @@ async fn list(
     now: Timestamp,
 ) -> Result<Vec<NodeRecord>, StoreError> {
     if sql.is_sqlite() {
-        // The one that has the store open; a command has it open only while no service runs.
+        // On SQLite the only node is the service; a command has the store open only while no service runs.
         let text = "SELECT value FROM settings WHERE key LIKE 'node.%' LIMIT 1";
         let row = sql.query_opt(text, &[]).await?;
         let is_live = identity.is_some();
@@ -125,7 +126,7 @@ async fn list(
     rows.iter().map(read).collect()
 }
 
-/// One of another version is as good as not there.
+/// Reads a description; `None` if it is of a version that this one cannot parse.
 fn description(row: &Row, at: usize) -> Result<Option<NodeDescription>, StoreError> {
     Ok(row.text_opt(at)?.and_then(|text| serde_json::from_str(&text).ok()))
 }

@@ -21,7 +21,7 @@ pub struct PacingNote {
     pub per_minute: Option<u32>,
     /// Concurrent connections that it seems to accept.
     pub connections: Option<u32>,
-    /// Duration of its greylisting.
+    /// Duration of its greylisting, in seconds.
     pub greylist_secs: Option<u32>,
     /// The receiver's reply that showed it.
     pub reason: String,
@@ -30,12 +30,12 @@ pub struct PacingNote {
 
 #[boxed_futures]
 impl Store {
-    /// Saves notes about receivers. Of two about the same receiver the newer one is kept.
+    /// Saves notes about receivers. A note replaces an older one about the same receiver.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }
 
-    /// Notes made since then, by this or other nodes, newest first.
+    /// Notes made at `since` or later, by this or other nodes, newest first.
     pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
         self.fetch_all(
             "SELECT source, site, per_minute, connections, greylist_secs, reason, learned_at FROM pacing_notes
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// Removes notes made before then; returns how many.
+    /// Removes notes made before this time; returns how many.
     pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
         self.execute("DELETE FROM pacing_notes WHERE learned_at < $1", vec![before.into()]).await
     }

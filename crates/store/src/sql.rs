@@ -21,12 +21,12 @@ pub(crate) enum Sql<'a> {
     /// In a mutex only so that the operation's future is `Send`; it is never contended.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     Postgres(&'a deadpool_postgres::Transaction<'a>),
-    /// For single queries: without a transaction, so without round trips for its begin and end.
+    /// Connection for single queries, without a transaction and so without round trips for its begin and end.
     PostgresRead(&'a deadpool_postgres::ClientWrapper),
 }
 
 impl Sql<'_> {
-    /// For the few texts that differ between the engines.
+    /// Whether it is SQLite; for the few SQL texts that differ between the engines.
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Sql::Sqlite(_))
     }
@@ -203,14 +203,14 @@ pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// The same for a text that may be owned.
+/// `storable` for a text that may be owned.
 pub(crate) fn storable_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text }
 }
 
 /// A change on a read-only connection: a bug in Postroad.
 pub(crate) fn read_only() -> StoreError {
-    StoreError::Internal("a change was asked of a reader".into())
+    StoreError::Internal("a change was attempted on a read-only connection".into())
 }
 
 impl From<Vec<u8>> for Value {

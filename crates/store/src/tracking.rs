@@ -16,10 +16,10 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// Anybody who received a message can fetch its links forever; this many events of one message are enough.
+/// Most events of one message: anybody who received it can fetch its links forever.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
-/// People do not read and click as fast; scanners do.
+/// A click this soon after delivery is a scanner's: people do not read as fast.
 const TOO_FAST: Duration = Duration::from_secs(1);
 
 const OPENED: i64 = 1;
@@ -41,7 +41,7 @@ pub struct NewTrackingEvent {
     pub at: Timestamp,
     pub ip_address: String,
     pub user_agent: String,
-    /// Judged without the message.
+    /// Whether the request looks like a program's; the message is not considered.
     pub is_bot: bool,
 }
 
@@ -97,13 +97,13 @@ pub(crate) struct MessageState {
     pub(crate) test: bool,
 }
 
-/// By message, which is the locking order, and then by time.
+/// Sorts by message, which is the locking order, and then by time.
 pub(crate) fn sort(tracked: &mut [NewTrackingEvent]) {
     tracked
         .sort_by_key(|tracked_event| (tracked_event.server_id, tracked_event.message_id, tracked_event.at));
 }
 
-/// Messages that no longer exist get no event.
+/// Marks messages and appends their events. Messages that no longer exist get no event.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -209,7 +209,7 @@ impl MessageState {
         Some((mark, NewEvent { kind, data: data.to_string() }))
     }
 
-    /// A click within a second of delivery, or before delivery was recorded.
+    /// Whether it is a click within a second of delivery, or before delivery was recorded.
     fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
         if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;

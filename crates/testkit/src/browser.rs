@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::http::Client;
 
-/// Time for a page to become as expected.
+/// Longest wait for a page to become as expected.
 const WAIT_MAX: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(25);
-/// Not UTC, so that a page that mixes up time zones is found.
+/// Time zone of the browser: not UTC, so that tests find pages that mix up time zones.
 const TIME_ZONE: &str = "America/New_York";
 /// Name of the field with an element's id (WebDriver section 11).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -99,7 +99,7 @@ impl Browser {
         self.devtools("Page.bringToFront", &json!({})).await;
     }
 
-    /// Whether something on the page fits the selector.
+    /// Whether an element of the page matches the selector.
     pub async fn has(&self, selector: &str) -> bool {
         !self.find_all(selector).await.is_empty()
     }
@@ -108,7 +108,7 @@ impl Browser {
         self.find_all(selector).await.len()
     }
 
-    /// Waits until something fits the selector.
+    /// Waits until an element matches the selector.
     pub async fn until(&self, selector: &str) {
         let begun = Instant::now();
         while !self.has(selector).await {
@@ -132,7 +132,7 @@ impl Browser {
         tokio::time::sleep(POLL).await;
     }
 
-    /// What a reader sees of the page.
+    /// Visible text of the page.
     pub async fn page_text(&self) -> String {
         match self.find_all("body").await.pop() {
             Some(body) => self.text_of(&body).await,
@@ -140,7 +140,7 @@ impl Browser {
         }
     }
 
-    /// What a reader sees of the first element that fits.
+    /// Visible text of the first element that matches.
     pub async fn text(&self, selector: &str) -> String {
         let element = self.find(selector).await;
         self.text_of(&element).await
@@ -186,7 +186,7 @@ impl Browser {
         self.command("/actions", &wanted).await;
     }
 
-    /// Answers the page's question with yes.
+    /// Accepts the confirmation dialog of the page.
     pub async fn accept_question(&self) {
         self.command("/alert/accept", &json!({})).await;
     }
@@ -214,18 +214,18 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
     }
 
-    /// Of the page, in CSS pixels.
+    /// Sets the size of the page, in CSS pixels.
     pub async fn set_size(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
     }
 
-    /// For pages that are opened from now on.
+    /// Allows or forbids scripts, for pages that are opened from now on.
     pub async fn set_scripts(&self, are_on: bool) {
         self.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": !are_on })).await;
     }
 
-    /// The whole page as PNG.
+    /// Writes the whole page as PNG.
     pub async fn screenshot(&self, file: &Path) {
         let wanted = json!({ "format": "png", "captureBeyondViewport": true });
         let taken = self.devtools("Page.captureScreenshot", &wanted).await;

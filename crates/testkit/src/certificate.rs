@@ -21,17 +21,17 @@ pub struct TestCertificate {
 }
 
 impl TestCertificate {
-    /// For `localhost`, 127.0.0.1 and ::1.
+    /// A certificate for `localhost`, 127.0.0.1 and ::1.
     pub fn for_localhost() -> Self {
         Self::for_names(&["localhost", "127.0.0.1", "::1"])
     }
 
-    /// `names` are DNS names or IP addresses.
+    /// A certificate for DNS names or IP addresses.
     pub fn for_names(names: &[&str]) -> Self {
         Self::signed(&leaf_params(names))
     }
 
-    /// Signed by the authority, but expired since 2002.
+    /// A certificate that is signed by the authority, but expired in 2002.
     pub fn expired(names: &[&str]) -> Self {
         let mut params = leaf_params(names);
         params.not_before = date_time_ymd(2001, 1, 1);
@@ -39,7 +39,7 @@ impl TestCertificate {
         Self::signed(&params)
     }
 
-    /// Signed by the authority, and good until that day begins, in UTC.
+    /// A certificate that is signed by the authority, and valid until that day begins, in UTC.
     pub fn good_until(names: &[&str], day: Timestamp) -> Self {
         let text = day.to_rfc3339();
         let part =
@@ -50,7 +50,7 @@ impl TestCertificate {
         Self::signed(&params)
     }
 
-    /// Self-signed; `ca_pem` belongs to another authority.
+    /// A self-signed certificate; `ca_pem` belongs to another authority.
     pub fn self_signed(names: &[&str]) -> Self {
         let key = KeyPair::generate().expect("the default key type is supported");
         let certificate = leaf_params(names).self_signed(&key).expect("the parameters are valid");

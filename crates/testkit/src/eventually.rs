@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// A machine that is busy with everything else is waited for.
+/// Longest wait; long, because the machine may be busy with other tests.
 const TIME_MAX: Duration = Duration::from_secs(40);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 

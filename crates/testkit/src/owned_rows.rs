@@ -1,4 +1,4 @@
-//! Rows of every table that belong to a server or an account, counted behind the store's back.
+//! Counts the rows of every table that belong to a server or an account, directly in the database.
 
 use std::collections::BTreeMap;
 use std::path::Path;

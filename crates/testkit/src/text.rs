@@ -1,6 +1,6 @@
 //! Sample content: text that compresses like mail, and random bytes.
 
-/// `line_end` is CRLF on the wire and LF elsewhere.
+/// Text that compresses like mail. `line_end` is CRLF on the wire and LF elsewhere.
 pub fn mail_like_text(bytes: usize, line_end: &str) -> String {
     let words = ["order", "shipped", "total", "thank", "you", "for", "your", "purchase", "invoice", "number"];
     let mut text = String::with_capacity(bytes + 16);

@@ -22,7 +22,7 @@ use crate::TestCertificate;
 #[derive(Debug, Clone)]
 pub enum CatcherAnswer {
     Status(u16),
-    /// With these headers and this body.
+    /// An answer with this status, these headers and this body.
     Full(u16, Vec<(String, String)>, Vec<u8>),
     /// Status 200, after a while.
     Late(Duration),
@@ -87,7 +87,7 @@ struct State {
     counts: HashMap<String, usize>,
     connections: usize,
     open: usize,
-    open_most: usize,
+    open_max: usize,
 }
 
 impl WebhookCatcher {
@@ -186,8 +186,8 @@ impl WebhookCatcher {
     }
 
     /// Most connections open at the same time.
-    pub fn open_most(&self) -> usize {
-        self.lock().open_most
+    pub fn open_connections_max(&self) -> usize {
+        self.lock().open_max
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use postroad_app::App;
 use tokio::time::Instant;
 
-/// Delay until a change takes effect.
+/// Pause between two checks for changes, and so the delay until a change takes effect.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Without a change the names are read at this interval: some expire.
 const READ_EVERY: Duration = Duration::from_mins(10);

@@ -20,13 +20,13 @@ use crate::pages;
 
 /// Smallest GIF: one transparent pixel.
 const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-/// Form with one field, also as multipart.
+/// Largest form, which has one field, also as multipart.
 const FORM_BYTES_MAX: usize = 4 << 10;
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
-/// Mailbox providers give up after some seconds.
+/// Longest wait for the store: mailbox providers give up after some seconds.
 const STORE_TIME_MAX: Duration = Duration::from_secs(5);
 const USER_AGENT_CHARS_MAX: usize = 500;
-/// The end of a token identifies its link well enough.
+/// Length of the end of a token that identifies its link.
 const LINK_CHARS: usize = 8;
 
 #[derive(Debug)]

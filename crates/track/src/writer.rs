@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event_queue::EventQueue;
 
-/// Small enough not to delay SQLite's only writer.
+/// Most events in one transaction, which must not delay SQLite's only writer.
 const BATCH: usize = 100;
 /// How late a due click is noticed.
 const TICK: Duration = Duration::from_millis(250);
@@ -64,7 +64,7 @@ async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     }
 }
 
-/// Writes the events; returns those that failed because the store is unavailable.
+/// Writes the events; returns events that failed because the store is unavailable.
 async fn write<F>(
     record: impl Fn(Vec<TrackingEvent>) -> F,
     mut batch: Vec<TrackingEvent>,

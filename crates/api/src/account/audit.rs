@@ -23,19 +23,19 @@ const ENTRY_BYTES: usize = 8 << 10;
 #[request_shape]
 #[schema(example = json!({"operation": "servers/update"}))]
 pub(crate) struct AuditIn {
-    /// Only of this operation, such as `credentials/create`.
+    /// Only entries of this operation, such as `credentials/create`.
     operation: Option<String>,
-    /// Only about objects of this kind, such as `server`.
+    /// Only entries about objects of this kind, such as `server`.
     subject: Option<String>,
-    /// Only about the object with this id.
+    /// Only entries about the object with this id.
     subject_id: Option<i64>,
-    /// Only by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
+    /// Only entries by actors of this kind: `command_line`, `operator_key`, `account_key`, `server_key` or `user`.
     actor: Option<String>,
     /// Only by the key or person with this id; together with `actor`, because a key and a person may have the same id.
     actor_id: Option<i64>,
     /// Only from this time on (RFC 3339).
     since: Option<String>,
-    /// Only before this time (RFC 3339).
+    /// Only entries before this time (RFC 3339).
     until: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
@@ -61,7 +61,7 @@ pub(crate) struct AuditOut {
     actor: String,
     /// Id of the key or person; null at the command line, and to customers also for the operator's keys and people.
     actor_id: Option<i64>,
-    /// Where the call came from; null where `actor_id` is.
+    /// IP address of the caller; null if `actor_id` is.
     address: Option<String>,
     #[schema(example = "servers/update")]
     operation: String,

@@ -17,7 +17,7 @@ use crate::json;
 pub(crate) struct UpdateOwnAccountIn {
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// Not a number. Other accounts may have the same name, unless the operator gives it.
+    /// Not a number. Need not be unique, except with the operator's key.
     name: String,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,

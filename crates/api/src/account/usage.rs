@@ -14,9 +14,9 @@ use crate::fields::Findings;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageOut {
     servers: usize,
-    /// Of the account and of its servers.
+    /// Domains of the account and of its servers.
     domains: usize,
-    /// Of all servers.
+    /// Webhooks of all servers.
     webhooks: usize,
     /// People, including invitations.
     users: usize,

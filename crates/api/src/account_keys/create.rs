@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::{idempotency, json};
 
-/// More than there are.
+/// More entries than there are scopes.
 const SCOPES_MAX: usize = 30;
 
 /// Fields of a new key.
@@ -25,13 +25,13 @@ pub(crate) struct CreateAccountKeyIn {
     /// `full`, `read`, groups such as `servers`, or `servers:read`; `full` if left out. Cannot exceed the scopes of the
     /// calling key.
     scopes: Option<Vec<String>>,
-    /// Addresses and networks it may be used from; those of the calling key if left out.
+    /// Addresses and networks it may be used from; the calling key's if left out.
     allow: Option<Vec<String>>,
-    /// Not later than that of the calling key.
+    /// RFC 3339. If it is left out or later than the calling key's expiry, that expiry applies.
     expires_at: Option<String>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

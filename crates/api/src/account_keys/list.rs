@@ -26,9 +26,9 @@ const ENTRY_BYTES: usize = 2 << 10;
 pub(crate) struct ListAccountKeysIn {
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
-    /// Those of this name.
+    /// Only keys of this name.
     name: Option<String>,
-    /// Only those that are revoked, or only those that are not.
+    /// `true`: only revoked keys; `false`: only those not revoked; all if left out.
     revoked: Option<bool>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,

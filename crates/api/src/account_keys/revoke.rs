@@ -22,7 +22,7 @@ pub(crate) struct RevokeAccountKeyIn {
 
 /// Revoke an account key
 ///
-/// Takes effect at once. Revoking again changes nothing.
+/// Takes effect at once on this node and within two seconds on others. Revoking again changes nothing.
 #[crate::documented::path(
     post,
     path = "/api/v1/account_keys/revoke",

@@ -9,36 +9,36 @@ use serde::Serialize;
 use crate::fields::{Fields, Findings};
 use crate::server_settings::{RetentionCeilingsOut, read_limit, read_rate, read_retention};
 
-/// The most that an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
+/// Ceilings on what an account may have and send; `"none"` removes a ceiling, omitted ones stay as they are.
 #[request_shape]
 pub(crate) struct AccountCeilingsIn {
     /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<crate::server_settings::LimitIn>,
-    /// The same in a day.
+    /// Messages of all servers together in a day (UTC).
     daily_limit: Option<crate::server_settings::LimitIn>,
-    /// The same in a calendar month.
+    /// Messages of all servers together in a calendar month (UTC).
     monthly_limit: Option<crate::server_settings::LimitIn>,
     /// Highest rate of all servers together, such as `10/s`, `100/m` or `1000/h`.
     send_rate: Option<String>,
     servers: Option<crate::server_settings::LimitIn>,
     /// Domains of the account and of its servers.
     domains: Option<crate::server_settings::LimitIn>,
-    /// Of all servers together.
+    /// Webhooks of all servers together.
     webhooks: Option<crate::server_settings::LimitIn>,
     /// People, including invitations.
     users: Option<crate::server_settings::LimitIn>,
-    /// Of each server.
+    /// Longest retention that a server may set.
     retention: Option<crate::server_settings::RetentionIn>,
 }
 
-/// The most that the account may have and send, set by the operator; null for no ceiling.
+/// Ceilings on what the account may have and send, set by the operator; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountCeilingsOut {
     /// Messages of all servers together in an hour (UTC); messages beyond it are held.
     hourly_limit: Option<u32>,
-    /// The same in a day.
+    /// Messages of all servers together in a day (UTC).
     daily_limit: Option<u32>,
-    /// The same in a calendar month.
+    /// Messages of all servers together in a calendar month (UTC).
     #[schema(example = 100_000)]
     monthly_limit: Option<u32>,
     /// Highest rate of all servers together.
@@ -46,11 +46,11 @@ pub(crate) struct AccountCeilingsOut {
     servers: Option<u32>,
     /// Domains of the account and of its servers.
     domains: Option<u32>,
-    /// Of all servers together.
+    /// Webhooks of all servers together.
     webhooks: Option<u32>,
     /// People, including invitations.
     users: Option<u32>,
-    /// Of each server.
+    /// Longest retention that a server may set.
     retention: RetentionCeilingsOut,
 }
 

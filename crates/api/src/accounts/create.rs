@@ -17,7 +17,7 @@ use crate::{idempotency, json};
 pub(crate) struct CreateAccountIn {
     /// Unique, and not a number.
     name: String,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::fields::Findings;
 
 /// Delete an account
 ///
-/// Its keys and those of its servers stop working at once. Until `delete_at`, seven days later, accounts/restore can
+/// Its keys and its servers' keys stop working at once. Until `delete_at`, seven days later, accounts/restore can
 /// restore it.
 #[crate::documented::path(
     post,

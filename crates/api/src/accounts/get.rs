@@ -20,7 +20,7 @@ pub(crate) struct AccountIdIn {
 
 /// Get an account
 ///
-/// For the operator; account/get does the same for the account itself.
+/// For the operator; an account calls account/get instead.
 #[crate::documented::path(
     post,
     path = "/api/v1/accounts/get",

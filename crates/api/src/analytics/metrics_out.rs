@@ -51,9 +51,9 @@ pub(crate) struct RatesOut {
     /// Messages sent and not returned, divided by messages sent or failed permanently.
     #[schema(example = 0.987)]
     delivery_rate: Option<f64>,
-    /// Messages failed permanently or returned, with the same divisor.
+    /// Messages failed permanently or returned, divided by messages sent or failed permanently.
     bounce_rate: Option<f64>,
-    /// Divided by messages sent, like the rates below.
+    /// Complaints, divided by messages sent. The rates below are divided by messages sent too.
     complaint_rate: Option<f64>,
     open_rate: Option<f64>,
     click_rate: Option<f64>,

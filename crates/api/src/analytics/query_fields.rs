@@ -9,13 +9,13 @@ use crate::json::Json;
 const VALUES_MAX: usize = 100;
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {
-    let Some(mut filters_given) = fields.object("filters", findings) else { return Vec::new() };
+    let Some(mut filter_fields) = fields.object("filters", findings) else { return Vec::new() };
     let mut filters = Vec::new();
     for dimension in Dimension::ALL {
-        filters.extend(read_filter(&mut filters_given, dimension, findings));
+        filters.extend(read_filter(&mut filter_fields, dimension, findings));
     }
     // A problem, not a warning: ignoring the filter would return numbers for other messages.
-    for (pointer, name, _) in filters_given.into_entries() {
+    for (pointer, name, _) in filter_fields.into_entries() {
         findings.problem(
             pointer,
             format!("`{}` is not a dimension; use one of {}", shortened(&name), dimension_names()),
@@ -24,23 +24,23 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     filters
 }
 
-/// Reads a dimension that is given as a field of its own.
+/// Reads a filter that is a field of the request itself, not of `filters`.
 pub(super) fn read_filter(
     fields: &mut Fields<'_>,
     dimension: Dimension,
     findings: &mut Findings,
 ) -> Option<Filter> {
     let pointer = fields.pointer(dimension.as_str());
-    let filters_given = match fields.take(dimension.as_str(), findings)? {
+    let entries = match fields.take(dimension.as_str(), findings)? {
         Json::Array(values) => values,
         one => vec![one],
     };
-    if filters_given.len() > VALUES_MAX {
+    if entries.len() > VALUES_MAX {
         findings.problem(&pointer, format!("A filter has at most {VALUES_MAX} values"));
         return None;
     }
-    let mut values = Vec::with_capacity(filters_given.len());
-    for value in filters_given {
+    let mut values = Vec::with_capacity(entries.len());
+    for value in entries {
         match value {
             Json::Text(text) => values.push(DimensionValue::of_text(dimension, &text)),
             Json::Number(number) if dimension == Dimension::Credential && number.as_i64().is_some() => {

@@ -22,9 +22,9 @@ pub(crate) struct SummaryIn {
     from: Option<String>,
     /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// Domain of the sender; the same as in `filters`.
+    /// Domain of the sender; alternative to `domain` in `filters`.
     domain: Option<super::dimension_fields::FilterIn>,
-    /// The same as in `filters`.
+    /// Alternative to `tag` in `filters`.
     tag: Option<super::dimension_fields::FilterIn>,
     filters: Option<super::dimension_fields::FiltersIn>,
     /// Also count opens and clicks by bots.

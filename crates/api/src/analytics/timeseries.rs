@@ -57,7 +57,7 @@ pub(crate) struct TimeseriesOut {
 /// Get a time series
 ///
 /// Contains every step of the range, also those without events; the range is extended to whole steps. Days and
-/// months are those of `timezone`.
+/// months are in `timezone`.
 #[crate::documented::path(
     post,
     path = "/api/v1/analytics/timeseries",

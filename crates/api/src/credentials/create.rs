@@ -27,18 +27,18 @@ pub(crate) struct CreateCredentialIn {
     test: Option<bool>,
     /// Everything sent with it is held.
     hold: Option<bool>,
-    /// Addresses and networks it may be used from; those of the calling key if left out.
+    /// Addresses and networks it may be used from; the calling key's if left out.
     allow: Option<Vec<String>>,
-    /// Not later than that of the calling key.
+    /// RFC 3339. If it is left out or later than the calling key's expiry, that expiry applies.
     expires_at: Option<String>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 
 /// Create a credential
 ///
 /// Key and secret are shown only in this answer. With an idempotency key, a repetition within 24 hours returns the
-/// credential that the first call created, without them.
+/// credential that the first call created, without key and secret.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/create",

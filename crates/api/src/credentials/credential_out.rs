@@ -40,7 +40,7 @@ pub(crate) struct NewCredentialOut {
     /// User name for SMTP, and the header X-Server-API-Key; null if an earlier call with the same idempotency key
     /// created it.
     api_key: Option<String>,
-    /// Password for SMTP; null in the same case.
+    /// Password for SMTP; null if `api_key` is.
     api_secret: Option<String>,
 }
 

@@ -24,7 +24,7 @@ const ENTRY_BYTES: usize = 2 << 10;
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListCredentialsIn {
-    /// Only those of this server, by its id.
+    /// Id of a server: only its credentials.
     server: Option<i64>,
     /// Only those with this name.
     name: Option<String>,

@@ -11,7 +11,7 @@ use crate::fields::Findings;
 
 /// Revoke a credential
 ///
-/// Takes effect at once, for HTTP and SMTP. Revoking again changes nothing.
+/// Takes effect at once on this node and within two seconds on others, for HTTP and SMTP. Revoking again changes nothing.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/revoke",

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// A day.
+/// Grace period if none is requested: a day.
 const GRACE_DEFAULT_S: i64 = 24 * 3_600;
 
 /// The credential, and how long the old key stays valid.
@@ -27,7 +27,7 @@ pub(crate) struct RotateCredentialIn {
 
 /// Rotate a credential
 ///
-/// Creates a credential with the same rights, but no wider networks and no later expiry than those of the calling key.
+/// Creates a credential with the same rights, but no wider networks and no later expiry than the calling key has.
 /// The old one stays valid for the grace period.
 #[crate::documented::path(
     post,

@@ -34,8 +34,8 @@ pub(crate) struct UpdateCredentialIn {
 
 /// Change a credential
 ///
-/// A revoked credential cannot be changed, nor the expiry of one that was rotated: `CredentialEnded`. A key limited to
-/// some networks or to a time sets no wider ones.
+/// `CredentialEnded` for a revoked credential, and for a new expiry of a rotated one. A key that is limited to some networks
+/// or to a time cannot set wider ones.
 #[crate::documented::path(
     post,
     path = "/api/v1/credentials/update",

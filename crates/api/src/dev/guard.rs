@@ -17,7 +17,7 @@ use crate::host;
 /// Tracking links are for everybody who has one, under any host name; their tokens are signed.
 const PUBLIC_PATHS: [&str; 3] = ["/c/", "/o/", "/u/"];
 
-/// Who may call `postroad dev`, and by which names. By default callers on this machine.
+/// Callers that `postroad dev` serves, and host names by which it is reached. By default callers on this machine.
 #[derive(Debug, Clone, Default)]
 pub struct DevAccess {
     /// Whether callers on other machines are served; they may then use any IP address of this one in URLs.
@@ -27,7 +27,7 @@ pub struct DevAccess {
 }
 
 impl DevAccess {
-    /// Checks any request to `postroad dev`. The answer if it is refused.
+    /// Checks a request to `postroad dev`; returns the answer if it is refused.
     pub(crate) fn refuse<B>(&self, request: &axum::http::Request<B>) -> Option<Response> {
         let path = request.uri().path();
         // A browser always sends a Host.

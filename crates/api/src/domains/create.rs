@@ -32,7 +32,7 @@ pub(crate) struct CreateDomainIn {
     server: Option<i64>,
     /// Id of the account, with the operator's key.
     account: Option<i64>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

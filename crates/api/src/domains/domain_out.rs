@@ -15,7 +15,7 @@ pub(super) const DOMAIN_BYTES: usize = 12 << 10;
 pub(crate) struct DomainOut {
     #[schema(example = "example.com")]
     name: String,
-    /// `server`: of one server; `account`: for all servers of the account.
+    /// `server`: the domain of one server; `account`: a domain for all servers of the account.
     owner: &'static str,
     /// Id of the server that it belongs to; null for a domain of the account.
     server: Option<i64>,
@@ -26,7 +26,7 @@ pub(crate) struct DomainOut {
     /// `dns`: all required records were found; `operator`: set by the operator; null: not verified.
     verified_by: Option<&'static str>,
     verified_at: Option<String>,
-    /// Since when required records that were good before have been failing. After 72 hours the domain can no longer
+    /// Time since which required records that were good before have been failing. After 72 hours the domain can no longer
     /// send.
     failing_since: Option<String>,
     /// Records to publish in the DNS, and the current DNS content.
@@ -35,7 +35,7 @@ pub(crate) struct DomainOut {
     /// Domain of the return path: `rp.<domain>` once its record is verified, `rp.<hostname>` until then.
     return_path: String,
     /// Host of tracking links: `track.<domain>` once its record is verified and it answers with a valid certificate;
-    /// until then that of the installation, usually `track.<hostname>`.
+    /// until then the installation's, usually `track.<hostname>`.
     tracking_host: String,
     /// When the records were last looked up.
     checked_at: Option<String>,
@@ -63,7 +63,7 @@ struct RecordOut {
     found: Vec<String>,
     /// The change to make.
     hint: Option<String>,
-    /// Since when it has had this status; null before the first look-up.
+    /// Time since which it has had this status; null before the first look-up.
     since: Option<String>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct ListDomainsIn {
     limit: Option<usize>,
     /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// Id of a server, with an account's or the operator's key: those that it may send from.
+    /// Id of a server, with an account's or the operator's key: only domains that it may send from.
     server: Option<i64>,
     /// Id of an account, with the operator's key; all accounts if left out.
     account: Option<i64>,
@@ -40,8 +40,8 @@ pub(crate) struct DomainListOut {
 
 /// List domains
 ///
-/// In the order they were added. With a server's key, or with `server`: the server's own and those of its account. Otherwise all
-/// of the account and its servers.
+/// In the order they were added. With a server's key, or with `server`: the domains of the server and of its account.
+/// Otherwise all domains of the account and its servers.
 #[crate::documented::path(
     post,
     path = "/api/v1/domains/list",

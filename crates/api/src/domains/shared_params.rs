@@ -13,7 +13,7 @@ pub(super) fn read_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Str
     fields.text("name", findings).unwrap_or_default().into_owned()
 }
 
-/// `server` and `account`.
+/// Takes `server` and `account`, which name the owner.
 pub(super) fn read_owner(fields: &mut Fields<'_>, findings: &mut Findings) -> NamedOwner {
     let server = read_integer(fields, "server", findings).map(ServerId);
     NamedOwner { server, account: read_account(fields, findings) }

@@ -42,7 +42,7 @@ pub(crate) struct ListEventsIn {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventListOut {
-    /// The same objects that webhooks of the format `standard` post.
+    /// Events as webhooks of the format `standard` post them.
     #[schema(value_type = Vec<Object>)]
     items: Vec<Value>,
 }
@@ -117,11 +117,11 @@ fn read_message_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<M
 }
 
 fn read_start(fields: &mut Fields<'_>, findings: &mut Findings) -> FeedStart {
-    let Some(given) = fields.text("since_cursor", findings) else { return FeedStart::Oldest };
-    if given == "latest" {
+    let Some(text) = fields.text("since_cursor", findings) else { return FeedStart::Oldest };
+    if text == "latest" {
         return FeedStart::Latest;
     }
-    let cursor = decode_cursor(&given).and_then(|text| EventCursor::parse(&text));
+    let cursor = decode_cursor(&text).and_then(|text| EventCursor::parse(&text));
     cursor.map_or_else(
         || {
             let message = "`since_cursor` should be the `next_cursor` of an earlier answer, or `latest`";

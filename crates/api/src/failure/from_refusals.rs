@@ -58,7 +58,7 @@ impl From<DomainRefusal> for Failure {
             DomainRefusal::Validation(problems) => Self::validation(problems),
             DomainRefusal::NotFound => Reason::DomainNotFound.into(),
             DomainRefusal::Exists => Reason::DomainExists.into(),
-            DomainRefusal::TooMany { most } => Reason::TooManyDomains { most }.into(),
+            DomainRefusal::TooMany { domains_max } => Reason::TooManyDomains { domains_max }.into(),
             DomainRefusal::Busy => Reason::DomainsBusy.into(),
             DomainRefusal::NotVerified => Reason::DomainNotVerified.into(),
             DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),

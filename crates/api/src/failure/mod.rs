@@ -24,7 +24,7 @@ use crate::rate_limit::RateLimit;
 
 /// Most characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
-/// Problems listed in one answer; the answer counts the rest.
+/// Most problems listed in one answer; the answer counts the rest.
 pub(crate) const PROBLEMS_SHOWN_MAX: usize = 100;
 
 /// Failed call.
@@ -35,14 +35,14 @@ pub(crate) struct Failure {
     pub(crate) problems_left_out: usize,
     /// Warnings for the caller, such as unknown fields: often the cause.
     pub(crate) warnings: Vec<String>,
-    /// The limit that the call is over, for the headers.
+    /// The limit that the call exceeds, for the headers.
     pub(crate) rate_limit: Option<Box<RateLimit>>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Reason {
     UnknownEndpoint,
-    /// With the methods that the endpoint accepts.
+    /// The request's method, and the methods that the endpoint accepts.
     MethodNotAllowed(Method, &'static str),
     /// The request is not valid HTTP.
     BadRequest(&'static str),
@@ -82,11 +82,11 @@ pub(crate) enum Reason {
     DomainNotFound,
     DomainExists,
     TooManyDomains {
-        most: usize,
+        domains_max: usize,
     },
     DomainsBusy,
     DomainNotVerified,
-    /// A server's key on a domain that other servers use too.
+    /// A server's key may not change a domain that other servers use too.
     DomainOfAccount,
     TemplateNotFound,
     TemplateVersionNotFound,
@@ -96,7 +96,7 @@ pub(crate) enum Reason {
     TemplateInUse,
     TooManyTemplates,
     Refused(Refusal),
-    /// The same call may work later; the text is for the log.
+    /// The call may succeed later; the text is for the log.
     Unavailable(String),
     /// A bug in Postroad; the text is for the log.
     Internal(String),
@@ -221,10 +221,10 @@ impl Reason {
                 error(ok, "DomainNotFound", "No domain found matching provided name".into())
             }
             Self::DomainExists => error(ok, "DomainExists", "The server has this domain already".into()),
-            Self::TooManyDomains { most } => error(
+            Self::TooManyDomains { domains_max } => error(
                 ok,
                 "TooManyDomains",
-                format!("The server has {most} domains, the maximum; delete one first").into(),
+                format!("The server has {domains_max} domains, the maximum; delete one first").into(),
             ),
             Self::DomainNotVerified => error(
                 ok,
@@ -406,7 +406,7 @@ mod tests {
             Reason::SuppressionNotFound,
             Reason::DomainNotFound,
             Reason::DomainExists,
-            Reason::TooManyDomains { most: 1 },
+            Reason::TooManyDomains { domains_max: 1 },
             Reason::DomainsBusy,
             Reason::DomainNotVerified,
             Reason::DomainOfAccount,

@@ -28,7 +28,7 @@ pub(crate) struct AddAddressIn {
     weight: Option<u32>,
     /// Start with few messages a day and increase.
     warm_up: Option<bool>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

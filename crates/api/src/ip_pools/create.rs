@@ -24,7 +24,7 @@ pub(crate) struct CreatePoolIn {
     /// Id of the account that the pool is reserved for: its keys may see the pool and control the warm-up of its
     /// addresses.
     account: Option<i64>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

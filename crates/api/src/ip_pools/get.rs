@@ -21,7 +21,7 @@ pub(crate) struct PoolIdIn {
 
 /// Get a pool
 ///
-/// With its addresses and their warm-up. An account sees its own pools, the shared one, and those that its servers use.
+/// With its addresses and their warm-up. An account sees its own pools, the shared pool, and pools that its servers use.
 #[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/get",

@@ -23,7 +23,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, read_cursor, read_limit};
 pub(crate) struct ListPoolsIn {
     /// Id of an account, with the operator's key: pools that it sees; all if left out.
     account: Option<i64>,
-    /// The pool of this name.
+    /// Only the pool of this name.
     name: Option<String>,
     /// `true`: only the shared pool, which servers without a pool of their own send from; `false`: only the others; all if
     /// left out.
@@ -41,7 +41,7 @@ pub(crate) struct PoolListOut {
 
 /// List pools
 ///
-/// In order of creation. An account sees its own pools, the shared one, and those that its servers use.
+/// In order of creation. An account sees its own pools, the shared pool, and pools that its servers use.
 #[crate::documented::path(
     post,
     path = "/api/v1/ip_pools/list",

@@ -16,7 +16,7 @@ pub(crate) struct PoolOut {
     name: String,
     /// Whether servers without a pool of their own use it.
     shared: bool,
-    /// Id of the account that it is reserved for, if it is the caller's or the operator asks; else null.
+    /// Id of the account that it is reserved for; null if that is another account than the caller's.
     account: Option<i64>,
     created_at: String,
     /// When it, or the list of its addresses, was last changed.
@@ -34,7 +34,7 @@ pub(crate) struct AddressOut {
     helo: String,
     /// Its share of the pool's mail.
     weight: u32,
-    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    /// Incremented by every change; pass it as `if_version` to avoid overwriting a change that you have not seen.
     version: i64,
     created_at: String,
     updated_at: String,
@@ -44,7 +44,7 @@ pub(crate) struct AddressOut {
     warm_up_day: Option<u32>,
     warm_up_started_at: Option<String>,
     warm_up_paused_reason: Option<String>,
-    /// Null for a pool that is not the account's own, like the next two fields: others send from it as well.
+    /// Null, like the next two fields, for a pool that is not the account's own: others send from it as well.
     sent_today: Option<u64>,
     bounced_today: Option<u64>,
     complained_today: Option<u64>,

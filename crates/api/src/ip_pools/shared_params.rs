@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::account_params::{read_integer, read_required_text};
 use crate::fields::{Fields, Findings};
 
-/// `address`, which is required.
+/// Takes `address`, which is required.
 pub(super) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> IpAddr {
     let is_absent = fields.is_absent("address");
     let text = read_required_text(fields, "address", findings);
@@ -17,7 +17,7 @@ pub(super) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     })
 }
 
-/// `weight`; numbers out of range become 0, which `app` refuses.
+/// Takes `weight`; numbers out of range become 0, which `app` refuses.
 pub(super) fn read_weight(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<u32> {
     read_integer(fields, "weight", findings).map(|number| u32::try_from(number).unwrap_or(0))
 }

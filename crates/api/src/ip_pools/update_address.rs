@@ -22,7 +22,7 @@ pub(crate) struct UpdateAddressIn {
     address: String,
     /// Change it only if this is its `version`; else `VersionConflict`.
     if_version: Option<i64>,
-    /// The name it greets with; its PTR record should say the same.
+    /// HELO name; its PTR record should match.
     helo: Option<String>,
     /// Its share of the pool's mail, 1 to 1000.
     weight: Option<u32>,

@@ -34,7 +34,7 @@ pub(crate) struct JobOut {
     total: u64,
     /// Messages that could not be changed.
     failed: u64,
-    /// The first 100 of those.
+    /// Errors of the first 100 failed messages.
     errors: Vec<JobErrorOut>,
     /// For a finished erasure: data that the database still keeps.
     note: Option<&'static str>,
@@ -46,7 +46,7 @@ pub(crate) struct JobOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobErrorOut {
-    /// The message; 0 if the error is not about one.
+    /// Id of the message; 0 if the error is not about a message.
     id: i64,
     #[schema(example = "RecipientSuppressed")]
     code: String,

@@ -23,7 +23,7 @@ pub(crate) enum Json<'a> {
     Number(Number<'a>),
     Text(Cow<'a, str>),
     Array(Vec<Json<'a>>),
-    /// In the order of the text; if a name occurs twice, the last one is kept.
+    /// Entries in the order of the text; if a name occurs twice, the last entry is kept.
     Object(Object<'a>),
     /// Object in a list that is a field of the request.
     Item(Item<'a>),

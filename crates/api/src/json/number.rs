@@ -9,7 +9,7 @@ impl<'a> Number<'a> {
         Self(text)
     }
 
-    /// As it was sent.
+    /// The number's text as it was sent.
     pub(crate) fn as_str(self) -> &'a str {
         self.0
     }

@@ -1,5 +1,6 @@
-//! JSON parser that reads the text once. serde_json only words the errors: its own parser copies texts with
-//! escapes twice and cannot limit the memory of lists.
+//! JSON parser that bounds the memory of lists: objects in them are only checked, and parsed when they are needed.
+//! serde_json only words the errors: its own parser copies texts with escapes twice and cannot limit the memory of
+//! lists.
 
 use std::borrow::Cow;
 
@@ -12,11 +13,11 @@ use super::{Item, Json, Object};
 const DEPTH_MAX: usize = 128;
 /// Lists may take this many bytes plus the length of the text.
 const LISTS_BYTES: usize = 512 << 10;
-/// Longest number; other programs can read that many digits.
+/// Longest number that is accepted, in bytes.
 const NUMBER_BYTES_MAX: usize = 300;
-/// Depth of lists that are fields of the request.
+/// Depth of lists that are fields of the request itself.
 const REQUEST_LIST_DEPTH: usize = 2;
-/// Objects with this few entries are searched for duplicate names without further memory.
+/// Objects with at most this many entries are searched for duplicate names without further memory.
 const FEW_ENTRIES: usize = 16;
 
 enum Fault {

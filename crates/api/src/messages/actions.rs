@@ -41,7 +41,7 @@ pub(crate) enum ChangedMessagesOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResultsOut {
-    /// In the order of `ids`.
+    /// One result per message, in the order of `ids`.
     results: Vec<ResultOut>,
 }
 

@@ -1,4 +1,4 @@
-//! messages/cancel_hold: ends held messages.
+//! messages/cancel_hold: cancels held messages.
 
 use postroad_app::MessageAction;
 

@@ -44,8 +44,8 @@ pub(crate) struct DeliveryOut {
     source_ip: Option<String>,
     /// Version and cipher.
     tls: Option<String>,
-    /// What required TLS: `dane`, `dane_encrypt` (TLSA records of which none is usable), `mta_sts`, `require_tls` or
-    /// `smarthost`; null if nothing did.
+    /// Policy that required TLS: `dane`, `dane_encrypt` (TLSA records of which none is usable), `mta_sts`, `require_tls` or
+    /// `smarthost`; null if none did.
     #[schema(example = "dane")]
     tls_policy: Option<String>,
     /// DNS names of the DKIM keys that signed the message; empty if no message was sent.

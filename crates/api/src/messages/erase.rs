@@ -20,7 +20,7 @@ pub(crate) struct EraseMessagesIn {
     /// All messages to this address, and the address itself: its suppression becomes a hash. Runs as a job in the
     /// background.
     address: Option<String>,
-    /// All messages that messages/search finds with this `q`, as a job; not empty. `to:ADDRESS` alone does the same as `address`.
+    /// All messages that messages/search finds with this `q`, as a job; not empty. `to:ADDRESS` alone is equivalent to `address`.
     query: Option<String>,
     /// Up to 1,000 messages, each with its own result.
     ids: Option<Vec<i64>>,

@@ -79,7 +79,7 @@ pub(crate) struct DetailsOut {
     bounce_for_id: i64,
     tag: Option<String>,
     received_with_ssl: bool,
-    /// Sent in test mode: never delivered.
+    /// Whether it was sent in test mode, so that it is never delivered.
     test: bool,
     metadata: BTreeMap<String, String>,
 }

@@ -72,7 +72,7 @@ pub(crate) struct SearchItemOut {
     /// Bytes.
     size: u64,
     test: bool,
-    /// Of a held message: `suppressed`, `hourly_limit`, `account_limit`, `development` or `credential`.
+    /// Why a held message is held: `suppressed`, `hourly_limit`, `account_limit`, `development` or `credential`.
     held_reason: Option<String>,
 }
 

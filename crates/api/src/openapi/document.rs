@@ -274,190 +274,205 @@ mod tests {
         let mut fields = Fields::of_request(json::parse_object(nested).unwrap());
         send::message::read(&mut fields, &postroad_model::Limits::default(), &mut message);
         fields.text(idempotency::FIELD, &mut message);
-        assert_eq!(message.asked, documented("SendMessageIn"));
+        assert_eq!(message.read_fields, documented("SendMessageIn"));
 
         let mut raw = Findings::default();
         let mut fields = Fields::of_request(Vec::new());
         send::raw::read(&mut fields, &mut raw);
         fields.text(idempotency::FIELD, &mut raw);
-        assert_eq!(raw.asked, documented("SendRawIn"));
+        assert_eq!(raw.read_fields, documented("SendRawIn"));
 
         let mut batch = Findings::default();
         let mut fields = Fields::of_request(Vec::new());
         send::batch::read(&mut fields, &mut batch);
         fields.text(idempotency::FIELD, &mut batch);
         let own = documented("SendBatchIn").into_iter().filter(|name| !name.starts_with("/messages/"));
-        assert_eq!(batch.asked, own.collect());
+        assert_eq!(batch.read_fields, own.collect());
 
         let mut cancel = Findings::default();
         send::cancel::read(b"{}", &mut cancel).unwrap();
-        assert_eq!(cancel.asked, documented("CancelIn"));
+        assert_eq!(cancel.read_fields, documented("CancelIn"));
         let mut reschedule = Findings::default();
         send::reschedule::read(b"{}", &mut reschedule).unwrap();
-        assert_eq!(reschedule.asked, documented("RescheduleIn"));
+        assert_eq!(reschedule.read_fields, documented("RescheduleIn"));
 
         let mut one = Findings::default();
         messages::message::read(b"{}", &mut one).unwrap();
-        assert_eq!(one.asked, documented("MessageIn"));
+        assert_eq!(one.read_fields, documented("MessageIn"));
 
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
-        assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+        assert_eq!(deliveries.read_fields, documented("DeliveriesIn"));
 
         let filtered = br#"{"filters": {}}"#;
-        let mut asked = Findings::default();
-        analytics::summary::read(filtered, &mut asked).unwrap();
-        assert_eq!(asked.asked, documented("SummaryIn"));
-        let mut asked = Findings::default();
-        analytics::timeseries::read(filtered, &mut asked).unwrap();
-        assert_eq!(asked.asked, documented("TimeseriesIn"));
-        let mut asked = Findings::default();
-        analytics::top::read(filtered, &mut asked).unwrap();
-        assert_eq!(asked.asked, documented("TopIn"));
-        let mut asked = Findings::default();
-        analytics::message::read(b"{}", &mut asked).unwrap();
-        assert_eq!(asked.asked, documented("MessageAnalyticsIn"));
+        let mut findings = Findings::default();
+        analytics::summary::read(filtered, &mut findings).unwrap();
+        assert_eq!(findings.read_fields, documented("SummaryIn"));
+        let mut findings = Findings::default();
+        analytics::timeseries::read(filtered, &mut findings).unwrap();
+        assert_eq!(findings.read_fields, documented("TimeseriesIn"));
+        let mut findings = Findings::default();
+        analytics::top::read(filtered, &mut findings).unwrap();
+        assert_eq!(findings.read_fields, documented("TopIn"));
+        let mut findings = Findings::default();
+        analytics::message::read(b"{}", &mut findings).unwrap();
+        assert_eq!(findings.read_fields, documented("MessageAnalyticsIn"));
     }
 
     #[test]
     fn documented_fields_of_webhooks_and_events_are_those_that_are_read() {
-        fn asked<T>(
+        fn read_fields_of<T>(
             read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
         ) -> BTreeSet<String> {
             let mut findings = Findings::default();
             assert!(read(b"{}", &mut findings).is_ok());
-            findings.asked
+            findings.read_fields
         }
         let none = axum::http::HeaderMap::new();
-        assert_eq!(asked(|text, f| webhooks::create::read(&none, text, f)), documented("CreateWebhookIn"));
-        assert_eq!(asked(webhooks::get::read), documented("WebhookIdIn"));
-        assert_eq!(asked(webhooks::list::read), documented("ListWebhooksIn"));
-        assert_eq!(asked(webhooks::update::read), documented("UpdateWebhookIn"));
-        assert_eq!(asked(webhooks::test::read), documented("TestWebhookIn"));
-        assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
-        assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
-        assert_eq!(asked(events::list::read), documented("ListEventsIn"));
+        assert_eq!(
+            read_fields_of(|text, f| webhooks::create::read(&none, text, f)),
+            documented("CreateWebhookIn")
+        );
+        assert_eq!(read_fields_of(webhooks::get::read), documented("WebhookIdIn"));
+        assert_eq!(read_fields_of(webhooks::list::read), documented("ListWebhooksIn"));
+        assert_eq!(read_fields_of(webhooks::update::read), documented("UpdateWebhookIn"));
+        assert_eq!(read_fields_of(webhooks::test::read), documented("TestWebhookIn"));
+        assert_eq!(read_fields_of(webhooks::attempts::read), documented("WebhookAttemptsIn"));
+        assert_eq!(read_fields_of(webhooks::replay::read), documented("ReplayWebhookIn"));
+        assert_eq!(read_fields_of(events::list::read), documented("ListEventsIn"));
     }
 
     #[test]
     fn documented_conditions_of_a_search_are_those_that_are_read() {
         let mut findings = Findings::default();
         messages::search::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.asked, documented("SearchMessagesIn"));
+        assert_eq!(findings.read_fields, documented("SearchMessagesIn"));
         let mut findings = Findings::default();
         messages::actions::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.asked, documented("ChangeMessagesIn"));
+        assert_eq!(findings.read_fields, documented("ChangeMessagesIn"));
         let mut findings = Findings::default();
         messages::erase::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.asked, documented("EraseMessagesIn"));
+        assert_eq!(findings.read_fields, documented("EraseMessagesIn"));
         let mut findings = Findings::default();
         jobs::get::read(b"{}", &mut findings).unwrap();
-        assert_eq!(findings.asked, documented("JobIn"));
+        assert_eq!(findings.read_fields, documented("JobIn"));
     }
 
     #[test]
     fn documented_fields_of_suppressions_are_those_that_are_read() {
-        fn asked<T>(
+        fn read_fields_of<T>(
             read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
         ) -> BTreeSet<String> {
             let mut findings = Findings::default();
             for request in ["{}", r#"{"items": [{}]}"#] {
                 assert!(read(request.as_bytes(), &mut findings).is_ok());
             }
-            findings.asked
+            findings.read_fields
         }
-        assert_eq!(asked(suppressions::list::read), documented("ListSuppressionsIn"));
-        assert_eq!(asked(suppressions::get::read), documented("GetSuppressionIn"));
-        assert_eq!(asked(suppressions::add::read), documented("AddSuppressionIn"));
-        assert_eq!(asked(suppressions::remove::read), documented("RemoveSuppressionIn"));
-        assert_eq!(asked(suppressions::import::read), documented("ImportSuppressionsIn"));
-        assert_eq!(asked(suppressions::export::read), documented("ExportSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::list::read), documented("ListSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::get::read), documented("GetSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::add::read), documented("AddSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::remove::read), documented("RemoveSuppressionIn"));
+        assert_eq!(read_fields_of(suppressions::import::read), documented("ImportSuppressionsIn"));
+        assert_eq!(read_fields_of(suppressions::export::read), documented("ExportSuppressionsIn"));
     }
 
     #[test]
     fn documented_fields_of_templates_are_those_that_are_read() {
-        fn asked<T>(
+        fn read_fields_of<T>(
             read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
         ) -> BTreeSet<String> {
             let mut findings = Findings::default();
             assert!(read(b"{}", &mut findings).is_ok());
-            findings.asked
+            findings.read_fields
         }
         let none = axum::http::HeaderMap::new();
-        assert_eq!(asked(|text, f| templates::create::read(&none, text, f)), documented("CreateTemplateIn"));
-        assert_eq!(asked(templates::get::read), documented("TemplateVersionIn"));
-        assert_eq!(asked(templates::list::read), documented("ListTemplatesIn"));
-        assert_eq!(asked(templates::update::read), documented("UpdateTemplateIn"));
-        assert_eq!(asked(templates::delete::read), documented("TemplateRefIn"));
-        assert_eq!(asked(templates::render::read), documented("RenderTemplateIn"));
-        assert_eq!(asked(templates::validate::read), documented("ValidateTemplateIn"));
-        assert_eq!(asked(templates::versions::read), documented("TemplateVersionsIn"));
-        assert_eq!(asked(templates::diff::read), documented("DiffTemplateIn"));
+        assert_eq!(
+            read_fields_of(|text, f| templates::create::read(&none, text, f)),
+            documented("CreateTemplateIn")
+        );
+        assert_eq!(read_fields_of(templates::get::read), documented("TemplateVersionIn"));
+        assert_eq!(read_fields_of(templates::list::read), documented("ListTemplatesIn"));
+        assert_eq!(read_fields_of(templates::update::read), documented("UpdateTemplateIn"));
+        assert_eq!(read_fields_of(templates::delete::read), documented("TemplateRefIn"));
+        assert_eq!(read_fields_of(templates::render::read), documented("RenderTemplateIn"));
+        assert_eq!(read_fields_of(templates::validate::read), documented("ValidateTemplateIn"));
+        assert_eq!(read_fields_of(templates::versions::read), documented("TemplateVersionsIn"));
+        assert_eq!(read_fields_of(templates::diff::read), documented("DiffTemplateIn"));
     }
 
     #[test]
     fn documented_fields_of_domains_are_those_that_are_read() {
-        fn asked<T>(
+        fn read_fields_of<T>(
             read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
         ) -> BTreeSet<String> {
             let mut findings = Findings::default();
             assert!(read(b"{}", &mut findings).is_ok());
-            findings.asked
+            findings.read_fields
         }
-        assert_eq!(asked(domains::rotate_dkim::read), documented("RotateDkimIn"));
-        assert_eq!(asked(domains::get::read), documented("DomainNameIn"));
-        assert_eq!(asked(domains::list::read), documented("ListDomainsIn"));
-        assert_eq!(asked(domains::reports::read), documented("DomainReportsIn"));
+        assert_eq!(read_fields_of(domains::rotate_dkim::read), documented("RotateDkimIn"));
+        assert_eq!(read_fields_of(domains::get::read), documented("DomainNameIn"));
+        assert_eq!(read_fields_of(domains::list::read), documented("ListDomainsIn"));
+        assert_eq!(read_fields_of(domains::reports::read), documented("DomainReportsIn"));
     }
 
     #[test]
     fn documented_fields_of_accounts_are_those_that_are_read() {
-        fn asked<T>(
+        fn read_fields_of<T>(
             read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
         ) -> BTreeSet<String> {
             let mut findings = Findings::default();
             let nested = br#"{"tracking": {}, "retention": {}, "ceilings": {"retention": {}}}"#;
             assert!(read(nested, &mut findings).is_ok());
-            findings.asked
+            findings.read_fields
         }
-        assert_eq!(asked(servers::get::read), documented("ServerIdIn"));
-        assert_eq!(asked(servers::list::read), documented("ListServersIn"));
-        assert_eq!(asked(servers::suspend::read), documented("SuspendServerIn"));
-        assert_eq!(asked(servers::update::read), documented("UpdateAccountServerIn"));
-        assert_eq!(asked(credentials::get::read), documented("CredentialIdIn"));
-        assert_eq!(asked(credentials::list::read), documented("ListCredentialsIn"));
-        assert_eq!(asked(credentials::update::read), documented("UpdateCredentialIn"));
-        assert_eq!(asked(credentials::rotate::read), documented("RotateCredentialIn"));
-        assert_eq!(asked(account::get::read), documented("OwnAccountIn"));
-        assert_eq!(asked(account::update::read), documented("UpdateOwnAccountIn"));
-        assert_eq!(asked(account::audit::read), documented("AuditIn"));
-        assert_eq!(asked(account_keys::list::read), documented("ListAccountKeysIn"));
-        assert_eq!(asked(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
-        assert_eq!(asked(users::list::read), documented("ListUsersIn"));
-        assert_eq!(asked(users::update::read), documented("UpdateUserIn"));
-        assert_eq!(asked(users::remove::read), documented("RemoveUserIn"));
+        assert_eq!(read_fields_of(servers::get::read), documented("ServerIdIn"));
+        assert_eq!(read_fields_of(servers::list::read), documented("ListServersIn"));
+        assert_eq!(read_fields_of(servers::suspend::read), documented("SuspendServerIn"));
+        assert_eq!(read_fields_of(servers::update::read), documented("UpdateAccountServerIn"));
+        assert_eq!(read_fields_of(credentials::get::read), documented("CredentialIdIn"));
+        assert_eq!(read_fields_of(credentials::list::read), documented("ListCredentialsIn"));
+        assert_eq!(read_fields_of(credentials::update::read), documented("UpdateCredentialIn"));
+        assert_eq!(read_fields_of(credentials::rotate::read), documented("RotateCredentialIn"));
+        assert_eq!(read_fields_of(account::get::read), documented("OwnAccountIn"));
+        assert_eq!(read_fields_of(account::update::read), documented("UpdateOwnAccountIn"));
+        assert_eq!(read_fields_of(account::audit::read), documented("AuditIn"));
+        assert_eq!(read_fields_of(account_keys::list::read), documented("ListAccountKeysIn"));
+        assert_eq!(read_fields_of(account_keys::revoke::read), documented("RevokeAccountKeyIn"));
+        assert_eq!(read_fields_of(users::list::read), documented("ListUsersIn"));
+        assert_eq!(read_fields_of(users::update::read), documented("UpdateUserIn"));
+        assert_eq!(read_fields_of(users::remove::read), documented("RemoveUserIn"));
         let none = axum::http::HeaderMap::new();
-        assert_eq!(asked(|text, f| users::invite::read(&none, text, f)), documented("InviteUserIn"));
-        assert_eq!(asked(|text, f| servers::create::read(&none, text, f)), documented("CreateServerIn"));
-        assert_eq!(asked(|text, f| ip_pools::create::read(&none, text, f)), documented("CreatePoolIn"));
-        assert_eq!(asked(|text, f| ip_pools::add_address::read(&none, text, f)), documented("AddAddressIn"));
-        assert_eq!(asked(ip_pools::update_address::read), documented("UpdateAddressIn"));
-        assert_eq!(asked(ip_pools::list::read), documented("ListPoolsIn"));
-        assert_eq!(asked(ip_pools::history::read), documented("HistoryIn"));
-        assert_eq!(asked(users::invitations::read), documented("ListInvitationsIn"));
-        assert_eq!(asked(users::uninvite::read), documented("UninviteUserIn"));
-        assert_eq!(asked(users::sessions::read), documented("UserSessionsIn"));
-        assert_eq!(asked(users::revoke_session::read), documented("RevokeUserSessionIn"));
-        assert_eq!(asked(accounts::get::read), documented("AccountIdIn"));
-        assert_eq!(asked(accounts::list::read), documented("ListAccountsIn"));
-        assert_eq!(asked(accounts::suspend::read), documented("SuspendAccountIn"));
-        assert_eq!(asked(accounts::update::read), documented("UpdateAccountIn"));
+        assert_eq!(read_fields_of(|text, f| users::invite::read(&none, text, f)), documented("InviteUserIn"));
+        assert_eq!(
+            read_fields_of(|text, f| servers::create::read(&none, text, f)),
+            documented("CreateServerIn")
+        );
+        assert_eq!(
+            read_fields_of(|text, f| ip_pools::create::read(&none, text, f)),
+            documented("CreatePoolIn")
+        );
+        assert_eq!(
+            read_fields_of(|text, f| ip_pools::add_address::read(&none, text, f)),
+            documented("AddAddressIn")
+        );
+        assert_eq!(read_fields_of(ip_pools::update_address::read), documented("UpdateAddressIn"));
+        assert_eq!(read_fields_of(ip_pools::list::read), documented("ListPoolsIn"));
+        assert_eq!(read_fields_of(ip_pools::history::read), documented("HistoryIn"));
+        assert_eq!(read_fields_of(users::invitations::read), documented("ListInvitationsIn"));
+        assert_eq!(read_fields_of(users::uninvite::read), documented("UninviteUserIn"));
+        assert_eq!(read_fields_of(users::sessions::read), documented("UserSessionsIn"));
+        assert_eq!(read_fields_of(users::revoke_session::read), documented("RevokeUserSessionIn"));
+        assert_eq!(read_fields_of(accounts::get::read), documented("AccountIdIn"));
+        assert_eq!(read_fields_of(accounts::list::read), documented("ListAccountsIn"));
+        assert_eq!(read_fields_of(accounts::suspend::read), documented("SuspendAccountIn"));
+        assert_eq!(read_fields_of(accounts::update::read), documented("UpdateAccountIn"));
     }
 
     #[test]
     fn documented_settings_of_a_server_are_those_that_are_read() {
         let mut findings = Findings::default();
         server_settings::update::read(br#"{"tracking": {}, "retention": {}}"#, &mut findings).unwrap();
-        assert_eq!(findings.asked, documented("UpdateServerIn"));
+        assert_eq!(findings.read_fields, documented("UpdateServerIn"));
     }
 }

@@ -10,7 +10,7 @@ use crate::rate_limit::{RateLimit, add_warnings};
 /// Send that is on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SendOut {
-    /// Message-ID header without angle brackets, the same for all recipients.
+    /// Message-ID header without angle brackets, which all recipients share.
     #[schema(example = "2f4d3ad0-1c3e-4b8e-9a86-0d0f6a1a7c11@rp.mail.example.com")]
     message_id: String,
     /// One message per recipient, by the bare address as sent.
@@ -22,7 +22,7 @@ pub(crate) struct SendOut {
 /// Id and token of a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageRefOut<'a> {
-    /// For messages/message and messages/deliveries.
+    /// Names the message in messages/message and messages/deliveries.
     #[schema(example = 5_123_456_789_012_345_i64)]
     id: i64,
     #[schema(example = "Xy3kQ9aPz0LmN4bT")]

@@ -35,7 +35,7 @@ pub(crate) struct SendBatchIn {
     defaults: Option<serde_json::Value>,
     /// `independent` (the default): valid messages are accepted even if others are not; `atomic`: all or none.
     mode: Option<String>,
-    /// The same as the header Idempotency-Key: one key for the whole batch.
+    /// Alternative to the header Idempotency-Key: one key for the whole batch.
     #[schema(min_length = 1, max_length = 256)]
     idempotency_key: Option<String>,
 }
@@ -88,13 +88,13 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure>
 
 /// Reads the fields of `SendBatchIn`; the messages themselves are read later.
 pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> BatchDraft<'a> {
-    let most = Limits::BATCH_MESSAGES_MAX;
+    let max = Limits::BATCH_MESSAGES_MAX;
     let messages = match fields.take("messages", findings) {
         Some(Json::Array(messages)) => {
-            if messages.is_empty() || messages.len() > most {
+            if messages.is_empty() || messages.len() > max {
                 findings.problem(
                     "/messages",
-                    format!("`messages` must have 1 to {most} entries, not {}", messages.len()),
+                    format!("`messages` must have 1 to {max} entries, not {}", messages.len()),
                 );
             }
             messages

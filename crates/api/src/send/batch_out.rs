@@ -13,7 +13,7 @@ use crate::rate_limit::{RateLimit, add_warnings};
 /// Batch whose accepted messages are on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchOut {
-    /// For send/cancel and send/reschedule of the whole batch.
+    /// Names the whole batch in send/cancel and send/reschedule.
     #[schema(example = 5_123_456_789_012_345_i64)]
     batch_id: i64,
     /// Number of messages that were accepted.

@@ -39,7 +39,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) =
         prepare(&call, &call.body, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
-        // The composed message takes over the memory of the text, and its compressed form that of the draft.
+        // The composed message takes over the memory of the text, and its compressed form the memory of the draft.
         draft = draft.into_owned();
         call.release_body();
     }
@@ -82,19 +82,19 @@ pub(crate) fn read<'a>(
 
 /// Array of addresses, or one comma-separated text.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
-    let most = Limits::ADDRESSES_PER_LIST_MAX;
+    let max = Limits::ADDRESSES_PER_LIST_MAX;
     let pointer = fields.pointer(name);
     let entry = |text: Cow<'a, str>| ListEntry { pointer: pointer.clone(), text };
     match fields.take(name, findings) {
         None => Vec::new(),
         Some(Json::Text(Cow::Borrowed(list))) => {
-            split_address_list(list).take(most + 1).map(|text| entry(Cow::Borrowed(text))).collect()
+            split_address_list(list).take(max + 1).map(|text| entry(Cow::Borrowed(text))).collect()
         }
         Some(Json::Text(Cow::Owned(list))) => {
-            let entries = split_address_list(&list).take(most + 1);
+            let entries = split_address_list(&list).take(max + 1);
             entries.map(|text| entry(Cow::Owned(text.to_owned()))).collect()
         }
-        Some(json) => texts(&pointer, json, most, findings),
+        Some(json) => texts(&pointer, json, max, findings),
     }
 }
 
@@ -102,22 +102,18 @@ fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Fin
 pub(super) fn texts<'a>(
     pointer: &str,
     json: Json<'a>,
-    most: usize,
+    max: usize,
     findings: &mut Findings,
 ) -> Vec<ListEntry<'a>> {
-    let entries = expect_array(pointer, json, most, findings).unwrap_or_default().into_iter();
+    let entries = expect_array(pointer, json, max, findings).unwrap_or_default().into_iter();
     let entry = |(pointer, json): (String, Json<'a>)| {
         expect_text(&pointer, json, findings).map(|text| ListEntry { pointer, text })
     };
     entries.filter_map(entry).collect()
 }
 
-fn attachments<'a>(
-    fields: &mut Fields<'a>,
-    most: usize,
-    findings: &mut Findings,
-) -> Vec<AttachmentDraft<'a>> {
-    let entries = fields.array("attachments", most, findings).unwrap_or_default().into_iter();
+fn attachments<'a>(fields: &mut Fields<'a>, max: usize, findings: &mut Findings) -> Vec<AttachmentDraft<'a>> {
+    let entries = fields.array("attachments", max, findings).unwrap_or_default().into_iter();
     let attachment = |(pointer, json): (String, Json<'a>)| {
         let mut fields = Fields::inside(pointer, json, findings)?;
         let draft = AttachmentDraft {
@@ -133,19 +129,19 @@ fn attachments<'a>(
 }
 
 /// Each value is a text, a number, or a list of texts for a repeated header.
-fn headers(fields: &mut Fields<'_>, most: usize, findings: &mut Findings) -> Vec<(String, String)> {
+fn headers(fields: &mut Fields<'_>, max: usize, findings: &mut Findings) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     let Some(given) = fields.loose_object("headers", findings) else { return headers };
     for (pointer, name, value) in given.into_entries() {
-        if headers.len() > most {
+        if headers.len() > max {
             break;
         }
         match value {
             Json::Text(text) => headers.push((name.into_owned(), text.into_owned())),
             Json::Number(number) => headers.push((name.into_owned(), number.as_str().to_owned())),
             array @ Json::Array(_) => {
-                for value in texts(&pointer, array, most, findings) {
-                    if headers.len() > most {
+                for value in texts(&pointer, array, max, findings) {
+                    if headers.len() > max {
                         break;
                     }
                     headers.push((name.clone().into_owned(), value.text.into_owned()));

@@ -26,7 +26,7 @@ pub(crate) struct SendMessageIn {
     sender: Option<String>,
     /// Address for replies.
     reply_to: Option<String>,
-    /// May be empty, but must be present, except with a `template`: a non-empty one overrides the template's.
+    /// Must be present, but may be empty. With a `template` it may be left out; a non-empty subject overrides the template's.
     subject: Option<String>,
     /// For filtering in analytics, at most 255 bytes.
     tag: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct SendMessageIn {
     /// Deliver over verified TLS, or not at all.
     require_tls: Option<bool>,
     list_unsubscribe: Option<ListUnsubscribeIn>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     #[schema(min_length = 1, max_length = 256)]
     idempotency_key: Option<String>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct TemplateIn {
     /// Values of the template's variables, at most 1 MiB of JSON.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
-    /// Language tag such as `de-AT`: its texts, else those of `de`, else the default ones.
+    /// Language tag such as `de-AT`. Texts that it lacks come from `de`, then from the default language.
     locale: Option<String>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct ListUnsubscribeIn {
     #[schema(format = "uri")]
     url: Option<String>,
     mailto: Option<String>,
-    /// One-click unsubscription (RFC 8058). With an https `url` of yours it uses that; without a `url` Postroad
-    /// adds a link that suppresses the recipient.
+    /// One-click unsubscription (RFC 8058) at your https `url`; without a `url`, Postroad adds a link that suppresses the
+    /// recipient.
     one_click: Option<bool>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct SendRawIn {
     data: String,
     /// Marks a bounce response: sent with the empty envelope sender.
     bounce: Option<bool>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     #[schema(min_length = 1, max_length = 256)]
     idempotency_key: Option<String>,
 }

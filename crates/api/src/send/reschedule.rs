@@ -18,9 +18,9 @@ use crate::json;
 pub(crate) struct RescheduleIn {
     id: Option<i64>,
     tag: Option<String>,
-    /// From the answer of send/batch.
+    /// `batch_id` in the answer of send/batch.
     batch_id: Option<i64>,
-    /// With `tag` or `batch_id`: messages that this call changes, up to 10,000, which is also the default.
+    /// With `tag` or `batch_id`: most messages that this call changes, up to 10,000, which is also the default.
     limit: Option<usize>,
     /// With `tag` or `batch_id`: `next_cursor` of the previous call.
     cursor: Option<String>,

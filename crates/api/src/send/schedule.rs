@@ -16,7 +16,7 @@ use crate::json::Json;
 use crate::messages::{EchoedId, MessageOut};
 use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Messages of a tag or batch that one call changes.
+/// Most messages of a tag or batch that one call changes.
 pub(super) const LIMIT_MAX: usize = 10_000;
 
 /// Messages that a call names: one by its id, or scheduled ones of a tag or batch.
@@ -103,7 +103,7 @@ pub(super) async fn change(
     change: ScheduleChange,
     warnings: Vec<String>,
 ) -> Result<Success<ScheduleOut>, Failure> {
-    // Its own messages are never scheduled; those of others are live mail.
+    // Messages of a test key are never scheduled; scheduled messages are live mail.
     if call.caller.test {
         return Err(Reason::Denied(Denial::TestKey).into());
     }

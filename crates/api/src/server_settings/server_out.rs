@@ -20,7 +20,7 @@ pub(crate) struct ServerOut {
     tracking: TrackingOut,
     retention: RetentionOut,
     ceilings: CeilingsOut,
-    /// Counted up by every change; give it as `if_version` to change only what you have seen.
+    /// Incremented by every change; pass it as `if_version` to avoid overwriting a change that you have not seen.
     version: i64,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
@@ -49,7 +49,7 @@ pub(crate) struct RetentionOut {
 /// Highest values that server/update accepts, set by the operator or the account; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CeilingsOut {
-    /// `development` means that only whoever set it can make the server live.
+    /// With `development`, only the operator or account that set it can make the server live.
     mode: Option<&'static str>,
     send_rate: Option<String>,
     #[schema(example = 10000)]

@@ -13,7 +13,7 @@ pub(crate) struct AccountServerOut {
     settings: ServerOut,
     /// Id of the account.
     account: i64,
-    /// Id of the pool that its mail leaves from; null for the shared one.
+    /// Id of the pool that its mail leaves from; null for the shared pool.
     ip_pool: Option<i64>,
     suspended: bool,
     suspended_reason: Option<String>,

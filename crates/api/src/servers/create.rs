@@ -21,11 +21,11 @@ pub(crate) struct CreateServerIn {
     name: String,
     /// `live` (if left out), or `development`: accepts mail like a live server and holds all of it.
     mode: Option<String>,
-    /// Id of the pool that its mail leaves from: one of the account's, or the shared one. The shared one if left out.
+    /// Id of the pool that its mail leaves from: a pool of the account or the shared pool; the shared pool if left out.
     ip_pool: Option<i64>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

@@ -29,17 +29,17 @@ pub(crate) struct UpdateAccountServerIn {
     hourly_limit: Option<crate::server_settings::LimitIn>,
     tracking: Option<crate::server_settings::TrackingIn>,
     retention: Option<crate::server_settings::RetentionIn>,
-    /// Id of the pool that its mail leaves from: one of the account's, or the shared one; `"none"` for the shared one. An
-    /// account does not change a pool that the operator set.
+    /// Id of the pool that its mail leaves from: a pool of the account or the shared pool; `"none"` for the shared pool. An
+    /// account cannot change a pool that the operator set.
     ip_pool: Option<crate::server_settings::LimitIn>,
     ceilings: Option<CeilingsIn>,
 }
 
-/// The highest values that the server's keys may set. The operator's and the account's ceilings are stored separately,
-/// and the lower ones apply.
+/// The highest values that the server's keys may set. The operator's and the account's ceilings are stored separately; of
+/// each two, the lower ceiling applies.
 #[request_shape]
 pub(crate) struct CeilingsIn {
-    /// `development`: only whoever set this can make the server live. `live`: no ceiling.
+    /// With `development`, only the operator or account that set it can make the server live. `live`: no ceiling.
     mode: Option<String>,
     send_rate: Option<String>,
     hourly_limit: Option<crate::server_settings::LimitIn>,

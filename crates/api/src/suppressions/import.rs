@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Lines per call; send longer lists in parts.
+/// Most lines per call; longer lists are sent in parts.
 const LINES_MAX: usize = 10_000;
-/// Enough for that many lines; the text is copied while it is read.
+/// Longest text, which is copied while it is read; enough for that many lines.
 const TEXT_BYTES_MAX: usize = 8 << 20;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;
-/// Refused lines listed with their reasons; further ones are counted.
+/// Most refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
 /// List of addresses.
@@ -36,7 +36,7 @@ pub(crate) struct ImportedOut {
     /// Number of lines, without the header and blank ones.
     lines: usize,
     added: usize,
-    /// Already suppressed by an entry that lasts at least as long.
+    /// Lines whose address is already suppressed by an entry that lasts at least as long.
     exists: usize,
     failed: usize,
     errors: Vec<LineErrorOut>,

@@ -16,7 +16,7 @@ const NAME: &str = "items";
 #[derive(Debug)]
 pub(crate) enum OneOrMany<T> {
     One(T),
-    /// An item with wrong types carries its problems.
+    /// Items; one with wrong types as its problems.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn read<T>(
             request
         });
         findings.add_warnings(&mut own);
-        let Findings { problems, asked, .. } = own;
-        findings.asked.extend(asked);
+        let Findings { problems, read_fields, .. } = own;
+        findings.read_fields.extend(read_fields);
         many.push(request.filter(|_| problems.is_empty()).ok_or(problems));
     }
     fields.finish(findings);

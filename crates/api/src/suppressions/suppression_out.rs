@@ -24,7 +24,7 @@ pub(crate) struct SuppressionOut {
     origin_message_id: Option<i64>,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
-    /// The same as `created_at`: an entry is replaced, never changed.
+    /// Equal to `created_at`: an entry is replaced, never changed.
     updated_at: String,
     /// End of the suppression; null for never.
     expires_at: Option<String>,

@@ -49,7 +49,7 @@ pub(crate) struct CreateTemplateIn {
     sample_model: Option<serde_json::Value>,
     /// Publish it at once; false if left out.
     publish: Option<bool>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fields::{Fields, Findings, pointer_token};
 use crate::json::{Json, Number};
 
-/// Characters of a number that an error shows.
+/// Most characters of a number that an error shows.
 const SHOWN_MAX: usize = 40;
 
 /// Takes a model out of a request; `[]` is how PHP writes an empty one.
@@ -51,7 +51,7 @@ enum Unfit {
 }
 
 impl Unfit {
-    /// The same, seen from the value around it.
+    /// Adds the token of the surrounding value to the pointer.
     fn inside(self, token: &str) -> Self {
         match self {
             Self::Number { inside, text } => {

@@ -13,7 +13,7 @@ use crate::json::Json;
 /// Most languages that are read; `app` has its own limit.
 const LOCALES_READ_MAX: usize = 100;
 
-/// `id` or `alias`; one of them is required.
+/// Takes `id` or `alias`; one of them is required.
 pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateRef {
     find_template(fields, findings).unwrap_or_else(|| {
         if findings.problems.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) ->
     })
 }
 
-/// The same, but optional.
+/// Takes `id` or `alias`, if one of them is present.
 pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<TemplateRef> {
     let id = read_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
     let alias = fields.text("alias", findings).map(|alias| TemplateRef::Alias(alias.into_owned()));
@@ -59,7 +59,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// The given texts of a template version.
+/// Takes the texts of a template version, as far as they are present.
 pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
     TemplateFields {
         kind: fields.text("type", findings).map(Cow::into_owned),
@@ -76,15 +76,15 @@ pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> Te
     }
 }
 
-/// An empty text removes the value.
-#[expect(clippy::option_option, reason = "absent, taken away, or given")]
+/// Takes a text; an empty one removes the value.
+#[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Option<String>> {
     let given = fields.text(name, findings).map(Cow::into_owned);
     given.map(|text| Some(text).filter(|text| !text.is_empty()))
 }
 
 /// The id or alias of a layout; an empty text means none.
-#[expect(clippy::option_option, reason = "absent, taken away, or given")]
+#[expect(clippy::option_option, reason = "absent, removed, or set")]
 fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
     match fields.take("layout", findings)? {
         Json::Number(number) if !number.is_float() => Some(Some(number.as_str().to_owned())),

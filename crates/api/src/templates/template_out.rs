@@ -46,7 +46,7 @@ pub(crate) struct TemplateOut {
     subject: Option<String>,
     /// As it was given.
     html_body: Option<String>,
-    /// As it was given, or generated from the HTML.
+    /// The text as it was sent, or generated from the HTML.
     plain_body: Option<String>,
     /// Whether `plain_body` was generated from the HTML.
     plain_body_generated: bool,

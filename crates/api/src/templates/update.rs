@@ -70,7 +70,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> 
     shown(&call, changed, warnings).await
 }
 
-/// The request as it was read.
+/// Parsed request.
 pub(crate) struct Update {
     template: TemplateRef,
     if_version: Option<i64>,

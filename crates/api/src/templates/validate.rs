@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Texts, applied to those of a template if `id` or `alias` names one.
+/// Texts to check. If `id` or `alias` names a template, its texts are used for those left out.
 #[request_shape]
 #[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
 pub(crate) struct ValidateTemplateIn {
@@ -45,7 +45,7 @@ pub(crate) struct ValidateTemplateIn {
 pub(crate) struct ValidationOut {
     valid: bool,
     errors: Vec<TemplateProblemOut>,
-    /// Such as `user.name` and `items[].price`.
+    /// Variables of the texts, such as `user.name` and `items[].price`.
     variables: Vec<String>,
     /// A value for each variable, guessed from its use.
     #[schema(value_type = Object)]

@@ -22,19 +22,19 @@ pub(crate) struct InviteUserIn {
     role: Option<String>,
     /// Grants the operator's rights as well; only the operator can set it.
     operator: Option<bool>,
-    /// Whether the link is mailed; true if left out. Only the operator may say false, and passes the link on.
+    /// Whether the link is mailed; true if left out. Only the operator may set it to false, and then passes the link on.
     mail: Option<bool>,
     /// Id of the account; required with the operator's key.
     account: Option<i64>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 
 /// Invite a person
 ///
-/// Mails a link by which the person chooses a password. A second invitation of the same address replaces the first. It ends
-/// after seven days. With an idempotency key, a repetition within 24 hours sends no second mail and answers with the first
-/// invitation.
+/// Mails a link by which the person chooses a password. A second invitation of the same address replaces the first. An
+/// invitation ends after seven days. With an idempotency key, a repetition within 24 hours sends no second mail and
+/// answers with the first invitation.
 #[crate::documented::path(
     post,
     path = "/api/v1/users/invite",

@@ -24,9 +24,9 @@ const ENTRY_BYTES: usize = 2 << 10;
 #[request_shape]
 #[schema(example = json!({"limit": 50}))]
 pub(crate) struct ListUsersIn {
-    /// Id of the account; with the operator's key, the people of all accounts without it.
+    /// Id of an account, with the operator's key; all accounts if left out.
     account: Option<i64>,
-    /// The person with this address.
+    /// Only the person with this address.
     email: Option<String>,
     /// `owner`, `admin`, `member` or `read-only`.
     role: Option<String>,

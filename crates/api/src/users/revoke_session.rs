@@ -16,7 +16,7 @@ use crate::json;
 #[schema(example = json!({"id": 12, "session": 34}))]
 pub(crate) struct RevokeUserSessionIn {
     id: i64,
-    /// Id of the session; all of the person's if left out.
+    /// Id of the session; all sessions of the person if left out.
     session: Option<i64>,
 }
 

@@ -17,9 +17,9 @@ pub(crate) struct UserOut {
     name: String,
     /// `owner`, `admin`, `member` or `read-only`.
     role: String,
-    /// Has the operator's rights as well.
+    /// Whether the person has the operator's rights as well.
     operator: bool,
-    /// Signs in with a code of an authenticator app.
+    /// Whether the person signs in with a code of an authenticator app.
     two_factor: bool,
     last_sign_in_at: Option<String>,
     /// Incremented by every change.
@@ -36,7 +36,7 @@ pub(crate) struct InvitationOut {
     email: String,
     /// `owner`, `admin`, `member` or `read-only`.
     role: String,
-    /// Will have the operator's rights as well.
+    /// Whether the person will have the operator's rights as well.
     operator: bool,
     created_at: String,
     expires_at: String,
@@ -47,8 +47,8 @@ pub(crate) struct InvitationOut {
 pub(crate) struct InvitedOut {
     #[serde(flatten)]
     invitation: InvitationOut,
-    /// Opens the page where the person chooses a password; shown to the operator, this once. Null for others, and if an earlier
-    /// call with the same idempotency key made the invitation.
+    /// Link to the page where the person chooses a password; shown only to the operator, and only once. Null for others, and
+    /// if an earlier call with the same idempotency key created the invitation.
     link: Option<String>,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct UninvitedOut {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionOut {
     id: i64,
-    /// Address at which it began; for IPv6, its network.
+    /// IP address from which the person signed in; for IPv6, its network.
     address: Option<String>,
     user_agent: String,
     created_at: String,
     last_seen_at: String,
-    /// Its latest end; an unused session ends earlier.
+    /// When it ends at the latest; an unused session ends earlier.
     expires_at: String,
 }
 
@@ -126,7 +126,7 @@ impl From<UserSession> for SessionOut {
     }
 }
 
-/// `role`; another text is recorded as a problem.
+/// Takes `role`; another text is recorded as a problem.
 pub(crate) fn read_role(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<UserRole> {
     let text = fields.text("role", findings)?;
     let role = UserRole::parse(&text);

@@ -28,7 +28,7 @@ pub(crate) struct CreateWebhookIn {
     format: Option<String>,
     /// True if left out.
     enabled: Option<bool>,
-    /// The same as the header Idempotency-Key.
+    /// Alternative to the header Idempotency-Key.
     idempotency_key: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! webhooks/replay: posts one event, or those of a time range, to a webhook again.
+//! webhooks/replay: posts one event, or all events of a time range, to a webhook again.
 
 use crate::documented::ToSchema;
 use postroad_app::ReplayRequest;
@@ -14,7 +14,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{Pagination, read_cursor};
 
-/// Most events that one call queues; the cursor continues.
+/// Most events that one call queues; the next call continues with the cursor.
 const EVENTS_MAX: usize = 50_000;
 
 /// Events to post again: `event_id`, or `attempt_id`, or `since` with or without `until`.
@@ -90,5 +90,5 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     Ok((id, request))
 }
 
-/// End of the year 9999: everything so far.
+/// End of the year 9999, so that the range includes everything so far.
 const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);

@@ -11,7 +11,7 @@ use crate::json::Json;
 /// Most entries of `events`; more than there are event types.
 const EVENTS_MAX: usize = 100;
 
-/// Takes a required integer. One out of range becomes an id that does not exist.
+/// Takes the required `id`. A number out of range becomes an id that does not exist.
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
     WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
         if findings.problems.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
     }
 }
 
-/// `"all"`, or an array of names.
+/// Takes `events`: `"all"`, or an array of names.
 fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<EventFilter> {
     match fields.take("events", findings)? {
         Json::Text(text) if text == "all" => Some(EventFilter::All),

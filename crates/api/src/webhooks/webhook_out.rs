@@ -32,7 +32,7 @@ pub(crate) struct WebhookOut {
     last_success_at: Option<String>,
     created_at: String,
     updated_at: String,
-    /// For `if_version` of the next update.
+    /// Incremented by every change; pass it as `if_version` to avoid overwriting a change that you have not seen.
     version: i64,
 }
 

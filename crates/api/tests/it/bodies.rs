@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow, or not read: the answer arrives all the same.
+//! Bodies that are too large, too slow, or not read: the answer arrives nevertheless.
 
 use std::time::Duration;
 
@@ -140,9 +140,9 @@ async fn requests_that_announce_much_and_send_nothing_keep_nobody_waiting() {
             let mut stream = TcpStream::connect(service.address).await.unwrap();
             stream.write_all(&head).await.unwrap();
             // The server asks for the body once the request has everything but its memory.
-            let mut asked = [0; 25];
-            stream.read_exact(&mut asked).await.unwrap();
-            assert_eq!(asked.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");
+            let mut interim = [0; 25];
+            stream.read_exact(&mut interim).await.unwrap();
+            assert_eq!(interim.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");
             idle.push(stream);
         }
         let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;

@@ -48,7 +48,7 @@ impl World {
         answer["data"].clone()
     }
 
-    /// Checks after so many hours.
+    /// Checks after `hours`.
     async fn after_hours(&self, hours: u64) -> Value {
         self.clock.advance(Duration::from_hours(hours));
         self.domains("verify").await
@@ -64,7 +64,7 @@ impl World {
         answer["status"] == "success"
     }
 
-    /// PostgreSQL shows events once all older transactions of the server are over, also those of other tests.
+    /// PostgreSQL shows events once all older transactions of the server are over, also transactions of other tests.
     async fn until_events(&self, expected: &[&str]) {
         eventually(async || {
             let events = self.events().await;

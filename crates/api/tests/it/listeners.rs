@@ -127,9 +127,9 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
     let head = service.head(MESSAGE, "Content-Length: 9\r\nExpect: 100-continue\r\n");
     stream.write_all(&head).await.unwrap();
     // The server asks for the body: the request is in flight.
-    let mut asked = [0; 25];
-    stream.read_exact(&mut asked).await.unwrap();
-    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim = [0; 25];
+    stream.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     // An idle connection must not delay the stop.
     let _idle = TcpStream::connect(service.address).await.unwrap();
 

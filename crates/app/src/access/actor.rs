@@ -22,14 +22,14 @@ pub enum Actor {
         id: UserId,
         account_id: AccountId,
         role: UserRole,
-        /// Has the operator's rights as well.
+        /// Whether the person has the operator's rights as well.
         operator: bool,
     },
     ServerKey {
         id: CredentialId,
         server_id: ServerId,
         scope: Scope,
-        /// A test key: it reads, and sends in test mode, but changes nothing.
+        /// Whether it is a test key, which reads, and sends in test mode, but changes nothing.
         test: bool,
     },
 }

@@ -22,7 +22,7 @@ pub enum Subject {
 /// Why an actor may not perform an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// Actors of this kind may never perform it; carries the level that is needed.
+    /// Actors of this kind may never perform the operation; contains the level that is needed.
     Kind(Level),
     ServerScope {
         scope: Scope,
@@ -37,7 +37,7 @@ pub enum Denial {
     },
     /// A test key was used to change the live server.
     TestKey,
-    /// Does not exist, or belongs to somebody else: the answer is the same.
+    /// The object does not exist or belongs to somebody else; the answer does not say which.
     NotFound,
 }
 

@@ -9,9 +9,9 @@ use super::{AdminError, whole_list};
 use crate::App;
 use crate::accounts::{AccountKeyRequest, AuditPosition, Requester, audit_entry};
 
-/// Keys that one list shows.
+/// Most keys that one list shows.
 const LISTED_MAX: usize = 10_000;
-/// Entries in one part of an export; the control socket's answers stay small.
+/// Entries in one part of an export, so that answers on the control socket stay small.
 const EXPORTED_AT_ONCE: usize = 500;
 
 #[boxed_futures]
@@ -37,7 +37,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Of an account, or of the operator if there is no account.
+    /// Lists keys of an account, or of the operator if there is no account.
     pub async fn show_account_keys(&self, account: Option<&str>) -> Result<Value, AdminError> {
         let by = Requester::command_line();
         let found = match account {
@@ -84,7 +84,7 @@ impl App {
         Ok(json!({ "entries": entries.iter().map(audit_entry).collect::<Vec<_>>(), "next": next }))
     }
 
-    /// A removed account is known by its id.
+    /// Finds an account that has an audit log; a removed account by its id.
     async fn find_audited_account(&self, name_or_id: &str) -> Result<AccountId, AdminError> {
         let found = self.find_account(name_or_id).await;
         if found.is_err()
@@ -122,7 +122,7 @@ fn altered(account: AccountId, seq: i64) -> AdminError {
     ))
 }
 
-/// `ACCOUNT:SEQ:HASH`, as `check_audit` shows it.
+/// Parses `ACCOUNT:SEQ:HASH`, as `check_audit` shows it.
 fn parse_head(text: &str) -> Result<(AccountId, i64, &str), AdminError> {
     let wrong =
         || AdminError::refused(format!("`{text}` should be ACCOUNT:SEQ:HASH, as this command prints it"));

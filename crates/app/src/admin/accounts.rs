@@ -29,7 +29,7 @@ impl App {
         Ok(shown(&self.suspend_account_as(&Requester::command_line(), id, reason).await?))
     }
 
-    /// Changes the ceilings that are given.
+    /// Changes ceilings of an account.
     pub async fn set_account_ceilings(
         &self,
         name: &str,
@@ -47,7 +47,7 @@ impl App {
         Ok(shown(&self.update_account_as(&by, id, request).await.map_err(named(what))?))
     }
 
-    /// What the account has, what it sent in the present periods, and its ceilings.
+    /// The account's objects, the messages that it sent in the current periods, and its ceilings.
     pub async fn show_account_usage(&self, name: &str) -> Result<Value, AdminError> {
         let account = self.find_account(name).await?;
         let usage = self.account_usage(&Requester::command_line(), Some(account.id)).await?;
@@ -63,7 +63,7 @@ impl App {
         }))
     }
 
-    /// Deletes an account, or takes the deletion back.
+    /// Deletes an account, or restores it.
     pub async fn set_account_deleted(&self, name: &str, deleted: bool) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_account(name).await?.id);
         let account = if deleted {

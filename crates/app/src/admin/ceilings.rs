@@ -28,7 +28,8 @@ impl From<DaysCeiling> for Change<i64> {
 
 #[boxed_futures]
 impl App {
-    /// A development server cannot be made live by its own key; a live server can be set to either mode.
+    /// Sets the ceiling on the mode. In development, the server's own key cannot make it live; otherwise it can set either
+    /// mode.
     pub async fn set_server_mode(&self, name_or_id: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let mode = Some(mode.as_str().to_owned());
         self.set_server_ceilings(name_or_id, ServerChangeRequest { mode, ..ServerChangeRequest::default() })
@@ -57,14 +58,14 @@ impl App {
         .await
     }
 
-    /// Changes only the ceilings that are given.
+    /// Changes the ceilings on retention; `None` keeps one.
     pub async fn set_server_retention(
         &self,
         name_or_id: &str,
         bodies_days: Option<DaysCeiling>,
         messages_days: Option<DaysCeiling>,
     ) -> Result<Value, AdminError> {
-        let days = |given: Option<DaysCeiling>| given.map_or(Change::Keep, Into::into);
+        let days = |ceiling: Option<DaysCeiling>| ceiling.map_or(Change::Keep, Into::into);
         let (bodies_days, messages_days) = (days(bodies_days), days(messages_days));
         let ceilings = ServerChangeRequest { bodies_days, messages_days, ..ServerChangeRequest::default() };
         self.set_server_ceilings(name_or_id, ceilings).await

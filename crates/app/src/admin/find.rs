@@ -1,4 +1,4 @@
-//! Servers and accounts by the names that the operator writes, each by an index.
+//! Finds servers and accounts by the names that the operator writes, using an index.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, ServerId};
@@ -7,7 +7,7 @@ use postroad_store::{Account, AccountFilter, Server, ServerFilter};
 use super::AdminError;
 use crate::App;
 
-/// Objects of one name that an error can list.
+/// Most objects of one name that an error lists.
 const NAMED_MAX: usize = 10;
 
 #[boxed_futures]
@@ -76,7 +76,7 @@ impl App {
         })
     }
 
-    /// Also deleted ones that can be restored.
+    /// Includes deleted ones that can be restored.
     async fn servers_named(
         &self,
         name: &str,
@@ -90,7 +90,7 @@ impl App {
         Ok(found)
     }
 
-    /// Also deleted ones that can be restored.
+    /// Includes deleted ones that can be restored.
     async fn accounts_named(&self, name: &str) -> Result<Vec<Account>, AdminError> {
         let mut found = Vec::new();
         for deleted in [false, true] {

@@ -15,7 +15,7 @@ use crate::accounts::{
     AccountRefusal, CreatedCredential, CredentialChangeRequest, NewCredentialRequest, Requester,
 };
 
-/// Keys that one list shows.
+/// Most keys that one list shows.
 const LISTED_MAX: usize = 100_000;
 
 /// Request for an API key.
@@ -107,7 +107,7 @@ impl App {
         id: CredentialId,
         request: CredentialChangeRequest,
     ) -> Result<Value, AdminError> {
-        // One that is not there is named as by the other commands.
+        // Reports an unknown key in the same words as the other commands.
         self.find_key(id).await?;
         let changed = self.update_credential(&Requester::command_line(), id, request).await?;
         self.shown_key(&changed).await
@@ -179,7 +179,7 @@ fn unknown(id: CredentialId) -> impl FnOnce(AccountRefusal) -> AdminError {
     }
 }
 
-/// Normalised form for comparison: mail programs write names in any letter case.
+/// Checks a login and returns it in lower case: mail programs write names in any letter case.
 fn check_login(text: &str) -> Result<String, AdminError> {
     let address = EmailAddress::parse(text).map_err(|error| {
         AdminError::Refused(format!("a login is written like an e-mail address: {error}"))

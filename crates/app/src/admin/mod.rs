@@ -45,7 +45,7 @@ impl AdminError {
 
 #[boxed_futures]
 impl App {
-    /// Tells in the answer when the account comes near its ceiling.
+    /// Adds a warning to the answer if the account is near its ceiling.
     async fn add_ceiling_warning(&self, answer: &mut Value, account_id: AccountId, what: LimitedObject) {
         if let Some(warning) = self.ceiling_warning(account_id, what).await {
             answer["warnings"] = json!([warning]);
@@ -53,7 +53,7 @@ impl App {
     }
 }
 
-/// A list that is shown whole. `call` lists the same in pages.
+/// The items of a list that must be complete. If there are more, the error names `call`, which lists them in pages.
 fn whole_list<T>((items, has_more): (Vec<T>, bool), what: &str, call: &str) -> Result<Vec<T>, AdminError> {
     if has_more {
         let count = items.len();

@@ -16,12 +16,12 @@ use crate::ip_pools::{
 };
 use crate::{App, ServerChangeRequest};
 
-/// Pools or days that one list shows.
+/// Most pools or days that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
 impl App {
-    /// `account`: the account that the pool is reserved for.
+    /// Creates a pool; `account` is the account that it is reserved for.
     pub async fn create_pool(
         &self,
         name: String,
@@ -29,12 +29,12 @@ impl App {
         account: Option<&str>,
     ) -> Result<Value, AdminError> {
         let account = match account {
-            Some(given) => Some(self.find_account_id(given).await?),
+            Some(account) => Some(self.find_account_id(account).await?),
             None => None,
         };
         let what = format!("the pool `{name}`");
-        let given = NewPoolRequest { name, shared, account, key: None };
-        let created = self.create_ip_pool(&Requester::command_line(), given).await;
+        let request = NewPoolRequest { name, shared, account, key: None };
+        let created = self.create_ip_pool(&Requester::command_line(), request).await;
         Ok(shown_pool(&created.map_err(named(what))?.value))
     }
 

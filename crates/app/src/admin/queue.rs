@@ -10,13 +10,13 @@ use crate::accounts::Requester;
 
 #[boxed_futures]
 impl App {
-    /// Makes a queued message due now, and puts a held one into the queue.
+    /// Makes a queued message due now, or puts a held message into the queue.
     pub async fn retry_waiting(&self, server_id: ServerId, id: MessageId) -> Result<Retried, StoreError> {
         let store = self.changing_messages(Operation::MessagesRetry, server_id);
         store.retry(server_id, id, self.inner.simulator_domain.clone()).await
     }
 
-    /// Ends a message that is queued or held.
+    /// Cancels a message that is queued or held.
     pub async fn cancel_waiting(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled, StoreError> {
         self.changing_messages(Operation::SendCancel, server_id).cancel(server_id, id).await
     }

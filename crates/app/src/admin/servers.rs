@@ -56,7 +56,7 @@ impl App {
         Ok(shown(&renamed.map_err(named(what))?))
     }
 
-    /// Deletes a server, or takes the deletion back.
+    /// Deletes a server, or restores it.
     pub async fn set_server_deleted(&self, name_or_id: &str, deleted: bool) -> Result<Value, AdminError> {
         let (by, id) = (Requester::command_line(), self.find_server(name_or_id).await?.id);
         let server =

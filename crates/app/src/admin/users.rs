@@ -10,7 +10,7 @@ use crate::App;
 use crate::accounts::Requester;
 use crate::users::{InvitationRequest, Invited, NewPersonRequest, UserChangeRequest, UserRefusal};
 
-/// People that one list shows.
+/// Most people that one list shows.
 const LISTED_MAX: usize = 10_000;
 
 #[boxed_futures]
@@ -34,7 +34,7 @@ impl App {
         Ok(answer)
     }
 
-    /// With the link of the invitation, which is shown this once.
+    /// Invites a person; the answer has the link of the invitation, which is shown only once.
     pub async fn add_invitation(
         &self,
         email: String,
@@ -78,7 +78,7 @@ impl App {
         whole_list(found, "invitations", "users/invitations")
     }
 
-    /// Newest first.
+    /// Sessions of a person, newest first.
     pub async fn show_sessions(&self, email: &str) -> Result<Value, AdminError> {
         let id = self.user_by_email(email).await?.id;
         let (sessions, _) = self.list_sessions_of(&Requester::command_line(), id, None, LISTED_MAX).await?;
@@ -169,7 +169,7 @@ impl From<UserRefusal> for AdminError {
     }
 }
 
-/// The form of an address that people are known by; `None` for what is no address.
+/// Normal form of a person's address; `None` if it is not an address.
 fn email_key(email: &str) -> Option<String> {
     EmailAddress::parse(email.trim()).ok().map(|address| address.mailbox_key())
 }

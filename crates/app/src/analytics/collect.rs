@@ -38,7 +38,7 @@ pub(super) struct Found {
 /// Sets of dimensions to add up.
 struct DimensionSets {
     breakdown: Breakdown,
-    /// Number of sets of this shape, selected or not.
+    /// Number of sets of this breakdown, selected or not.
     total: usize,
     /// Selected sets by number, with the group of each.
     group_of: HashMap<i64, Group>,
@@ -53,8 +53,8 @@ impl DimensionSets {
         numbers
     }
 
-    /// Number of look-ups needed to read only the selected sets; `None` if all are selected or the look-ups are
-    /// too many. Then all sets of the shape are read.
+    /// Number of look-ups needed to read only the selected sets. `None` if all are selected or there would be more than
+    /// `max` look-ups; then all sets of the breakdown are read.
     fn looks(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
         let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
         let looks = self.group_of.len().saturating_mul(spans as usize);
@@ -69,14 +69,14 @@ fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
 
 impl CounterSelection<'_> {
     /// Dimensions that the answer depends on.
-    fn dimensions_asked(&self) -> Vec<Dimension> {
-        let mut dimensions_asked = self.dimensions.to_vec();
+    fn used_dimensions(&self) -> Vec<Dimension> {
+        let mut dimensions = self.dimensions.to_vec();
         for filter in self.filters {
-            if !dimensions_asked.contains(&filter.dimension) {
-                dimensions_asked.push(filter.dimension);
+            if !dimensions.contains(&filter.dimension) {
+                dimensions.push(filter.dimension);
             }
         }
-        dimensions_asked
+        dimensions
     }
 }
 
@@ -122,11 +122,11 @@ impl App {
         caller: &Caller,
         selection: &CounterSelection<'_>,
     ) -> Result<DimensionSets, Refusal> {
-        let dimensions_asked = selection.dimensions_asked();
-        let breakdown = match dimensions_asked[..] {
+        let dimensions = selection.used_dimensions();
+        let breakdown = match dimensions[..] {
             [] => Breakdown::Total,
             [only] => only.breakdown(),
-            _ if dimensions_asked.iter().any(|dimension| dimension.breakdown().is_of_attempts()) => {
+            _ if dimensions.iter().any(|dimension| dimension.breakdown().is_of_attempts()) => {
                 Breakdown::FullByAttempt
             }
             _ => Breakdown::Full,
@@ -145,7 +145,7 @@ impl App {
         sets.total = known.len();
         for (number, set) in known {
             let value = |dimension: Dimension| dimension.value_in(&set, &pools);
-            sets.has_other |= dimensions_asked.iter().any(|dimension| dimension.is_surplus_in(&set));
+            sets.has_other |= dimensions.iter().any(|dimension| dimension.is_surplus_in(&set));
             let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
             if selection.filters.iter().all(passes) {
                 let group = selection.dimensions.iter().map(|dimension| value(*dimension)).collect();
@@ -156,7 +156,7 @@ impl App {
     }
 
     async fn pool_names(&self, selection: &CounterSelection<'_>) -> Result<HashMap<i64, String>, Refusal> {
-        if !selection.dimensions_asked().contains(&Dimension::IpPool) {
+        if !selection.used_dimensions().contains(&Dimension::IpPool) {
             return Ok(HashMap::new());
         }
         let pools = self.inner.store.list_pools().await?;

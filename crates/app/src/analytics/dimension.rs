@@ -50,7 +50,7 @@ impl Dimension {
         Self::ALL.into_iter().find(|dimension| dimension.as_str() == name)
     }
 
-    /// Counters that distinguish only its values.
+    /// Breakdown of the counters that distinguish only this dimension.
     pub(super) const fn breakdown(self) -> Breakdown {
         match self {
             Self::Domain => Breakdown::Domain,
@@ -65,7 +65,7 @@ impl Dimension {
         }
     }
 
-    /// Whether its value in `set` sums up many that are counted together.
+    /// Whether its value in `set` stands for many values that are counted together.
     pub(super) fn is_surplus_in(self, set: &Dimensions) -> bool {
         match self {
             Self::Tag => set.tag == OTHER_LABELS,
@@ -75,7 +75,7 @@ impl Dimension {
         }
     }
 
-    /// `pools` maps pool ids to names.
+    /// Its value in `set`. `pools` maps pool ids to names.
     pub(super) fn value_in(self, set: &Dimensions, pools: &HashMap<i64, String>) -> DimensionValue {
         let text = |text: &str| match text {
             "" => DimensionValue::None,

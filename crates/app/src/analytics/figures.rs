@@ -10,9 +10,9 @@ pub struct Figures {
 
 #[derive(Debug, Clone, Default)]
 pub struct Latency {
-    /// From acceptance (or the scheduled time) to the start of the first attempt.
+    /// Time from acceptance, or from the scheduled time, to the start of the first attempt.
     pub first_attempt: Percentiles,
-    /// From the same start until the receiving server accepted the message.
+    /// Time from acceptance, or from the scheduled time, until the receiving server accepted the message.
     pub sent: Percentiles,
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::find_message::LookupError;
 use crate::{App, Caller};
 
-/// Links listed individually; a message can have any number.
+/// Most links listed individually; a message can have any number.
 const LINKS_MAX: usize = 500;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct MessageMetrics {
     pub clicks: u64,
     pub bot_opens: u64,
     pub bot_clicks: u64,
-    /// First open by a person, as for clicks below.
+    /// First open by a person, not by a program.
     pub first_opened_at: Option<Timestamp>,
     pub first_clicked_at: Option<Timestamp>,
     /// Most clicked first.

@@ -53,7 +53,7 @@ fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
 const USUAL_RANGE: Duration = Duration::from_hours(30 * 24);
 
 impl App {
-    /// From a moment to a later one.
+    /// The requested time range, with defaults; refuses a range that ends before it begins.
     fn range(
         &self,
         from: Option<Timestamp>,

@@ -14,7 +14,7 @@ pub(super) struct Stretch {
 /// Longest first.
 const GRAINS: [Grain; 3] = [Grain::Day, Grain::Hour, Grain::Quarter];
 
-/// Borders lie on quarters of an hour.
+/// Counters to read for the spans between `borders`, which lie on quarters of an hour.
 pub(super) fn stretches(borders: &[i64]) -> Vec<Stretch> {
     let mut all = Vec::new();
     for span in borders.windows(2) {

@@ -48,9 +48,9 @@ pub struct Timeseries {
 
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Values of the requested dimensions. All `None` for the rest.
+    /// Values of the requested dimensions; all `None` if `is_rest`.
     pub values: Vec<DimensionValue>,
-    /// This series adds up everything beyond the largest series.
+    /// Whether this series adds up everything beyond the largest series.
     pub is_rest: bool,
     pub points: Vec<Point>,
 }

@@ -21,7 +21,7 @@ const ROWS_MAX: usize = 500_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopBy {
     Dimension(Dimension),
-    /// Whole UTC days, without filters and latencies.
+    /// Counted by whole UTC days, without filters and latencies.
     RecipientDomain,
 }
 

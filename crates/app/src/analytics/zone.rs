@@ -99,7 +99,7 @@ impl Zone {
         Some(jiff::Timestamp::from_second(seconds).ok()?.to_zoned(self.rules.clone()))
     }
 
-    /// First second of that local day; a later hour if clocks skip midnight.
+    /// First second of a local day; later than midnight if clocks skip it.
     fn begin(&self, day: DateTime) -> Option<i64> {
         let noon = day.date().at(12, 0, 0, 0).to_zoned(self.rules.clone()).ok()?;
         noon.start_of_day().ok().map(|day| day.timestamp().as_second())

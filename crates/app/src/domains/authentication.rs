@@ -29,7 +29,7 @@ impl Authentication {
 
 #[boxed_futures]
 impl App {
-    /// As it applies to mail sent now. `None` if the server does not have the domain.
+    /// Authentication of mail sent now. `None` if the server does not have the domain.
     pub async fn domain_authentication(
         &self,
         caller: &Caller,

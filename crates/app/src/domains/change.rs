@@ -38,7 +38,7 @@ impl App {
         Ok(())
     }
 
-    /// How long links in mail sent so far must keep working: as long as the mail itself is kept.
+    /// Time until which links in mail sent so far must keep working: as long as the mail itself is kept.
     pub(crate) fn links_until(&self) -> Timestamp {
         self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINKS_WORK_MAX))
     }

@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::App;
 
-/// A check begins at most this late. Shorter if the check interval is shorter.
+/// Interval at which due checks are looked for; shorter if the check interval is shorter.
 const EVERY: Duration = Duration::from_secs(5);
-/// Concurrent checks: they mostly wait for other people's name servers.
+/// Most concurrent checks; they mostly wait for other people's name servers.
 const AT_ONCE_MAX: usize = 20;
 
 /// The running task; ends when it is dropped.

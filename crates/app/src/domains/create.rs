@@ -14,7 +14,7 @@ use crate::access::Operation;
 use crate::accounts::{Created, CreationKey, Requester};
 use crate::{App, FieldProblem};
 
-/// Timeout for looking up existing records. Without an answer the suggested records are those of a new domain.
+/// Timeout for looking up existing records. Without an answer, records are suggested as for a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 
 #[boxed_futures]
@@ -43,7 +43,7 @@ impl App {
             return Err(DomainRefusal::Exists);
         }
         if owned.count >= limits.per_owner_max {
-            return Err(DomainRefusal::TooMany { most: limits.per_owner_max });
+            return Err(DomainRefusal::TooMany { domains_max: limits.per_owner_max });
         }
         let _permit = limits.begin_change(owned.account_id)?;
         let subject = AuditSubject::NewDomain(owner, name.clone());
@@ -61,7 +61,7 @@ impl App {
             return Ok(made);
         }
         let domain = created.map_err(|error| match error {
-            StoreError::LimitReached => DomainRefusal::TooMany { most: limits.per_owner_max },
+            StoreError::LimitReached => DomainRefusal::TooMany { domains_max: limits.per_owner_max },
             other => other.into(),
         })?;
         self.inner.verified.clear();

@@ -9,7 +9,7 @@ use super::DomainRefusal;
 use super::limits::DomainLimits;
 use crate::FieldProblem;
 
-/// A key as given by the caller, not checked yet.
+/// Requested key, not checked yet.
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct DkimKeyRequest {
     /// PEM, PKCS #1 or PKCS #8. If absent, a key is generated.

@@ -102,7 +102,7 @@ impl App {
         }
     }
 
-    /// The host name that customers' records point to: the same on all nodes.
+    /// The host name that customers' records point to, which is the same on all nodes.
     pub(crate) async fn installation_host(&self) -> Result<DomainName, StoreError> {
         let stored = self.inner.store.find_setting(INSTALLATION_HOST).await?;
         let stored = stored.and_then(|text| DomainName::parse(&text).ok());

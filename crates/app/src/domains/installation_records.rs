@@ -1,4 +1,4 @@
-//! The DNS records of the installation itself, checked like those of customers.
+//! The DNS records of the installation itself, checked like customers' records.
 
 use postroad_boxed_futures::boxed_futures;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ impl App {
         Ok(json!({ "name": host, "records": checks }))
     }
 
-    /// The same as a fragment of a zone file; records that are in place are comments.
+    /// The records as a fragment of a zone file; records that are in place are comments.
     pub async fn installation_zone(&self) -> Result<Value, AdminError> {
         let (_, checks) = self.check_installation().await?;
         Ok(json!({ "zone": zone_fragment(&checks) }))

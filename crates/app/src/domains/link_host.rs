@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Purpose, RecordCheck};
 
-/// Longest text about what went wrong.
+/// Longest description of a problem.
 const REASON_BYTES_MAX: usize = 300;
 
-/// Answer of a host for links when it was last asked.
+/// Result of the last request to a host for links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkHost {
-    /// Why links cannot lead there.
+    /// Why links cannot use the host; `None` if they can.
     pub problem: Option<String>,
     pub certificate_expires_at: Option<Timestamp>,
 }
 
 impl LinkHost {
-    /// Asks the host at `base_url`. `None` if the DNS does not answer: that is no verdict.
-    pub(super) async fn ask(http: &GuardedHttp, host: &str, base_url: &str) -> Option<Self> {
+    /// Sends a request to the host at `base_url`. `None` if the DNS does not answer: that is no verdict.
+    pub(super) async fn request(http: &GuardedHttp, host: &str, base_url: &str) -> Option<Self> {
         let url = WebhookUrl::parse(&format!("{base_url}/")).ok()?;
         match http.reach(&url).await {
             Ok(answer) => Some(Self {

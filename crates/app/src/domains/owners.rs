@@ -19,7 +19,7 @@ pub struct NamedOwner {
     pub account: Option<AccountId>,
 }
 
-/// Which of the owner's domains to list; `None` takes all.
+/// Which of the owner's domains to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedDomains {
     pub name: Option<DomainName>,
@@ -141,7 +141,7 @@ impl App {
         Ok(self.sum_reports(domain, period).await?)
     }
 
-    /// Somebody else's server or account is refused like one that does not exist.
+    /// The owner that the caller names. Somebody else's server or account is refused as if it did not exist.
     async fn domain_owner(
         &self,
         by: &Requester,

@@ -13,8 +13,8 @@ pub enum DomainRefusal {
     NotFound,
     #[error("the owner has the domain already")]
     Exists,
-    #[error("the owner has {most} domains, the maximum (`domains.per_server`); delete one first")]
-    TooMany { most: usize },
+    #[error("the owner has {domains_max} domains, the maximum (`domains.per_server`); delete one first")]
+    TooMany { domains_max: usize },
     /// Too many such operations are running, of this account or of all accounts.
     #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
     Busy,

@@ -14,10 +14,10 @@ use crate::App;
 const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
 /// Reports read at once: parsing them blocks the thread.
 const PAGE: usize = 50;
-/// Sources and kinds of failures listed individually; the rest is only in the totals.
+/// Most sources and kinds of failures that are added up individually; the rest is only in the totals.
 const SOURCES_MAX: usize = 5_000;
 const FAILURES_MAX: usize = 100;
-/// Sources that are shown.
+/// Most sources that are shown.
 const SOURCES_SHOWN_MAX: usize = 500;
 
 /// Selects all reports that overlap the time between `from` and `to`.
@@ -70,7 +70,7 @@ pub struct TlsTotals {
     pub failures: BTreeMap<String, u64>,
 }
 
-/// As reports are stored.
+/// Details of a stored DMARC report.
 #[derive(Deserialize)]
 struct DmarcDetails {
     #[serde(default)]

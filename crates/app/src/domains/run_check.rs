@@ -26,7 +26,7 @@ const HTTPS_PORT: u16 = 443;
 /// Settings of domain checks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DomainChecker {
-    /// Without a cache, so that a record is seen as soon as it is published.
+    /// DNS client without a cache, so that a record is seen as soon as it is published.
     pub(super) dns: Dns,
     /// Checks the certificates of tracking hosts; `None` if links never use customers' names.
     http: Option<GuardedHttp>,
@@ -57,7 +57,7 @@ impl DomainChecker {
 
     /// `None` if the host cannot be checked.
     async fn ask_link_host(&self, host: &str) -> Option<LinkHost> {
-        LinkHost::ask(self.http.as_ref()?, host, &self.tracking_base(host)).await
+        LinkHost::request(self.http.as_ref()?, host, &self.tracking_base(host)).await
     }
 }
 
@@ -131,8 +131,8 @@ fn verdict(status: RecordStatus) -> Option<bool> {
     }
 }
 
-/// The outcome of a check, to be stored. `alias` says whether the domain's tracking host is an alias of ours, `link_host`
-/// what it answered.
+/// The outcome of a check, to be stored. `alias` says whether the domain's tracking host is an alias of ours; `link_host` is
+/// the result of a request to it.
 fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,

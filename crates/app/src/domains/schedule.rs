@@ -10,9 +10,9 @@ use rand::Rng;
 /// Limits of the pause between automatic checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckIntervals {
-    /// Also the delay before the first check: the owner needs time to publish the records.
+    /// Shortest pause; also the delay before the first check, because the owner needs time to publish the records.
     pub shortest: Duration,
-    /// For domains where no change is expected.
+    /// Pause for domains where no change is expected.
     pub longest: Duration,
 }
 
@@ -28,17 +28,17 @@ const FAILING_MAX: Duration = Duration::from_hours(72);
 /// Results of a check that determine when the next one is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Findings {
-    /// `None`: the DNS gave no verdict.
+    /// Whether all required records are verified; `None` if the DNS gave no verdict.
     pub(super) is_good: Option<bool>,
     /// Whether all records are verified, including optional ones, and the tracking host can be used.
     pub(super) is_complete: bool,
-    /// Since when the newest key has been waiting for its record.
+    /// Time since which the newest key has been waiting for its record.
     pub(super) waiting_key: Option<Timestamp>,
-    /// Since when a name in use has been failing.
+    /// Time since which a name in use has been failing.
     pub(super) failing_name: Option<Timestamp>,
 }
 
-/// The next check after one that ends `now`.
+/// Time of the next check after a check that ends `now`.
 pub(super) fn next_check_at(
     domain: &Domain,
     findings: Findings,

@@ -11,7 +11,7 @@ use crate::accounts::Requester;
 
 /// Domains read at once.
 const READ_AT_ONCE: usize = 500;
-/// Domains that one call looks at.
+/// Most domains that one call examines.
 const SCANNED_MAX: usize = 10_000;
 
 /// Selection of domains; the default takes all.
@@ -25,7 +25,7 @@ pub struct DomainSelection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainState {
     Verified,
-    /// Verified, but a record that it needs is missing now.
+    /// Verified, but a required record is missing now.
     Failing,
     NotVerified,
 }

@@ -15,7 +15,7 @@ use crate::secrets::{hash, new_key};
 use crate::{App, FieldProblem};
 
 const VALID_FOR: Duration = Duration::from_hours(14 * 24);
-/// Links of one domain that work at the same time.
+/// Most links of one domain that work at the same time.
 const LINKS_MAX: usize = 20;
 /// Our links are shorter, so longer tokens are rejected.
 const TOKEN_BYTES_MAX: usize = 200;
@@ -29,7 +29,7 @@ pub struct SharedDomain {
 
 #[boxed_futures]
 impl App {
-    /// The secret part of a new link to the records of a domain, and the link.
+    /// Creates a link to the records of a domain; also returns its secret part.
     pub async fn share_domain(
         &self,
         by: &Requester,
@@ -65,7 +65,7 @@ impl App {
         Ok(self.inner.store.list_domain_links(domain.id, LINKS_MAX).await?)
     }
 
-    /// The link stops working at once. `NotFound` if the domain has no such link.
+    /// Revokes a link, which stops working at once. `NotFound` if the domain has no such link.
     pub async fn unshare_domain(
         &self,
         by: &Requester,
@@ -79,7 +79,7 @@ impl App {
         Ok(store.revoke_domain_link(domain.id, id).await?)
     }
 
-    /// `NotFound` for a link that is unknown, was revoked or has expired, and for a domain that was deleted.
+    /// The domain that a link shows. `NotFound` if the link is unknown, revoked or expired, or the domain was deleted.
     pub async fn find_shared_domain(&self, token: &str) -> Result<SharedDomain, DomainRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(DomainRefusal::NotFound);

@@ -8,16 +8,16 @@ use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service, z
 use super::link_host::LinkHost;
 use crate::App;
 
-/// Owners whose facts are kept while a list is built.
+/// Most owners whose facts are kept while a list is built.
 const OWNERS_KNOWN_MAX: usize = 100;
 
 /// A record with the verdict of the last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordView {
     pub check: RecordCheck,
-    /// Since when it has that status; `None` before the first check.
+    /// Time since which it has that status; `None` before the first check.
     pub since: Option<Timestamp>,
-    /// Of the record for links: what the host behind it answered.
+    /// For the record of the host for links: result of the last request to that host.
     pub link_host: Option<LinkHost>,
 }
 
@@ -133,8 +133,8 @@ pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
     format!("{}._domainkey.{}", key.selector, domain.name)
 }
 
-/// The DKIM records of the keys. Required is the record of the signing key; before there is one, that of the key that
-/// will sign.
+/// The DKIM records of the keys. Only the record of the signing key is required; before there is one, the record of the key
+/// that will sign.
 pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
     let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
     let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);

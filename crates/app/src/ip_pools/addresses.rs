@@ -13,7 +13,7 @@ use crate::access::{Operation, permit, permit_any};
 use crate::accounts::{AccountRefusal, Created, CreationKey, ObjectKind, Requester, page};
 use crate::{App, FieldProblem, Refusal};
 
-/// Addresses of one pool.
+/// Most addresses of one pool.
 const ADDRESSES_MAX: usize = 1_000;
 const WEIGHT_MAX: u32 = 1_000;
 
@@ -23,7 +23,7 @@ pub struct NewAddress {
     pub address: IpAddr,
     pub helo: String,
     pub weight: u32,
-    /// Start with few messages a day and increase.
+    /// Whether the address starts with few messages a day, which increase.
     pub warm_up: bool,
     pub key: Option<CreationKey>,
 }
@@ -41,12 +41,12 @@ pub struct AddressChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUpChange {
-    /// From the first day of the plan.
+    /// Begins with the first day of the plan.
     Start,
-    /// The days of the plan do not advance until it is resumed.
+    /// Stops the days of the plan until it is resumed.
     Pause,
     Resume,
-    /// The address is warm.
+    /// Ends the warm-up: the address is warm.
     End,
 }
 
@@ -57,7 +57,7 @@ impl WarmUpChange {
 
 #[boxed_futures]
 impl App {
-    /// Answers with the pool.
+    /// Adds an address; returns the pool.
     pub async fn add_pool_address(
         &self,
         by: &Requester,
@@ -84,7 +84,7 @@ impl App {
         let store = self.recording_creation(by, operation, AuditSubject::NewSource(address), key);
         let added = store.add_source(new).await;
         self.forget_setup();
-        // The first call with the same key may have been at it at the same moment.
+        // A concurrent call with the same idempotency key may have added it.
         let is_replay = matches!(added, Err(StoreError::Conflict))
             && self.is_address_added(&pool.pool, request.key.as_ref()).await?;
         if !is_replay {
@@ -192,12 +192,12 @@ impl App {
     }
 }
 
-/// Idempotency keys are those of the account that a pool is for, or of the installation.
+/// Owner of a pool's idempotency keys: the account that the pool is for, or the installation.
 fn keys_of(pool: &Pool) -> AccountId {
     pool.account_id.unwrap_or(INSTALLATION)
 }
 
-/// Reports all problems at once.
+/// Checks the fields of an address and reports all problems at once.
 fn check(
     helo: Option<&str>,
     weight: Option<u32>,

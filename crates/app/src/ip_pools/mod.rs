@@ -1,4 +1,4 @@
-//! Pools of source addresses. The operator creates them; an account sees those that its servers use. The HTTP API and
+//! Pools of source addresses. The operator creates them; an account sees the pools that its servers use. The HTTP API and
 //! the command line call the same functions.
 
 mod addresses;

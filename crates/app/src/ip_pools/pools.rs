@@ -14,17 +14,17 @@ use crate::{App, names};
 #[derive(Debug, Clone)]
 pub struct NewPoolRequest {
     pub name: String,
-    /// The default pool, for servers without a pool of their own.
+    /// Whether it is the pool for servers without a pool of their own.
     pub shared: bool,
     /// The account that the pool is reserved for.
     pub account: Option<AccountId>,
     pub key: Option<CreationKey>,
 }
 
-/// Pools to list; `None` takes all.
+/// Pools to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct PoolFilter {
-    /// Those that the account sees.
+    /// Only pools that this account sees.
     pub account: Option<AccountId>,
     pub name: Option<String>,
     pub shared: Option<bool>,
@@ -74,8 +74,8 @@ impl App {
         Ok(Created { value: PoolView { pool, addresses: Vec::new() }, is_replay: false })
     }
 
-    /// In the order of their ids, and whether there are more. An account sees its own pools, the shared one, and those that its
-    /// servers send from.
+    /// Pools in the order of their ids, and whether there are more. An account sees its own pools, the shared pool, and pools
+    /// that its servers send from.
     pub async fn list_ip_pools(
         &self,
         by: &Requester,
@@ -131,8 +131,8 @@ impl App {
         Ok(found)
     }
 
-    /// The owner of a pool. An account may read the pools that its servers use, but not change them. Reads the same for
-    /// every pool, and for none, so that the time does not tell which exist.
+    /// The owner of a pool. An account may read the pools that its servers use, but not change them. Makes the same reads for
+    /// every id, so that the time does not reveal which pools exist.
     pub(super) async fn pool_subject(
         &self,
         by: &Requester,

@@ -17,7 +17,7 @@ pub struct AddressView {
     pub warm_up: WarmUpState,
     /// Day of the warm-up plan, from 1; `None` for a warm address.
     pub warm_up_day: Option<u32>,
-    /// Whether message counts may be shown. Only the operator sees those of a pool shared by several accounts.
+    /// Whether message counts may be shown. Only the operator sees the counts of a pool that several accounts share.
     pub shows_counts: bool,
 }
 

@@ -8,18 +8,18 @@ use postroad_store::{AuditSubject, Cancelled, Erased, JobKind, Retried, Store, S
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Messages of one call changed concurrently, so that the store writes them together.
+/// Most messages of one call that are changed concurrently, so that the store writes them together.
 const AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAction {
-    /// Try a message now that waits for its next attempt. One that is scheduled waits for its sender.
+    /// Try a message now that waits for its next attempt; not a scheduled message.
     Retry,
     /// Queue a held message.
     Release,
-    /// End a held message.
+    /// Cancel a held message.
     CancelHold,
-    /// End a message that waits for its time.
+    /// Cancel a scheduled message.
     CancelScheduled,
     /// Erase the personal data of a message; a waiting one is cancelled first.
     Erase,
@@ -46,7 +46,7 @@ impl MessageAction {
         }
     }
 
-    /// Statuses in which a message can be changed so.
+    /// Statuses in which this action can change a message.
     pub(super) const fn statuses(self) -> &'static [Status] {
         match self {
             Self::Retry => &[Status::Pending, Status::SoftFail],

@@ -15,9 +15,9 @@ use crate::{App, Caller, FieldProblem};
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Messages counted in one read.
 const COUNT_PAGE: usize = 500;
-/// Problems of a job that callers see.
+/// Most problems of a job that callers see.
 const PROBLEMS_SHOWN_MAX: usize = 100;
-/// Running jobs of a server.
+/// Most running jobs of a server.
 const RUNNING_MAX: usize = 10;
 
 /// A job, and how many messages it will change.
@@ -27,7 +27,7 @@ pub struct StartedJob {
     pub id: Option<i64>,
     /// Messages that match.
     pub matched: u64,
-    /// Whether all of them were counted.
+    /// Whether all matching messages were counted.
     pub is_complete: bool,
 }
 
@@ -52,8 +52,8 @@ impl App {
         self.start_job(caller, MessageAction::Erase, &query_of(address), dry_run).await
     }
 
-    /// Counts the messages that match the query and can be changed so, and starts the job. An erasure needs a condition,
-    /// because an empty query matches every message.
+    /// Counts the messages that match the query and that the action can change, and starts the job. An erasure needs a
+    /// condition, because an empty query matches every message.
     pub async fn start_job(
         &self,
         caller: &Caller,

@@ -14,7 +14,7 @@ pub(super) fn address_of(query: &str) -> Option<EmailAddress> {
         return None;
     };
     let is_all = filter.since.is_none() && filter.until.is_none() && filter.statuses.is_none();
-    EmailAddress::parse(needle.given()).ok().filter(|_| is_all)
+    EmailAddress::parse(needle.original()).ok().filter(|_| is_all)
 }
 
 /// The query that finds the messages to an address.
@@ -42,7 +42,8 @@ pub(super) fn is_meant(item: &SearchItem, person: Option<&EmailAddress>) -> bool
 }
 
 impl App {
-    /// Whether other data still contains the address is for the operator's log only: it may be another tenant's.
+    /// Erases the address wherever else it is stored. If other data still contains it, only the operator's log says so: the
+    /// data may belong to another tenant.
     pub(super) async fn erase_person(
         &self,
         server_id: ServerId,
@@ -52,7 +53,7 @@ impl App {
         let store = &self.inner.store;
         store.erase_address(server_id, person.as_str().to_owned(), &self.counting_rules()).await?;
         let left = store.scrub(person.as_str()).await?;
-        // One is the request of this job, which goes when it ends.
+        // One page has the request of this job, which is removed when the job ends.
         if left > 1 {
             tracing::info!(
                 server.id = server_id.0,

@@ -14,13 +14,13 @@ use super::create::job_filter;
 use super::{ActionFailure, MessageAction, erase};
 use crate::App;
 
-/// Longest pause: another node may have left a job.
+/// Longest pause between two searches for jobs: another node may have left one.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two steps, so that other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(10);
 /// Messages of one step.
 const STEP_MESSAGES: usize = 200;
-/// Time limit for finding them.
+/// Time limit for finding the messages of a step.
 const STEP_TIME_MAX: Duration = Duration::from_millis(200);
 /// Failures in a row before a job is ended. They are 30 s apart, the time of a claim.
 const FAILURES_MAX: usize = 20;
@@ -234,8 +234,8 @@ impl App {
         })
     }
 
-    /// Tries messages again that were being handed over. While one is, the others of its send may be too, so their text
-    /// was needed.
+    /// Tries messages again that were being handed over. Other messages of their sends may have been handed over at the same
+    /// time, so that the shared text was still needed.
     async fn erase_again(&self, job: &MessageJob) -> Result<JobStep, StoreError> {
         let again = job.problems.iter().filter(|problem| problem.is_repeated);
         let ids: Vec<MessageId> = again.map(|problem| MessageId(problem.id)).collect();

@@ -9,7 +9,7 @@ use crate::FeedbackSettings;
 const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
 /// Complaints of feedback loops.
 const FEEDBACK_ADDRESS: &str = "fbl";
-/// RFC 5321 4.5.1, RFC 2142 4: both people and feedback loops write to these.
+/// Addresses that both people and feedback loops write to (RFC 5321 4.5.1, RFC 2142 4).
 const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
 
 /// Return path of one message.
@@ -17,7 +17,7 @@ const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
 pub struct ReturnAddress {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// Address as written.
+    /// The address as the sender wrote it.
     pub address: String,
 }
 
@@ -56,7 +56,7 @@ impl Addresses {
         self.hosts.iter().map(DomainName::as_str).chain(self.return_domains.iter().map(String::as_str))
     }
 
-    /// `None` if Postroad did not issue the address.
+    /// Destination of an address; `None` if Postroad did not issue it.
     pub(super) fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         let local_part = address.local_part();
         let is_named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(local_part));
@@ -87,7 +87,7 @@ impl Addresses {
 }
 
 impl FeedbackSettings {
-    /// Whether mail to this address would come back to the bounce listener.
+    /// Whether mail to this address would arrive at the bounce listener.
     pub fn is_taken_here(&self, address: &EmailAddress, hostname: &DomainName) -> bool {
         let domain = address.domain();
         domain == hostname

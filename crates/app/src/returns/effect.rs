@@ -25,11 +25,11 @@ pub(super) struct MailOut {
     pub(super) to: String,
     pub(super) from: String,
     pub(super) subject: String,
-    /// Its own Message-ID.
+    /// Message-ID of the returned mail itself.
     pub(super) message_id: String,
 }
 
-/// `None` for mail that changes nothing, such as delays and automatic replies.
+/// The effect; `None` for mail that changes nothing, such as delays and automatic replies.
 pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEffect> {
     let said = pick(returned, &about.message.rcpt_to)?;
     match said.kind {

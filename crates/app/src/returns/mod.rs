@@ -31,7 +31,7 @@ use network_budget::{BudgetLimits, NetworkBudget};
 pub use addresses::{Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
 
-/// Messages parsed concurrently; limits the CPU time that outsiders can use.
+/// Most messages parsed concurrently; limits the CPU time that outsiders can use.
 const PARSES_MAX: usize = 2;
 /// A message that waits longer than this to be parsed is refused temporarily.
 const PARSE_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ const REPORT_BYTES: BudgetLimits =
 /// store.
 const STORED_REPORTS: BudgetLimits =
     BudgetLimits { all_max: 20_000, network_max: 2_000, refill: Duration::from_hours(1) };
-/// Messages forwarded to the operator: more than people read, but too few to flood a mailbox.
+/// Limits of messages forwarded to the operator: more than people read, but too few to flood a mailbox.
 const FORWARDS: BudgetLimits =
     BudgetLimits { all_max: 600, network_max: 60, refill: Duration::from_hours(1) };
 

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use postroad_model::client_network;
 use tokio::time::Instant;
 
-/// Networks remembered. Full budgets are forgotten; beyond this number, new networks share the total budget.
+/// Most networks remembered; networks with a full budget are forgotten. Beyond this number, new networks share the total
+/// budget.
 const NETWORKS_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -112,7 +113,8 @@ impl Bucket {
         self.left == self.max
     }
 
-    /// Time for less than a whole unit is kept for the next call, or frequent calls would never refill a slow budget.
+    /// Adds the units since the last call. Time for less than a whole unit counts at the next call; otherwise frequent calls
+    /// would never refill a slow budget.
     fn refill(&mut self, now: Instant) {
         let nanos = now.saturating_duration_since(self.at).min(self.refill).as_nanos();
         let more = self.max as u128 * nanos / self.refill.as_nanos();

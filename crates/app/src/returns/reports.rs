@@ -41,7 +41,7 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// The names that are ours: those of the installation, and domains of servers.
+    /// The names among these that are ours: names of the installation, and domains of servers.
     async fn own_domains(&self, names: &[DomainName]) -> Result<HashSet<DomainName>, StoreError> {
         let mut ours: HashSet<DomainName> =
             self.app.inner.store.list_known_domains(names.to_vec()).await?.into_iter().collect();
@@ -103,7 +103,7 @@ impl ReturnReceiver {
             self.report_budget.reserve(peer, bytes_max, Instant::now()).ok_or(ReturnRefusal::Busy)?;
         let reading = self.parse_blocking(move || {
             let mut budget = UnpackBudget::new(bytes_max);
-            (reports::read(&bytes, &mut budget), bytes_max - budget.left())
+            (reports::read(&bytes, &mut budget), bytes_max - budget.bytes_left())
         });
         let outcome = reading.await;
         self.report_budget.settle(reservation, outcome.as_ref().map_or(0, |(_, bytes_used)| *bytes_used));

@@ -10,7 +10,7 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{About, MailOut, effect};
 use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
-/// A bounce can arrive before the outcome of its attempt is stored.
+/// How long to wait for the outcome of the attempt: a bounce can arrive before it is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
 /// Column limits: anybody can write a header.
@@ -123,7 +123,7 @@ impl ReturnReceiver {
         Ok(())
     }
 
-    /// Whether the message's return path may have used this name: ours, or that of its From domain.
+    /// Whether the message's return path may have used this name: the installation's, or its From domain's.
     fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
         self.addresses.return_domains.iter().any(|own| name.eq_ignore_ascii_case(own))

@@ -21,7 +21,7 @@ pub struct IndexTask {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// What the task remembers between its rounds.
+/// State of the task between its rounds.
 #[derive(Debug, Default)]
 struct Progress {
     /// Newest message of each server when it had too few for a block.

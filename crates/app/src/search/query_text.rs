@@ -16,7 +16,7 @@ pub(super) struct Piece {
     pub(super) is_negated: bool,
 }
 
-/// Characters with their place.
+/// Characters with their positions.
 struct Letters<'a> {
     rest: Peekable<Chars<'a>>,
     at: usize,
@@ -87,7 +87,7 @@ fn read_word(letters: &mut Letters<'_>) -> String {
     word
 }
 
-/// A backslash escapes the next character.
+/// Reads a quoted text; a backslash escapes the next character.
 fn read_quoted(letters: &mut Letters<'_>) -> Result<String, QueryProblem> {
     let at = letters.at;
     letters.next();

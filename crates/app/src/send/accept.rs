@@ -46,7 +46,7 @@ pub(super) struct Checked {
 /// A checked message with compressed bytes: cheap to pass to the store twice.
 #[derive(Clone)]
 pub(super) struct Sealed {
-    /// Without its bytes.
+    /// The message without its bytes.
     checked: Checked,
     size: u64,
     body: StoredBody,

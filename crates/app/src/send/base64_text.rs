@@ -10,7 +10,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// `None` if it is not base64. The decoded bytes are the only copy, also for a text with line breaks.
+/// Decodes a text; `None` if it is not base64. The decoded bytes are the only copy, also for a text with line breaks.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.bytes().any(is_white_space) {
         return LENIENT.decode(text).ok();
@@ -49,7 +49,7 @@ fn is_white_space(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
 }
 
-/// Whole groups of four, so that each piece can be decoded by itself.
+/// Length of a piece: a multiple of four, so that each piece can be decoded by itself.
 const PIECE_BYTES: usize = 4 << 10;
 
 /// Upper bound of the decoded size: large texts are refused before anything is decoded.

@@ -19,7 +19,7 @@ use crate::{App, FieldProblem, Refusal};
 /// Rough memory of a message in addition to its bytes: addresses, ids, options and rows.
 const MESSAGE_BYTES: usize = 4 << 10;
 
-/// What happens to the valid messages of a batch if others are refused.
+/// Whether the valid messages of a batch are accepted if others are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BatchMode {
     /// Valid messages are accepted.
@@ -58,11 +58,11 @@ pub struct Batch {
     recipients: usize,
     /// Bytes that the checked messages keep in memory.
     memory_bytes: usize,
-    /// The bound that the messages have reached together; further ones are refused.
+    /// The limit that the messages have reached together; further messages are refused.
     full: Option<String>,
     problems: ProblemBudget,
     warnings: BatchWarnings,
-    /// What its templates may still do.
+    /// Work that its templates may still do.
     work: Arc<BatchWork>,
 }
 
@@ -135,7 +135,7 @@ impl Batch {
         }
     }
 
-    /// Counts a message; `Err` names the bound that it exceeds, and it does not count.
+    /// Counts a message; `Err` names the limit that it exceeds, and it does not count.
     fn count(&mut self, sealed: &Sealed) -> Result<(), String> {
         let recipients = self.recipients + sealed.recipients();
         let memory_bytes = self.memory_bytes + sealed.memory_bytes() + MESSAGE_BYTES;

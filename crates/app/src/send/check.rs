@@ -21,7 +21,7 @@ impl App {
         }
     }
 
-    /// Does the same for addresses that a reader sees in the display name of `mailbox`.
+    /// Refuses if the display name of `mailbox` shows an address whose domain is not verified.
     pub(super) async fn authorise_name(&self, caller: &Caller, mailbox: &str) -> Result<(), Refusal> {
         // A longer text is not a mailbox; the syntax check reports it.
         if mailbox.len() > Limits::MAILBOX_BYTES_MAX {

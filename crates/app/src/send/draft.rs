@@ -11,7 +11,7 @@ use crate::templates::Model;
 #[derive(Debug)]
 pub struct SendContext {
     pub caller: Caller,
-    /// Test mode was requested; a test key implies it.
+    /// Whether test mode was requested; a test key implies it.
     pub test: bool,
     pub idempotency: Option<IdempotencyRequest>,
     /// Warnings of the entry point for the sender, such as unknown fields.
@@ -32,7 +32,7 @@ pub struct MessageDraft<'a> {
     pub plain_body: Option<Cow<'a, str>>,
     pub html_body: Option<Cow<'a, str>>,
     pub attachments: Vec<AttachmentDraft<'a>>,
-    /// In the order given; a name with several values is listed several times.
+    /// Headers in the order of the request; a name with several values is listed several times.
     pub headers: Vec<(String, String)>,
     pub bounce: bool,
     pub template: Option<TemplateDraft<'a>>,
@@ -118,7 +118,7 @@ impl AttachmentDraft<'_> {
     }
 }
 
-/// The template to render the message from; `name` is its id or alias as given.
+/// The template to render the message from; `name` is its id or alias as the request has it.
 #[derive(Debug, Default)]
 pub struct TemplateDraft<'a> {
     pub name: Option<Cow<'a, str>>,

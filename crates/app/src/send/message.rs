@@ -21,7 +21,7 @@ use crate::{AddressList, App, Caller, FieldProblem, Refusal};
 
 /// Headers that only the parameter of the same name may set.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
-/// Ignored headers that are named in warnings.
+/// Most ignored headers that are named in warnings.
 const IGNORED_SHOWN_MAX: usize = 20;
 
 #[boxed_futures]
@@ -36,7 +36,7 @@ impl App {
         self.once_sealed(context, draft, |draft| self.check_message(&context.caller, draft, None)).await
     }
 
-    /// All checks of one message, then composing. `batch` is what the templates of its batch may still do.
+    /// Makes all checks of one message, then composes it. `batch` limits the work of the templates of its batch.
     pub(super) async fn check_message(
         &self,
         caller: &Caller,
@@ -97,7 +97,7 @@ impl App {
         Ok(())
     }
 
-    /// Mail programs show Resent-From and Resent-Sender like From, so they are checked like it.
+    /// Checks Resent-From and Resent-Sender like From, because mail programs show them like From.
     async fn authorise_resent(&self, caller: &Caller, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         let is_resent = |name: &str| {
             name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
@@ -214,19 +214,19 @@ fn parse_given(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProble
     addresses::parse_one(pointer, text, problems)
 }
 
-/// Replies may go to several mailboxes. A name with an unquoted comma is still one mailbox.
+/// Parses Reply-To, which may have several mailboxes. A name with an unquoted comma is still one mailbox.
 fn parse_reply_to(pointer: &str, text: &str, problems: &mut Vec<FieldProblem>) -> Vec<Mailbox> {
     if let Ok(mailbox) = Mailbox::parse(text) {
         return vec![mailbox];
     }
-    let most = Limits::ADDRESSES_PER_LIST_MAX;
-    let entries: Vec<&str> = postroad_model::split_address_list(text).take(most + 1).collect();
+    let max = Limits::ADDRESSES_PER_LIST_MAX;
+    let entries: Vec<&str> = postroad_model::split_address_list(text).take(max + 1).collect();
     if entries.is_empty() {
         addresses::parse_one(pointer, text, problems);
     }
-    if entries.len() > most {
+    if entries.len() > max {
         let field = pointer.trim_start_matches('/');
-        problems.push(FieldProblem::new(pointer, format!("`{field}` has more than {most} addresses")));
+        problems.push(FieldProblem::new(pointer, format!("`{field}` has more than {max} addresses")));
         return Vec::new();
     }
     entries.into_iter().filter_map(|entry| addresses::parse_one(pointer, entry, problems)).collect()
@@ -330,10 +330,10 @@ fn check_attachments(
         };
         let name = attachment.name.as_deref().unwrap_or_default();
         if name.len() > Limits::FILE_NAME_BYTES_MAX || name.chars().any(char::is_control) {
-            let most = Limits::FILE_NAME_BYTES_MAX;
+            let max = Limits::FILE_NAME_BYTES_MAX;
             problem(
                 "name",
-                format!("An attachment's name must be at most {most} bytes without control characters"),
+                format!("An attachment's name must be at most {max} bytes without control characters"),
             );
         }
         if let Some(Err(wrong)) = attachment.content_type.as_deref().map(check_content_type) {

@@ -13,8 +13,8 @@ use crate::{App, FieldProblem, Refusal};
 const SENDER_NAME: &str = "Postroad";
 
 impl App {
-    /// When this returns `Ok`, the message and its queue entry are on stable storage. It is delivered like every other
-    /// message, under the server of the installation. With the key of an earlier notice, nothing is sent.
+    /// Sends a notice. When this returns `Ok`, the message and its queue entry are on stable storage. It is delivered like
+    /// every other message, under the server of the installation. With the key of an earlier notice, nothing is sent.
     pub(crate) async fn send_notice(
         &self,
         to: EmailAddress,

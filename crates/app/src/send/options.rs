@@ -17,7 +17,7 @@ pub(super) struct CheckedOptions {
     pub(super) options: SendOptions,
     /// Headers that the options add to the message.
     pub(super) headers: Vec<(String, String)>,
-    /// A header that differs for each recipient.
+    /// List-Unsubscribe header that differs for each recipient.
     pub(super) unsubscribe: Option<OwnUnsubscribe>,
 }
 

@@ -18,7 +18,7 @@ impl BuiltFallback {
 }
 
 impl App {
-    /// `server_id` is `None` for mail that is forwarded.
+    /// New Date and Message-ID; `server_id` is `None` for mail that is forwarded.
     pub(super) fn built_fallback(&self, server_id: Option<ServerId>) -> BuiltFallback {
         let message_id = match server_id {
             Some(server_id) => self.new_message_id(server_id),
@@ -52,7 +52,7 @@ pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
     }
 }
 
-/// Removes NUL, the one character that PostgreSQL cannot store.
+/// The subject without NUL, the one character that PostgreSQL cannot store.
 pub(super) fn built_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
 }

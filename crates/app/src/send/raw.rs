@@ -77,7 +77,7 @@ impl App {
     }
 }
 
-/// Accepts `addr` or `<addr>`; for a bounce also the empty sender.
+/// Checks `mail_from`: `addr` or `<addr>`; for a bounce also the empty sender.
 fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -> String {
     let text = text.trim();
     let bare = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);

@@ -17,7 +17,7 @@ use crate::{App, Caller, FieldProblem};
 /// Entries read at once, and messages changed in one transaction.
 const PAGE: usize = 500;
 const CHANGED_AT_ONCE: usize = 100;
-/// Due messages changed concurrently, so that the store writes them together.
+/// Most due messages that are changed concurrently, so that the store writes them together.
 const DUE_CHANGED_AT_ONCE: usize = 32;
 /// Time limit of one call; the answer says where the next call continues.
 const CALL_TIME_MAX: Duration = Duration::from_secs(3);
@@ -45,7 +45,7 @@ pub struct ScheduleCounts {
     /// Messages that were found: scheduled, or due and not tried yet.
     pub matched: usize,
     pub changed: usize,
-    /// The call stopped early; the next one begins after this message.
+    /// Set if the call stopped early: the next call begins after this message.
     pub next: Option<MessageId>,
 }
 
@@ -151,8 +151,8 @@ impl App {
         }
     }
 
-    /// Scheduled messages are changed in one transaction. Those that are due may be claimed, so each has its own.
-    /// Returns the number of changed messages.
+    /// Changes scheduled messages in one transaction, and due messages, which may be claimed, each in its own. Returns the
+    /// number of changed messages.
     async fn change_some(
         &self,
         store: &Store,

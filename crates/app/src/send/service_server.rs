@@ -27,7 +27,7 @@ impl App {
         Ok(server.map(|server| (id, server.account_id)))
     }
 
-    /// Created with the first message.
+    /// The service server; created with the first message.
     pub(super) async fn service_server(&self) -> Result<ServerId, StoreError> {
         let start = self.inner.service_server.start_read();
         let id = self.inner.store.find_or_create_service_server().await?;

@@ -1,4 +1,4 @@
-//! Options in control headers of a submitted message: the same that the HTTP API takes as fields.
+//! Options in control headers of a submitted message, which correspond to fields of the HTTP API.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) struct TemplateCall {
     pub(super) locale: Option<String>,
 }
 
-/// Reports all problems at once, as the HTTP API does.
+/// Reads the options and reports all problems at once, as the HTTP API does.
 pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOptions, Refusal> {
     let mut problems = Vec::new();
     let tag = raw.tag().map(str::to_owned);
@@ -46,8 +46,8 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOption
     }
     let idempotency_key = raw.control("x-idempotency-key").map(str::to_owned);
     if idempotency_key.as_deref().is_some_and(|key| !is_idempotency_key(key)) {
-        let most = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
-        let message = format!("The header X-Idempotency-Key must be 1 to {most} printable characters");
+        let max = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
+        let message = format!("The header X-Idempotency-Key must be 1 to {max} printable characters");
         problems.push(FieldProblem::new("/data", message));
     }
     if !problems.is_empty() {
@@ -74,7 +74,7 @@ fn switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Opt
     switch
 }
 
-/// Error text for a `None` of `read_test_mode`.
+/// Error message if `read_test_mode` returns `None`.
 pub const TEST_MODE_PROBLEM: &str = "The header X-Test-Mode must be true or false";
 
 /// Whether the X-Test-Mode headers of a request or message ask for test mode. `None` if a value is neither yes nor no,

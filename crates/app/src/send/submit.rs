@@ -18,7 +18,7 @@ use crate::{App, Caller, Refusal};
 /// A whole message and its envelope as the SMTP session accepted them: sizes and counts are within the limits.
 #[derive(Debug)]
 pub struct Submission {
-    /// Recorded only; empty for `<>`, which marks a bounce.
+    /// Envelope sender, which is only recorded; empty for `<>`, which marks a bounce.
     pub mail_from: String,
     /// In order; a recipient listed twice gets one message.
     pub rcpt_to: Vec<EmailAddress>,

@@ -160,7 +160,7 @@ fn find_inexact_number(json: &str) -> Option<usize> {
     None
 }
 
-/// Bytes of the string that the JSON begins with, and its quotes.
+/// Length in bytes of the string that the JSON begins with, including its quotes.
 fn string_length(json: &str) -> usize {
     let mut is_escaped = false;
     let end = json.bytes().skip(1).position(|byte| {

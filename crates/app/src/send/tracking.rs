@@ -6,7 +6,7 @@ use postroad_store::{OwnUnsubscribe, SendTracking, SendingDomain};
 
 use crate::{App, Caller, Refusal};
 
-/// Tracking options of a message; domain and server settings apply to the rest.
+/// Tracking options of a message; `None` leaves the decision to domain and server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrackingOverride {
     pub opens: Option<bool>,

@@ -11,7 +11,7 @@ const DETAILS_BYTES_MAX: usize = 500;
 /// Ids are below 2^53.
 const ID_MAX: i64 = (1 << 53) - 1;
 
-/// Suppression as given, not checked yet; an empty text counts as absent.
+/// Requested suppression, not checked yet; an empty text counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuppressionRequest {
     pub address: String,
@@ -51,7 +51,7 @@ pub(crate) fn check_address(text: &str) -> Result<EmailAddress, FieldProblem> {
         .map_err(|error| FieldProblem::new("/address", format!("`address` is not valid: {error}")))
 }
 
-/// `manual` if absent.
+/// Checks the reason; `manual` if absent.
 fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
     let Some(text) = present(text) else { return Ok(SuppressionReason::Manual) };
     SuppressionReason::parse(text).ok_or_else(|| {
@@ -60,7 +60,7 @@ fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
     })
 }
 
-/// Collapsed to one line: it becomes part of a sentence.
+/// Checks the details and collapses them to one line, because they become part of a sentence.
 fn check_details(text: Option<&str>) -> Result<String, FieldProblem> {
     let words = text.unwrap_or_default().split(|c: char| c.is_control() || c.is_whitespace());
     let mut line = String::new();

@@ -4,7 +4,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, MessageId, ServerId};
 use postroad_store::{Event, StoreError, WebhookAttempt};
 
-use super::{EVENTS_MAX, WEBHOOK_ATTEMPTS_MAX};
+use super::{WEBHOOK_ATTEMPTS_MAX, WEBHOOK_EVENTS_MAX};
 use crate::App;
 
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl App {
     ) -> Result<Vec<MessageEvent>, StoreError> {
         let store = &self.inner.store;
         let mut events = store.list_events(server_id, id).await?;
-        events.drain(..events.len().saturating_sub(EVENTS_MAX));
+        events.drain(..events.len().saturating_sub(WEBHOOK_EVENTS_MAX));
         let ids: Vec<EventId> = events.iter().map(|event| event.id).collect();
         let attempts = store.list_attempts_of_events(server_id, ids, WEBHOOK_ATTEMPTS_MAX).await?;
         let of = |event: &Event| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::TimelineItem;
 
-/// `None` for events that have a delivery record.
+/// The item of an event; `None` for events that have a delivery record.
 pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let by_bot = if data["bot"] == true { ", probably by a program" } else { "" };
@@ -24,7 +24,7 @@ pub(super) fn of_event(event: &Event) -> Option<TimelineItem> {
     Some(TimelineItem { at: event.at, kind, text, data })
 }
 
-/// Each with the time before it.
+/// Items of reschedules, each with the previous time.
 pub(super) fn of_reschedules(
     message: &Message,
     reschedules: Vec<Reschedule>,

@@ -1,7 +1,7 @@
 //! Finds messages of any server by id, token or Message-ID, for the operator.
 //!
-//! An id and a Message-ID that was made here name the server, so that they cost the same however many servers there are. A
-//! token or another Message-ID is looked for in every server, those with the newest mail first, until the time is up.
+//! An id, or a Message-ID that was made here, names the server, so finding it costs the same however many servers there are. A
+//! token or another Message-ID is searched in every server, servers with the newest mail first, until the time is up.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use postroad_store::{FilterTerm, Matcher, MessageName, SearchFilter, StoreError}
 use crate::App;
 use crate::send::stored_message_filter;
 
-/// Messages of one send that are shown.
+/// Most messages of one send that are shown.
 const FOUND_MAX: usize = 20;
 /// Time for one message of a known server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const SERVERS_AT_ONCE: usize = 32;
 pub struct Located {
     /// Newest first within a server.
     pub found: Vec<(ServerId, MessageId)>,
-    /// Whether the time was up before every server was looked at.
+    /// Whether the time was up before every server was searched.
     pub is_cut: bool,
 }
 
@@ -36,7 +36,7 @@ impl Located {
 }
 
 impl App {
-    /// `time_max` is for names that do not tell the server.
+    /// Finds messages by id, token or Message-ID. `time_max` limits the search for names that do not tell the server.
     pub async fn locate_messages(&self, text: &str, time_max: Duration) -> Result<Located, StoreError> {
         let store = &self.inner.store;
         if let Ok(id) = text.parse::<i64>() {
@@ -60,7 +60,7 @@ impl App {
         }
     }
 
-    /// The messages of all servers outside the index, then the index of those that have one.
+    /// Searches the messages of all servers that are not indexed, then the indexes of servers that have one.
     async fn look_everywhere(
         &self,
         name: MessageName,

@@ -21,8 +21,8 @@ use crate::{App, LookupError};
 
 /// Most items of one timeline, for messages that are opened again and again.
 const ITEMS_MAX: usize = 1_000;
-/// Events whose webhook attempts are listed.
-const EVENTS_MAX: usize = 500;
+/// Newest events whose webhook attempts are read; also the maximum that a message's page lists.
+const WEBHOOK_EVENTS_MAX: usize = 500;
 const WEBHOOK_ATTEMPTS_MAX: usize = 500;
 
 /// One item of a timeline.
@@ -61,7 +61,8 @@ impl App {
             let transcript = transcripts.get(&delivery.id).map(String::as_str);
             items.extend(attempt::of_delivery(delivery, transcript));
         }
-        let event_ids: Vec<EventId> = events.iter().rev().take(EVENTS_MAX).map(|event| event.id).collect();
+        let event_ids: Vec<EventId> =
+            events.iter().rev().take(WEBHOOK_EVENTS_MAX).map(|event| event.id).collect();
         items.extend(self.webhook_items(server_id, event_ids).await?);
         Ok(Timeline { message, items: in_order(items) })
     }

@@ -15,7 +15,7 @@ struct RulesFile {
 struct Rule {
     #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the file, and its test"))]
     name: String,
-    /// A proxy that fetches when a person looks at the message.
+    /// Whether it is a proxy that fetches when a person opens the message.
     #[serde(default)]
     person: bool,
     /// Matches if the user agent contains one of these.

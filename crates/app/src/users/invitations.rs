@@ -16,10 +16,10 @@ use crate::send::IdempotencyRequest;
 
 /// An invitation can be accepted for this long.
 const INVITATION_TIME: Duration = Duration::from_hours(7 * 24);
-/// How long a refused call waits for an invitation that a concurrent one with the same idempotency key may be creating.
+/// How often a refused call looks for an invitation that a concurrent call with the same idempotency key may be creating.
 const MADE_LOOKUPS_MAX: usize = 10;
 const MADE_LOOKUP_PAUSE: Duration = Duration::from_millis(100);
-/// People and open invitations of one account.
+/// Most people and open invitations of one account.
 pub(super) const PEOPLE_MAX: usize = 1_000;
 
 #[derive(Debug, Clone)]
@@ -39,10 +39,10 @@ pub struct InvitationRequest {
 #[derive(Clone)]
 pub struct Invited {
     pub invitation: Invitation,
-    /// Shown to the operator, this once. Others do not see it: whoever opens it chooses the password of the address, and
-    /// learns whether somebody has that address already.
+    /// Shown only to the operator, and only once: whoever opens it chooses the password of the address, and learns whether
+    /// somebody has that address already.
     pub link: Option<String>,
-    /// The limit that the mail counted against; none where nothing was counted.
+    /// The limit that the mail counted against; `None` if nothing was counted.
     pub limit: Option<CallLimit>,
 }
 
@@ -54,8 +54,8 @@ impl std::fmt::Debug for Invited {
 
 #[boxed_futures]
 impl App {
-    /// A second invitation of the same address replaces the first. The answer is the same whether or not another account
-    /// has a person of that address.
+    /// Invites a person. A second invitation of the same address replaces the first. The answer does not reveal whether
+    /// another account has a person of that address.
     pub async fn invite_user(
         &self,
         by: &Requester,
@@ -136,7 +136,7 @@ impl App {
         Ok(Some(Created { value: Invited { invitation, link: None, limit: None }, is_replay: true }))
     }
 
-    /// Concurrent calls with the same idempotency key may have used the limit of invitations up, and are creating it.
+    /// Waits for the invitation of a concurrent call with the same idempotency key, which may have used up the limit.
     async fn invitation_made_meanwhile(
         &self,
         account_id: AccountId,
@@ -154,7 +154,7 @@ impl App {
         Ok(None)
     }
 
-    /// An invitation is replaced and revoked by those who could have made it.
+    /// Refuses unless `by` could have created the open invitation; only then may it be replaced or revoked.
     async fn check_open_invitation(
         &self,
         by: &Requester,
@@ -169,7 +169,7 @@ impl App {
         Err(AccountRefusal::problem("email", "has an open invitation to a higher role than the caller's"))
     }
 
-    /// Calls with the same idempotency key make the same token, so that any of them can mail the link.
+    /// Token of an invitation. Calls with the same idempotency key get the same token, so that any of them can mail the link.
     fn invitation_token(&self, account_id: AccountId, key: Option<&CreationKey>) -> String {
         let Some(key) = key else { return new_key() };
         let words = [&account_id.0.to_be_bytes()[..], &key.fingerprint, key.key.as_bytes()].concat();

@@ -24,9 +24,9 @@ const CHARACTERS: std::ops::RangeInclusive<usize> = 10..=200;
 /// Longer input is rejected: 200 characters of four bytes, before normalisation.
 pub(super) const BYTES_MAX: usize = 2_000;
 
-/// Hashes computed at the same time.
+/// Most hashes computed at the same time.
 const AT_ONCE: usize = 2;
-/// Hashes waiting for their turn.
+/// Most hashes waiting for their turn.
 const WAITING_MAX: usize = 64;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -61,7 +61,7 @@ impl PasswordHasher {
         .await
     }
 
-    /// Takes the same time whether or not there is a hash to compare with.
+    /// Compares a password with its hash. Takes the same time whether or not there is a hash.
     pub(super) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, UserRefusal> {
         self.run(move || {
             let parts = stored.as_deref().and_then(read);

@@ -115,7 +115,7 @@ impl App {
         }
     }
 
-    /// For the operator. A person without a password sets one with the link from `reset_link_of`.
+    /// Creates a person; for the operator. A person without a password sets one with the link from `reset_link_of`.
     pub async fn create_user(&self, by: &Requester, request: NewPersonRequest) -> Result<User, UserRefusal> {
         let operation = Operation::UsersCreate;
         let subject = self.account_subject(by, operation, request.account).await?;
@@ -147,7 +147,7 @@ impl App {
         self.new_reset_link(&self.recording(by, operation, AuditSubject::User(id)), &user).await
     }
 
-    /// For a person who has lost the authenticator app and the recovery codes.
+    /// Removes the second factor of a person who has lost the authenticator app and the recovery codes.
     pub async fn disable_totp_of(&self, by: &Requester, id: UserId) -> Result<(), UserRefusal> {
         let operation = Operation::UsersDisableTotp;
         self.user_of(by, operation, id).await?;

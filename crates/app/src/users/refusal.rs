@@ -21,7 +21,7 @@ pub enum UserRefusal {
     LinkInvalid,
     #[error("The account is suspended")]
     AccountSuspended,
-    /// The chosen password is not acceptable; carries the reason.
+    /// The chosen password is not acceptable, for this reason.
     #[error("{0}")]
     Password(&'static str),
     #[error(
@@ -39,7 +39,7 @@ pub enum UserRefusal {
     Account(AccountRefusal),
     #[error("The service cannot do this at the moment: try again shortly")]
     Store(StoreError),
-    /// The sealing key is not that of the installation; the text is for the operator.
+    /// The sealing key is not the installation's; the text is for the operator.
     #[error("{0}")]
     Sealed(crate::sealing::UnsealError),
 }

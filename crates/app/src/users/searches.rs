@@ -10,7 +10,7 @@ use crate::access::Operation;
 use crate::accounts::AccountRefusal;
 use crate::{App, Caller};
 
-/// Searches of one person for one server.
+/// Most searches of one person for one server.
 const SEARCHES_MAX: usize = 20;
 const QUERY_BYTES_MAX: usize = 1_000;
 
@@ -53,7 +53,7 @@ impl App {
         }
     }
 
-    /// No error if it was already deleted.
+    /// Deletes a saved search; no error if it was already deleted.
     pub async fn forget_search(&self, person: &SignedIn, id: SavedSearchId) -> Result<(), UserRefusal> {
         let operation = Operation::PersonForgetSearch;
         let by = own_requester(person, operation)?;

@@ -62,7 +62,8 @@ impl App {
         Ok(codes)
     }
 
-    /// Requires a code, so that nobody can disable it in a browser left open. Attempts are limited.
+    /// Disables the second factor. Requires a code, so that nobody can disable it in a browser left open. Attempts are
+    /// limited.
     pub async fn disable_totp(&self, person: &SignedIn, code: &str) -> Result<(), UserRefusal> {
         let by = own_requester(person, Operation::PersonDisableTotp)?;
         let user = self.inner.store.find_user(person.user.id).await?.ok_or(UserRefusal::LinkInvalid)?;
@@ -102,7 +103,7 @@ fn new_recovery_codes() -> Vec<String> {
     (0..RECOVERY_CODES).map(|_| random_text(&mut rng, RECOVERY_CODE_LENGTH).to_ascii_lowercase()).collect()
 }
 
-/// A seed is sealed for one person: in another person's row it cannot be unsealed.
+/// Purpose under which a person's seed is sealed: in another person's row it cannot be unsealed.
 fn place(user: &User) -> String {
     format!("totp:{}", user.id)
 }

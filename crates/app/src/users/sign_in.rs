@@ -35,7 +35,7 @@ pub enum SignIn {
 
 #[boxed_futures]
 impl App {
-    /// An unknown address costs the same time as a wrong password.
+    /// Signs in by password. An unknown address costs the same time as a wrong password.
     pub async fn sign_in(&self, request: SignInRequest, visitor: &Visitor) -> Result<SignIn, UserRefusal> {
         let Ok(email) = read_email(&request.email) else { return Err(UserRefusal::WrongCredentials) };
         if request.password.len() > BYTES_MAX {

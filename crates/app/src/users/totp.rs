@@ -18,7 +18,7 @@ pub(super) fn find_step(seed: &[u8], code: &str, now: Timestamp) -> Option<i64> 
     (current - DRIFT..=current + DRIFT).find(is_it)
 }
 
-/// RFC 4226, 5.3.
+/// Code of a time step (RFC 4226 5.3).
 pub(super) fn code_of(seed: &[u8], step: i64) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, seed);
     let tag = hmac::sign(&key, &step.to_be_bytes());
@@ -28,7 +28,7 @@ pub(super) fn code_of(seed: &[u8], step: i64) -> String {
     format!("{:06}", (u32::from_be_bytes(word) & 0x7fff_ffff) % 1_000_000)
 }
 
-/// RFC 4648 without padding, the form in which apps accept typed seeds.
+/// Base32 (RFC 4648) without padding, the form in which apps accept typed seeds.
 pub(super) fn base32(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     for chunk in bytes.chunks(5) {

@@ -1,4 +1,4 @@
-//! Changes a webhook. Enabling one that Postroad disabled resets its failures.
+//! Changes a webhook. Enabling a webhook that Postroad disabled resets its failures.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookFormat, WebhookId};
@@ -33,7 +33,7 @@ impl App {
         let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
         let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
         let after = format.unwrap_or(before.format);
-        let filter = changes.events.or_else(|| (after != before.format).then(|| kept(&before)));
+        let filter = changes.events.or_else(|| (after != before.format).then(|| current_filter(&before)));
         let events = filter.map(|events| resolve(&events, after, &mut problems));
         if !problems.is_empty() {
             return Err(WebhookRefusal::Validation(explained(problems, after, &before)));
@@ -54,7 +54,7 @@ impl App {
 }
 
 /// Current event filter of a webhook, to be interpreted for another format.
-fn kept(webhook: &Webhook) -> EventFilter {
+fn current_filter(webhook: &Webhook) -> EventFilter {
     if webhook.events == all_of(webhook.format) {
         return EventFilter::All;
     }
@@ -62,7 +62,7 @@ fn kept(webhook: &Webhook) -> EventFilter {
     EventFilter::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
 }
 
-/// The kept events can be invalid for a new format: the message tells the caller to name others.
+/// Explains problems of events that the webhook keeps and that a new format cannot express: the caller must name others.
 fn explained(mut problems: Vec<FieldProblem>, after: WebhookFormat, before: &Webhook) -> Vec<FieldProblem> {
     if after != before.format {
         problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));

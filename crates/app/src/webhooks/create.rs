@@ -31,8 +31,8 @@ impl App {
     ) -> Result<Created<Webhook>, WebhookRefusal> {
         let key = key.map(|key| key.of_server(caller.server_id));
         // Counted before the key is looked up, so that a concurrent call with the same key is either counted or found.
-        let most = self.inner.webhooks_per_server;
-        let webhooks = self.inner.store.list_webhooks(caller.server_id, None, most).await?.len();
+        let webhooks_max = self.inner.webhooks_per_server;
+        let webhooks = self.inner.store.list_webhooks(caller.server_id, None, webhooks_max).await?.len();
         if let Some(made) = self.webhook_made_before(caller, key.as_ref()).await? {
             return Ok(made);
         }
@@ -46,7 +46,7 @@ impl App {
         let (Some(url), Some(format), true) = (url, format, problems.is_empty()) else {
             return Err(WebhookRefusal::Validation(problems));
         };
-        if webhooks >= most {
+        if webhooks >= webhooks_max {
             return Err(WebhookRefusal::TooMany);
         }
         let new = NewWebhook {

@@ -26,11 +26,11 @@ pub use replay::ReplayRequest;
 use crate::access::Operation;
 use crate::{App, Caller};
 
-/// Attempts that one call of a search looks at.
+/// Most attempts that one call of a search examines.
 const SCANNED_MAX: usize = 5_000;
 /// The old secret also signs for this long after a rotation.
 const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
-/// Standard Webhooks requires 24 to 64.
+/// Length of a secret; Standard Webhooks requires 24 to 64 bytes.
 const SECRET_BYTES: usize = 32;
 
 #[boxed_futures]
@@ -91,8 +91,8 @@ impl App {
         Ok(page_of(found, limit))
     }
 
-    /// Attempts that a filter selects, newest first. One call looks at some thousand attempts; `before` of the answer says
-    /// where the next continues.
+    /// Attempts that a filter selects, newest first. One call examines some thousand attempts; `before` of the answer says
+    /// where the next call continues.
     pub async fn search_webhook_attempts(
         &self,
         caller: &Caller,
@@ -113,7 +113,7 @@ fn page_of<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     (found, has_more)
 }
 
-/// `whsec_` and base64; shown only once.
+/// A new secret: `whsec_` and base64; shown only once.
 fn new_secret() -> WebhookSecret {
     let mut bytes = [0; SECRET_BYTES];
     rand::rng().fill_bytes(&mut bytes);

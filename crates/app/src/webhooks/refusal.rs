@@ -13,7 +13,7 @@ pub enum WebhookRefusal {
     /// The event to replay does not exist any more.
     #[error("no such event")]
     EventNotFound,
-    /// It has this version, not the one that the change was made for.
+    /// The webhook has this version, not the one that the caller has seen.
     #[error("the webhook has another version")]
     OtherVersion(i64),
     #[error("the server has as many webhooks as a server may have")]

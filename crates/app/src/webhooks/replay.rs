@@ -1,4 +1,4 @@
-//! Replays one event, or those of a time range, to a webhook.
+//! Replays one event, or all events of a time range, to a webhook.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
@@ -8,7 +8,7 @@ use super::WebhookRefusal;
 use crate::access::Operation;
 use crate::{App, Caller, FieldProblem};
 
-/// Steps of some hundred events in one call; the caller continues from there.
+/// Most steps of some hundred events in one call; the caller continues after them.
 const STEPS_MAX: usize = 100;
 
 /// Events to replay.

@@ -20,7 +20,7 @@ const BATCH_CALLERS: [usize; 2] = [1, 4];
 const BESIDE_EVERY: Duration = Duration::from_millis(10);
 const SEND: &str = "/api/v1/send/message";
 
-/// What each caller posts, and how many messages that is.
+/// Request that each caller posts, and the number of its messages.
 #[derive(Clone)]
 struct Load {
     path: &'static str,

@@ -20,9 +20,9 @@ const BLOCK_MESSAGES: usize = 4_096;
 const PAGE: usize = 50;
 const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
 const REPEATED: usize = 20;
-/// A slow search is repeated less often.
+/// Time for the repetitions of one search, so that a slow search is repeated less often.
 const TIME_PER_SEARCH: Duration = Duration::from_secs(20);
-/// Messages of one statement.
+/// Messages written by one statement.
 const STEP: i64 = 100_000;
 
 #[tokio::main(flavor = "multi_thread")]
@@ -162,7 +162,7 @@ async fn measure(store: &Store, server: ServerId, messages: i64) {
 /// One search until its first page is full.
 struct Run {
     calls: Vec<Duration>,
-    /// Calls that ended because their time was up.
+    /// Number of calls that ended because their time was up.
     cut: usize,
     found: usize,
 }
@@ -184,7 +184,7 @@ async fn run(store: &Store, server: ServerId, filter: &Arc<SearchFilter>) -> Run
     }
 }
 
-/// In milliseconds.
+/// Median and maximum in milliseconds.
 fn median_and_max(times: impl Iterator<Item = Duration>) -> (f64, f64) {
     let mut times: Vec<f64> = times.map(|time| time.as_secs_f64() * 1e3).collect();
     times.sort_unstable_by(f64::total_cmp);
@@ -243,7 +243,7 @@ impl Fill {
         }
     }
 
-    /// By `psql`, which is in the PATH of machines with PostgreSQL.
+    /// Runs the statements with `psql`, which is in the PATH of machines with PostgreSQL.
     async fn postgres(&self, url: &str) {
         for from in (0..self.messages).step_by(STEP as usize) {
             let to = (from + STEP).min(self.messages) - 1;
@@ -263,5 +263,5 @@ async fn psql(url: &str, text: &str) {
     assert!(status.expect("psql runs").success(), "a good statement");
 }
 
-/// Nine digits.
+/// SQL for the number as nine digits.
 const PADDED: &str = "substr('000000000' || n, length('000000000' || n) - 8)";

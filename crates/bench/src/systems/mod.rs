@@ -14,7 +14,7 @@ use postroad_testkit::Cluster;
 
 pub(super) use self::postroad::Postroad;
 
-/// Number of ports, from 20,000 on.
+/// Number of ports to choose from, beginning with 20,000.
 const OWN_PORTS: u64 = 10_000;
 
 /// Systems to measure.
@@ -77,7 +77,7 @@ struct ClusterAddress {
 }
 
 impl Systems {
-    /// Installs what is missing.
+    /// Finds the systems; installs missing ones.
     pub(super) fn find(
         programs: &Path,
         has_sink: bool,

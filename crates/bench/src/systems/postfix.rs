@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Setup, System, free_port, wait_for_port};
 use postroad_test_programs::install;
 
-/// The number of sessions limits smtp-source; these limits are far higher.
+/// Contents of `main.cf`. Its limits are far higher than the number of sessions, which limits smtp-source.
 const MAIN: &str = "compatibility_level = 3.6
 command_directory = /usr/sbin
 daemon_directory = /usr/lib/postfix/sbin
@@ -42,7 +42,7 @@ in_flow_delay = 0
 max_use = 100000
 ";
 
-/// Holds everything in the queue.
+/// Lines of `main.cf` that hold everything in the queue.
 const HOLD: &str =
     "smtpd_recipient_restrictions = check_recipient_access static:HOLD, permit_mynetworks, reject\n";
 

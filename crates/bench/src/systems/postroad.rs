@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Setup, System, free_port};
 
-/// The sink is our own server, so limits for other receivers do not apply; the same for Postfix.
+/// Provider rules without limits, because the sink is our own server; Postfix has none either.
 const PROVIDERS: &str = "[default]
 connections_max = 50
 connections_per_minute = 0

@@ -50,11 +50,11 @@ pub(crate) struct ConnectFailure {
     pub(crate) reply: Option<Reply>,
     /// Whether any remote host was tried.
     pub(crate) was_tried: bool,
-    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. Says nothing about the
-    /// site.
+    /// The addresses of the hosts were not looked up, because too many look-ups are waiting. It does not count as a
+    /// failure of the site.
     pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
-    /// The service is stopping. Says nothing about the site.
+    /// The service is stopping. It does not count as a failure of the site.
     pub(crate) was_stopped: bool,
 }
 
@@ -79,8 +79,8 @@ impl ConnectFailure {
 }
 
 impl Connector {
-    /// Returns the failure of the last host tried, if all fail. `server` is the sender's server; `reached` reports the
-    /// progress.
+    /// Connects to the first host of the route that accepts messages. If all fail, returns the most informative
+    /// failure. `server` is the sender's server; `reached` reports the progress.
     pub(crate) async fn connect(
         &self,
         route: &Route,
@@ -90,7 +90,7 @@ impl Connector {
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
-            // A reply is the most informative, and a host that was tried is more informative than one that was not.
+            // A reply is most informative; then a host that was tried; then one that was not.
             let worth = |failure: &ConnectFailure| (failure.reply.is_some(), failure.was_tried);
             if failure.as_ref().is_none_or(|old| worth(&new) >= worth(old)) {
                 failure = Some(new);
@@ -140,8 +140,8 @@ impl Connector {
         }))
     }
 
-    /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does;
-    /// fails if a host could not be asked, so that it is asked later.
+    /// Connects to a host of the route, other than `except`, that supports non-ASCII addresses. `None` if none does.
+    /// Fails if a host could not be reached, because that one may support them.
     pub(crate) async fn connect_with_smtputf8(
         &self,
         route: &Route,
@@ -245,7 +245,7 @@ impl Connector {
             .map(|address| SocketAddr::new(*address, host.port))
             .collect();
         if usable.is_empty() {
-            let problem = dial::why_none(&self.shown_name(host), &found, family_fits, may_dial);
+            let problem = dial::no_address_reason(&self.shown_name(host), &found, family_fits, may_dial);
             return Err(ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Dns));
         }
         Ok(usable)
@@ -255,7 +255,7 @@ impl Connector {
         Signals { stop: self.stop.clone(), shortage: self.shortage.clone() }
     }
 
-    /// The address as shown in delivery records.
+    /// The address for delivery records; `None` if senders may not see it.
     fn shown(&self, address: IpAddr) -> Option<IpAddr> {
         dial::may_show(address, self.allow_private_destinations).then_some(address)
     }
@@ -299,7 +299,7 @@ impl Connector {
         }
     }
 
-    /// The TLS requirements of this host: those of its TLSA records, else those of the route.
+    /// The TLS requirements of this host: by its TLSA records if it has any, else by the route.
     fn terms(&self, route: &Route, host: &RouteHost) -> Terms {
         let terms = |mode, tls, policy| Terms { mode, tls, policy };
         match (&host.dane, &route.security) {
@@ -459,7 +459,7 @@ impl Drop for Hanging<'_, '_> {
 struct Terms {
     mode: TlsMode,
     tls: Arc<rustls::ClientConfig>,
-    /// `tls_policy` of delivery records.
+    /// Value of `tls_policy` in delivery records.
     policy: Option<&'static str>,
 }
 

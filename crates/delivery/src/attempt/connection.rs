@@ -32,9 +32,9 @@ pub(crate) struct Peer {
     pub(crate) source_ip: Option<IpAddr>,
     /// Version and cipher.
     pub(crate) tls: Option<String>,
-    /// What required TLS; `None` if nothing did.
+    /// Policy that required TLS, such as DANE; `None` if none did.
     pub(crate) tls_policy: Option<Cow<'static, str>>,
-    /// Why TLS was not used, if the host offers it.
+    /// Why TLS was not used although the host offers it.
     pub(crate) without_tls: Option<String>,
     /// Identifies the connection in delivery records.
     pub(crate) log_id: String,
@@ -58,14 +58,14 @@ impl Patience {
 
 pub(crate) struct Connection {
     pub(crate) peer: Peer,
-    /// The name that its certificate must match.
+    /// Name of the host, which its certificate must match.
     host: String,
     session: ClientSession,
     stream: Option<Box<dyn Stream>>,
     tls_config: Arc<rustls::ClientConfig>,
     patience: Patience,
     closed: Option<Closed>,
-    /// Why the handshake failed.
+    /// Why the TLS handshake failed.
     tls_problem: Option<String>,
     /// Present while the session opens.
     opening: Option<Opening>,
@@ -73,13 +73,13 @@ pub(crate) struct Connection {
     busy_reply: Duration,
     /// Degree of scarcity from which `busy_reply` applies.
     gives_way_to: Shortage,
-    /// The time that the host got, and its usual time, if it was given up early because connections are scarce.
+    /// If the host was given up early because connections are scarce: the time that it got, and its usual time.
     given_up_early: Option<(Duration, Duration)>,
-    /// The end of the message must not go out after this.
+    /// The end of the message must not be sent after this time.
     expires: Option<Instant>,
     /// The message was given up because it expired.
     has_expired: bool,
-    /// A message was not finished because its mark could not be written.
+    /// A message was not finished because its journal mark could not be written.
     journal_failed: bool,
     /// The DNS answer that led to this host.
     dns_answer: Option<String>,
@@ -125,16 +125,16 @@ async fn expired(at: Option<Instant>) {
     }
 }
 
-/// Marks of a flight, written by whoever keeps the journal.
+/// Journal marks of one flight; the engine implements it.
 pub(crate) trait FlightMarks: Send {
-    /// On `Err` the message must not be finished.
+    /// Called right before the end of the message is sent. On `Err` it must not be sent.
     fn finishing(&mut self) -> std::io::Result<()>;
 
-    /// The message is sent, and its reply takes long.
+    /// Called when the message is sent and its reply takes long.
     fn reply_is_late(&mut self);
 }
 
-/// No marks: there is no message while the session opens or ends.
+/// Writes no marks: there is no message while the session opens or ends.
 struct NoFlight;
 
 impl FlightMarks for NoFlight {
@@ -201,8 +201,8 @@ impl Connection {
         }
     }
 
-    /// Sends one message and waits for what becomes of it. `busy_reply` is the time for each reply before its end, while
-    /// connections are as short as `gives_way_to`. A message whose end is not sent within `time_left` has expired.
+    /// Sends one message and waits for its outcome. `busy_reply` is the time for each reply before the message's end,
+    /// while connections are as scarce as `gives_way_to`. A message whose end is not sent within `time_left` has expired.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
@@ -232,21 +232,21 @@ impl Connection {
         self.session.capabilities().starttls && !self.is_encrypted()
     }
 
-    /// After an outcome: waits until the session accepts the next message. `false` if it does not.
+    /// Call it after an outcome: waits until the session accepts the next message. `false` if it does not.
     pub(crate) async fn settle_down(&mut self) -> bool {
         // A closed session produces no more events: waiting for one would never end.
         if self.closed.is_some() {
             return false;
         }
         if self.session.phase() == Phase::Ready {
-            // The session has reported this too; it must not be taken for an answer to the next message.
+            // The session has reported this too; it must not count as a reply to the next message.
             self.take_closed();
             return self.closed.is_none();
         }
         matches!(self.run(&mut NoFlight).await, Turn::Ready)
     }
 
-    /// Waits until the peer sends something or closes; on an idle connection either means that it ends.
+    /// Waits on an idle connection until the peer sends something or closes it; both mean that the connection ends.
     pub(crate) async fn listen_at_rest(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let read = stream.read(&mut self.input).await;
@@ -276,14 +276,15 @@ impl Connection {
         self.tls_problem.as_deref()
     }
 
-    /// A sentence, if the host got less time than usual because connections are scarce.
+    /// A sentence for the delivery record, if the host got less time than usual because connections are scarce.
     pub(crate) fn why_given_up_early(&self) -> Option<String> {
         let (after, usual) = self.given_up_early?;
         let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
         Some(format!("given up after {after} s instead of {usual} s because connections are short"))
     }
 
-    /// Whether the message was given up because it expired: nothing of it was taken, and the connection is over.
+    /// Whether the message was given up because it expired. The host has taken nothing of it, and the connection is
+    /// closed.
     pub(crate) fn has_expired(&self) -> bool {
         self.has_expired
     }
@@ -300,7 +301,7 @@ impl Connection {
         self.session.take_transcript()
     }
 
-    /// Adds our own line to the transcript.
+    /// Adds a line of our own to the transcript.
     pub(crate) fn note(&mut self, text: &str) {
         self.session.note(text);
     }
@@ -311,7 +312,7 @@ impl Connection {
         self.dns_answer = Some(answer);
     }
 
-    /// The transcript of one message, after `carried` others.
+    /// The transcript of one message; the connection carried `carried` others before it.
     pub(crate) fn describe_message(&mut self, carried: u32) -> String {
         let own = self.session.take_transcript().to_string();
         match &self.dns_answer {
@@ -330,7 +331,7 @@ impl Connection {
         }
     }
 
-    /// Drives `ClientSession` until it is ready, has an outcome, or is closed.
+    /// Reads and writes until the `ClientSession` is ready, has an outcome, or is closed.
     async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
         let (mut has_finished, mut is_late) = (false, false);
         loop {

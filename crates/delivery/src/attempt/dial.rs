@@ -1,4 +1,4 @@
-//! Helpers for dialling: why no address is left, and the meaning of socket errors.
+//! Parts of dialling: ids of connections, the class of socket errors, the reason why no address can be dialled.
 
 use std::io;
 use std::net::IpAddr;
@@ -19,7 +19,8 @@ pub(super) fn class_of(error: &io::Error) -> BounceClass {
     }
 }
 
-pub(super) fn why_none(
+/// Why no address of the host can be dialled, for the delivery record.
+pub(super) fn no_address_reason(
     host: &str,
     found: &[IpAddr],
     family_fits: impl Fn(&IpAddr) -> bool,
@@ -69,9 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_no_address_names_none() {
+    fn the_reason_reveals_no_private_address() {
         let found: Vec<IpAddr> = ["10.1.2.3", "fd00::7"].map(|text| text.parse().unwrap()).to_vec();
-        let problem = why_none("mx.example", &found, |_| true, |_| false);
+        let problem = no_address_reason("mx.example", &found, |_| true, |_| false);
         assert!(problem.contains("only private addresses"), "{problem}");
         assert!(!problem.contains("10.1.2.3") && !problem.contains("fd00"), "{problem}");
     }

@@ -9,7 +9,7 @@ pub(crate) enum Ending {
     Accepted(Reply),
     /// The peer refused this message.
     Refused { reply: Reply, phase: Phase },
-    /// Larger than the peer accepts.
+    /// The message is larger than the peer accepts.
     TooLarge { size: u64, size_max: u64 },
     /// The peer does not support non-ASCII addresses or headers.
     Utf8NotOffered,
@@ -19,8 +19,8 @@ pub(crate) enum Ending {
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
     /// The DNS names no destination: permanently, or temporarily with the class `dns`.
     NoRoute { problem: String, class: BounceClass },
-    /// It waited for long without being offered to a host. `is_ours`: because of our own limit, which never fails a
-    /// message.
+    /// It waited for long without being offered to a host. `is_ours`: it waited for a limit of our own, which never
+    /// fails a message.
     Waited { cause: String, class: BounceClass, is_ours: bool },
     /// `expires_at` passed while it waited.
     Expired,

@@ -1,5 +1,5 @@
-//! The order in which a site's hosts are tried: by preference, equal ones in turn. If an attempt ran out of time at
-//! dead hosts, the next one continues where it stopped.
+//! The order in which a site's hosts are tried: by preference; hosts of equal preference take turns. If an attempt ran
+//! out of time at dead hosts, the next attempt continues where it stopped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct SiteTurn {
     resume: Option<Resume>,
 }
 
-/// Where the next attempt continues.
+/// Position at which the next attempt continues.
 #[derive(Debug, Clone)]
 struct Resume {
     host: String,
@@ -46,12 +46,12 @@ pub(crate) struct Attempt<'r> {
     site: &'r Arc<str>,
     turn: usize,
     is_resumed: bool,
-    /// Each with the index of its first address.
+    /// Each host with the index of the address to begin with.
     pub(crate) hosts: Vec<(&'r RouteHost, usize)>,
 }
 
 impl HostOrder {
-    /// Begins an attempt. Equal hosts take turns (RFC 5321 5.1 asks to spread the load among them).
+    /// Begins an attempt. Hosts of equal preference take turns (RFC 5321 5.1 asks to spread the load among them).
     pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> Attempt<'r> {
         let mut sites = self.sites();
         if !sites.contains_key(site)
@@ -83,13 +83,13 @@ impl HostOrder {
         Attempt { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
     }
 
-    /// The attempt had to stop before this address: the next one begins with it.
+    /// The attempt had to stop before this address: the next attempt begins with it.
     pub(crate) fn stopped_before(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
         self.resume_at(attempt, host, address, Instant::now() + RESUME_FOR);
     }
 
-    /// The attempt was aborted while this address did not answer: the next one begins after it, unless equal hosts take
-    /// turns anyway.
+    /// The attempt was aborted while this address did not answer: the next attempt begins after it, unless hosts of equal
+    /// preference take turns anyway.
     pub(crate) fn broken_off(
         &self,
         attempt: &Attempt<'_>,
@@ -111,7 +111,7 @@ impl HostOrder {
         }
     }
 
-    /// A host answered. While preferred hosts are skipped, the next attempt begins with this one.
+    /// A host answered. While preferred hosts are skipped, the next attempt begins with this host.
     pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
         let until = self.sites().get(attempt.site).and_then(|own| Some(own.resume.as_ref()?.until));
         // Not extended: if it were reached again and again, the preferred hosts would never be tried.

@@ -1,4 +1,4 @@
-//! Progress of connecting, by which the schedule shares connections.
+//! Progress of an attempt to connect. The schedule uses it to share connections between sites.
 
 /// Progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

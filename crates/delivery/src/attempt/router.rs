@@ -28,9 +28,9 @@ pub(crate) struct Router {
     pub(crate) hostname: DomainName,
     pub(crate) smtp_port: u16,
     pub(crate) smart_host: Option<SmartHost>,
-    /// Catches everything in development.
+    /// The dev inbox; if set, it gets all mail.
     pub(crate) inbox: Option<SocketAddr>,
-    /// Its domain, and its address if it is running.
+    /// The simulator's domain, and its address if it is running.
     pub(crate) simulator: (DomainName, Option<SocketAddr>),
 }
 
@@ -50,7 +50,7 @@ impl Router {
         *domain == self.simulator.0
     }
 
-    /// `server` is the one whose mail is waiting.
+    /// The route of a lane. `server` is the server whose mail is waiting.
     pub(crate) async fn route(&self, key: &LaneKey, server: ServerId) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
@@ -144,7 +144,7 @@ impl Router {
             })?;
         let (policy, sts_valid_for) = match self.sts.policy(&key.domain, server, now).await {
             StsVerdict::Enforce(policy) => (Some(policy), Duration::MAX),
-            // Others use this route as well: they must not do without the policy for long.
+            // The other messages of the domain use this route too; it must soon be looked up again with its policy.
             StsVerdict::Unknown => (None, STS_UNKNOWN_FOR),
             StsVerdict::None | StsVerdict::Testing(_) => (None, Duration::MAX),
         };
@@ -229,7 +229,7 @@ fn dane_of(host: &str, tlsa: HostTlsa) -> Dane {
     }
 }
 
-/// A site without a known provider counts as its own provider: its limits do not affect others.
+/// Name by which limits of the provider are counted. A site without a known provider counts as its own provider.
 fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
     if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
 }

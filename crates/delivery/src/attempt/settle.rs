@@ -29,18 +29,18 @@ pub(crate) struct Attempt<'a> {
     pub(crate) work: Option<&'a Work>,
     pub(crate) peer: Peer,
     pub(crate) source: Option<CountedSource>,
-    /// The pool of the source, by name.
+    /// Name of the pool of the source address.
     pub(crate) ip_pool: Option<Arc<str>>,
     pub(crate) is_encrypted: bool,
     pub(crate) is_simulated: bool,
     pub(crate) started_at: Timestamp,
-    /// When it ended, if not now.
+    /// When the attempt ended; `None` for now.
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// The receiver's greylisting time.
+    /// The receiver's known greylisting time: when to try again.
     pub(crate) come_again_after: Option<Duration>,
-    /// What was concluded about the receiver from its reply.
+    /// Conclusion about the receiver, drawn from its reply.
     pub(crate) conclusion: Option<String>,
     /// DNS names of the DKIM keys that signed it.
     pub(crate) dkim: Option<Arc<str>>,
@@ -80,12 +80,12 @@ struct Judged {
     /// `None` for a success.
     class: Option<BounceClass>,
     is_permanent: bool,
-    /// The remote host decided it, not we.
+    /// Whether the remote host decided it, not Postroad.
     is_their_word: bool,
     is_dead_address: bool,
     counts: bool,
     possible_duplicate: bool,
-    /// The remote host did not object to the source address.
+    /// Whether the next attempt should use the same source address.
     keeps_source: bool,
     details: String,
     reply: Option<Reply>,
@@ -217,7 +217,7 @@ fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
     code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 
-/// The details, with the reason why TLS was not used though the host offers it, and with what was concluded.
+/// The details, with the reason why TLS was not used though the host offers it, and the conclusion about the receiver.
 fn described(judged: &Judged, attempt: &Attempt<'_>) -> String {
     let comma = if judged.class.is_none() { "" } else { ";" };
     let without_tls = attempt.peer.without_tls.as_ref();
@@ -267,7 +267,7 @@ fn is_greylisting(ending: &Ending) -> bool {
     matches!(ending, Ending::Refused { reply, phase } if signal_of(reply, *phase) == Some(Signal::Greylisted))
 }
 
-/// Whether the receiver has not answered this message: it knows of the message what it knew before.
+/// Whether the receiver has not replied about this message, so that its greylisting of the message is unchanged.
 fn says_nothing(ending: &Ending) -> bool {
     match ending {
         Ending::Waited { .. } | Ending::NoRoute { .. } | Ending::Interrupted { .. } => true,
@@ -277,7 +277,7 @@ fn says_nothing(ending: &Ending) -> bool {
     }
 }
 
-/// `horizon_end`: retries before it stay with this node.
+/// Turns an ending into its settlement. Retries before `horizon_end` stay in this node's schedule.
 pub(crate) fn settle(
     attempt: &Attempt<'_>,
     ending: Ending,

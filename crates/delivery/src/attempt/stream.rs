@@ -55,12 +55,12 @@ fn explain(error: &std::io::Error) -> String {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    /// No host was tried: this machine does not have the source address, or no sockets are left.
+    /// A problem of this machine, so that no host was tried: it lacks the source address, or has no sockets left.
     Here(std::io::Error),
     There(std::io::Error),
 }
 
-/// Connects from the given source address, if there is one.
+/// Connects to `to`, from the source address `from` if it is set.
 pub(crate) async fn connect(to: SocketAddr, from: Option<IpAddr>) -> Result<TcpStream, DialError> {
     let socket = match to {
         SocketAddr::V4(_) => TcpSocket::new_v4(),

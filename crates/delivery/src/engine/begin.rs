@@ -10,8 +10,8 @@ use super::EngineShared;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
-/// The suppressions were checked when a fresh message was accepted, and the store knows newer ones; that check is
-/// relied on for this long.
+/// Suppressions were checked when a fresh message was accepted. Only after this time are they checked again before it is
+/// sent.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl BeginBatcher {
         (sender, Self { requests, store })
     }
 
-    /// Runs until nobody can call any more.
+    /// Runs until all senders of requests are dropped.
     pub(crate) async fn run(mut self) {
         let mut batch = Vec::new();
         while self.requests.recv_many(&mut batch, BATCH_MAX).await > 0 {

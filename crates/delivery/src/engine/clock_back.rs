@@ -10,7 +10,7 @@ use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
-/// Operations in progress may still store times of the old clock.
+/// Delays of the corrections: operations in progress may still store times of the old clock.
 const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
@@ -22,7 +22,7 @@ impl EngineShared {
         self.put_queue_right(late);
     }
 
-    /// Corrects the stored queue, and entries that arrive with old times in the next minute. `late` is released first.
+    /// Releases the entries `late`, then corrects the stored queue now and several times within the next minute.
     pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
         self.preparer.forget_domains();
         let shared = Arc::clone(self);

@@ -15,10 +15,10 @@ use crate::schedule::Job;
 pub(super) struct Connecting {
     shared: Arc<EngineShared>,
     path: usize,
-    /// The schedule's number for it.
+    /// Number of the attempt in the schedule.
     id: u64,
     make_way: Arc<Notify>,
-    /// The schedule has been told of the connection.
+    /// Whether the schedule knows of the connection.
     is_connected: bool,
 }
 
@@ -31,20 +31,20 @@ pub(super) enum Connected {
 }
 
 impl Connecting {
-    /// For a new connection task; the schedule has already counted the attempt.
+    /// The first attempt of a new connection task; the schedule has already counted it.
     pub(super) fn ordered(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
         let make_way = Arc::new(Notify::new());
         shared.attempts().insert(id, Arc::clone(&make_way));
         Self { shared: Arc::clone(shared), path, id, make_way, is_connected: false }
     }
 
-    /// For a task that has lost its connection.
+    /// An attempt of a task that has lost its connection.
     pub(super) fn again(shared: &Arc<EngineShared>, path: usize) -> Self {
         let id = shared.with(|schedule, _| schedule.connecting_again(path));
         Self::ordered(shared, path, id)
     }
 
-    /// The connection accepts messages; `is_first`: it is the first of its task.
+    /// Reports that the connection accepts messages. `is_first`: it is the first connection of its task.
     pub(super) fn succeeded(mut self, is_first: bool) {
         self.is_connected = true;
         self.shared.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));

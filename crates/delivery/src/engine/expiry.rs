@@ -66,7 +66,7 @@ async fn record_expired(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
 /// A message, and whether it was still waiting when its expiry was recorded.
 type Recorded = (MessageId, Result<bool, StoreError>);
 
-/// One that cannot be recorded does not keep the others; a store that is unavailable ends the turn.
+/// Handles the end of one write. An expiry that cannot be recorded is skipped; an unavailable store ends the turn.
 fn finished(write: Option<Result<Recorded, tokio::task::JoinError>>) -> Result<(), StoreError> {
     match write {
         Some(Ok((_, Err(error @ StoreError::Unavailable(_))))) => return Err(error),

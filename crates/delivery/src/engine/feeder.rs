@@ -15,12 +15,13 @@ use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
-/// Scheduled messages that become due one after the other are claimed together, this late at most.
+/// Scheduled messages are claimed up to this late, so that those that become due shortly after each other are claimed
+/// together.
 const SCHEDULED_TOGETHER: Duration = Duration::from_millis(50);
 const CLAIM_AT_ONCE: usize = 1_000;
-/// One claim takes at most this part of the room that is left in memory.
+/// One claim takes at most a quarter of the room that is left in memory.
 const CLAIMS_TO_FILL: usize = 4;
-/// More of one lane are not claimed while so many wait.
+/// While a lane has this many messages in memory, no more of it are claimed.
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Changes of the setup that follow each other this quickly are read together.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(20);
@@ -89,7 +90,7 @@ impl Feeder {
         }
     }
 
-    /// When the next scheduled message becomes due. Those that are due already wait for the next turn.
+    /// When the next scheduled message becomes due. Messages that are due already wait for the next turn.
     async fn next_scheduled(&self) -> Option<Instant> {
         let due_at = self.shared.store.next_scheduled().await.ok()??;
         let now = self.shared.clock.now();
@@ -126,7 +127,7 @@ impl Feeder {
         self.claim().await
     }
 
-    /// Stores new pacing notes, and reads those of other nodes.
+    /// Stores new pacing notes, and reads the notes of other nodes.
     async fn exchange_notes(&mut self) -> Result<(), StoreError> {
         let shared = &self.shared;
         let begun_at = shared.clock.now();
@@ -140,7 +141,8 @@ impl Feeder {
         Ok(())
     }
 
-    /// A dead node may have left a million claims; the next turn must not wait for all of them.
+    /// Releases some claims of dead nodes and records the attempts that they began. One may have left a million claims, and
+    /// the next turn must not wait for all.
     async fn reap(&mut self) -> Result<(), StoreError> {
         for _ in 0..REAP_STEPS_MAX {
             if self.shared.store.reap().await? < Store::REAPED_AT_ONCE as u64 {

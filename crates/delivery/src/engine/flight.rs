@@ -13,14 +13,14 @@ use crate::attempt::connection::FlightMarks;
 use crate::journal::{Answered, FlightKey, Journal};
 use crate::schedule::{CountedSource, Job};
 
-/// Messages whose end is sent and whose reply is missing; a stopping service waits for these.
+/// Counts messages whose end is sent and whose reply is missing; a stopping service waits for these.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(super) open: AtomicUsize,
     pub(super) none_left: Notify,
 }
 
-/// Created for each attempt.
+/// Journal marks of one attempt, and its count in `Ends`.
 pub(super) struct Flight {
     journal: Arc<Journal>,
     ends: Arc<Ends>,
@@ -31,7 +31,7 @@ pub(super) struct Flight {
     ip_pool: Option<Arc<str>>,
     shared: Arc<EngineShared>,
     path: usize,
-    /// Its connection does not count towards the node's limit.
+    /// Whether its connection is parked, so that it does not count towards the node's limit.
     is_parked: bool,
 }
 
@@ -60,7 +60,7 @@ impl Flight {
         }
     }
 
-    /// Called right after the final reply: 250 and the like, or the first refusal of the message.
+    /// Called right after the final reply, which is an acceptance (250) or the first refusal of the message.
     pub(super) fn answered(
         &self,
         (reply, phase): (&Reply, Phase),

@@ -1,5 +1,5 @@
-//! Records messages that have waited for long without being offered as delayed, beside everything else: a slow store
-//! delays these records only.
+//! Records messages as delayed that have waited for long without being offered. A task of its own, so that a slow store
+//! delays only these records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 500;
 /// Concurrent writes; the store combines them into transactions.
 const WRITES_MAX: usize = 32;
-/// They are looked at again after at least this time.
+/// Least pause between two searches for such messages.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
 /// Runs as long as the engine does.

@@ -61,7 +61,7 @@ pub(crate) struct EngineShared {
     provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
     open_intake: OpenIntake,
-    /// Messages in the hands of connections.
+    /// Messages that connections are sending, with their hosts.
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// Wakes one of a path's idle connections.
     wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
@@ -71,7 +71,7 @@ pub(crate) struct EngineShared {
     shortage: watch::Sender<Shortage>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
-    /// Claims to release when the store can be reached again.
+    /// Claims that could not be released; they are when the store can be reached again.
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
     /// Up to where changes of servers have been read; locked while the setup is read.
     setup_mark: tokio::sync::Mutex<Option<SetupMark>>,
@@ -175,7 +175,7 @@ impl EngineShared {
         self.schedule.lock()
     }
 
-    /// For queries without side effects.
+    /// Runs a query on the schedule, without carrying out orders.
     pub(crate) fn look<T>(&self, question: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
         question(&mut self.schedule(), now)
@@ -250,7 +250,7 @@ impl EngineShared {
         });
     }
 
-    /// The store may or may not have marked it as begun, so it is released and claimed again.
+    /// Releases the claim later, so that the message is claimed again: the store may or may not have marked it as begun.
     pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
         self.given_back.lock().push(key);
     }
@@ -310,7 +310,7 @@ impl EngineShared {
         }
     }
 
-    /// Completes when no message is between its end and its reply.
+    /// Completes when no message waits for the reply to its end.
     pub(crate) async fn no_message_at_its_end(&self) {
         loop {
             let mut none_left = std::pin::pin!(self.ends.none_left.notified());
@@ -322,7 +322,7 @@ impl EngineShared {
         }
     }
 
-    /// `None` if the engine stops first.
+    /// Runs `work`; `None` if the engine stops first.
     pub(crate) async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
@@ -332,7 +332,7 @@ impl EngineShared {
 
     /// Advances the schedule's time.
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        // Clocks that tests move wake nobody, so it looks regularly by itself.
+        // A clock that tests move wakes nobody, so the time is read at least this often.
         const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
         let mut watch = ClockWatch::new(self.clock.now());
         loop {

@@ -13,7 +13,7 @@ use crate::providers::{Provider, Providers};
 
 const WAITING_MAX: usize = 1_000;
 const AT_ONCE: usize = 200;
-/// Domains whose note is known to be stored; another would only cost a write.
+/// Domains that are remembered as stored, so that their note is not written again.
 const KNOWN_MAX: usize = 100_000;
 
 type Note = (DomainName, String);

@@ -15,8 +15,8 @@ use crate::schedule::CountedSource;
 
 const AT_ONCE: usize = 500;
 
-/// Settles the flights that a killed process left, then releases the other messages it had begun. Those it had only
-/// claimed return gradually.
+/// Settles the flights that a killed process left, then releases the other messages that it had begun to send. Messages
+/// that it had only claimed return gradually.
 pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
@@ -49,13 +49,13 @@ pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered
     Ok(())
 }
 
-/// Whether the attempt in the journal is the one that the queue waits for.
+/// Whether the queue waits for the attempt in the journal.
 fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
-/// `outcome` is the journal's; `None` if there is no journal. It has all the effects of an ordinary outcome:
-/// suppression, counts of the source, giving up.
+/// The settlement of a flight that a dead process left. `outcome` comes from the journal; `None` without a journal. It
+/// has all the effects of an ordinary outcome: suppression, counts of the source, giving up.
 async fn settlement(
     shared: &Arc<EngineShared>,
     claimed: &Claimed,
@@ -101,7 +101,7 @@ async fn settlement(
     Ok(shared.judge(&attempt, ending))
 }
 
-/// Records that messages begun by a dead node may have arrived, and tries them again later. Returns those that could
+/// Records that messages begun by a dead node may have arrived, and tries them again later. Returns messages that could
 /// not be read now.
 pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
     let mut unread = Vec::new();

@@ -15,7 +15,7 @@ use crate::retry::RetryPolicy;
 use crate::route::RouteKind;
 use crate::schedule::{Entry, LaneKey};
 
-/// Retries before this stay in memory.
+/// Retries that are due within this time stay in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 /// A look-up that takes longer no longer blocks the next one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
@@ -156,7 +156,7 @@ impl EngineShared {
                         entry.work = Some(self.preparer.take_loaded(*message));
                     }
                 }
-                // Suppressed ones cannot be delivered either way.
+                // A suppressed message cannot be delivered either way.
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {

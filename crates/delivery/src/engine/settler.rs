@@ -11,7 +11,7 @@ use crate::attempt::settle::Settlement;
 use crate::schedule::PauseCause;
 
 const BATCH_MAX: usize = 512;
-/// Outcomes that may wait to be stored.
+/// Most outcomes that wait to be stored.
 pub(crate) const WAITING_MAX: usize = 2_048;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -74,7 +74,7 @@ async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
     }
 }
 
-/// Pauses all delivery while the store is unavailable. `None` if the service stops before it returns.
+/// Stores outcomes; pauses all delivery while the store is unavailable. `None` if the service stops before it is back.
 async fn finish_when_possible(
     shared: &Arc<EngineShared>,
     outcomes: Vec<Arc<Outcome>>,
@@ -101,7 +101,7 @@ async fn finish_when_possible(
     Some(finished)
 }
 
-/// Something in an outcome cannot be stored: stores the essentials without the texts.
+/// Stores the essentials of an outcome without its texts, after the store refused the whole outcome.
 async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
@@ -121,8 +121,8 @@ async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, erro
     }
 }
 
-/// A node that briefly lost its lease no longer has its claims. Messages that it sent must still be recorded, or they
-/// would be sent again. `None` if that was not possible before the service stops.
+/// Claims messages again and stores their outcomes, after the node lost its lease and so its claims. Otherwise messages
+/// that it sent would be sent again. `None` if the service stops before that is possible.
 async fn settle_again(
     shared: &Arc<EngineShared>,
     batch: &[Settlement],
@@ -150,7 +150,8 @@ async fn settle_again(
     Some(settled)
 }
 
-/// Messages that no longer exist, or are at another attempt, need nothing more.
+/// Claims the messages of a batch and stores their outcomes. Skips messages that no longer exist or are at another
+/// attempt.
 async fn adopt_and_finish(
     shared: &Arc<EngineShared>,
     batch: &[Settlement],

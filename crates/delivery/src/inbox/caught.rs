@@ -1,4 +1,4 @@
-//! One caught message, in lists and alone.
+//! One caught message, as the inbox keeps it.
 
 use bytes::Bytes;
 use postroad_model::{EmailAddress, Timestamp};
@@ -20,7 +20,7 @@ pub struct CaughtMessage {
     /// HELO name of the client.
     pub helo: String,
     pub received_at: Timestamp,
-    /// Exactly the message that was sent.
+    /// The message exactly as it was sent.
     pub raw: Bytes,
 }
 

@@ -19,10 +19,10 @@ pub use wait::MessageMatcher;
 
 use crate::local_smtp::Received;
 
-/// Concurrent searches in the texts of messages.
+/// Most concurrent searches in the texts of messages.
 const TEXT_SEARCHES_MAX: usize = 2;
 
-/// Kept in memory and lost with the process. At a limit the oldest messages are removed. Cheap to clone.
+/// Caught messages, kept in memory and lost with the process. At a limit the oldest are removed. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbox {
     shared: Arc<Shared>,
@@ -64,7 +64,7 @@ impl Inbox {
         Self { shared: Arc::new(Shared { clock, limits, messages: Mutex::default(), newest, text_searches }) }
     }
 
-    /// Newest first.
+    /// The newest messages, newest first.
     pub fn list(&self, limit: usize) -> Vec<Arc<CaughtMessage>> {
         self.messages().kept.iter().rev().take(limit).cloned().collect()
     }
@@ -97,7 +97,7 @@ impl Inbox {
         before - messages.kept.len()
     }
 
-    /// One entry for each recipient.
+    /// Adds one entry for each recipient.
     fn catch(&self, received: &Received) {
         let (head, received_at) = (caught::Head::of(&received.bytes), self.shared.clock.now());
         let mut messages = self.messages();

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{CaughtMessage, Inbox};
 
-/// The message that is waited for; omitted conditions match everything.
+/// Conditions of the message to wait for; `None` matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageMatcher {
     /// The recipient, compared as a mailbox: in any letter case.
@@ -54,7 +54,8 @@ impl Inbox {
         timeout(time_max, waiting).await.ok().flatten()
     }
 
-    /// Messages with an id above `seen`, newest first; only the first if no text is wanted.
+    /// Messages with an id above `seen` that match all conditions except the text, newest first. Without a condition on
+    /// the text, only the first.
     fn find_newest(
         &self,
         matcher: &MessageMatcher,

@@ -3,7 +3,7 @@
 use postroad_model::{MessageId, ServerId, SourceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Includes the attempt number, so that an old mark is never taken for that of a later attempt.
+/// Identifies a flight. Includes the attempt number, so that an old mark never counts for a later attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlightKey {
     pub server_id: ServerId,
@@ -18,21 +18,21 @@ pub struct Answered {
     pub accepted: bool,
     pub at: Timestamp,
     pub code: u16,
-    /// The remote server's reply without the recipient's address, because an erased address must not stay in a file.
-    /// 512 bytes are kept.
+    /// The remote server's reply without the recipient's address, because an erased address must not stay in a file;
+    /// cut after 512 bytes.
     pub text: String,
     pub mx: String,
     pub remote_ip: String,
     pub source_ip: String,
     /// Version and cipher.
     pub tls: Option<String>,
-    /// What required TLS.
+    /// Policy that required TLS, such as DANE or MTA-STS.
     #[serde(default)]
     pub tls_policy: Option<String>,
-    /// Why it went in plain text though the host offered TLS.
+    /// Why the message was sent in plain text although the host offered TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_tls: Option<String>,
-    /// Keys that signed it.
+    /// DNS names of the DKIM keys that signed the message.
     #[serde(default)]
     pub dkim: Option<String>,
     pub duration_us: Option<i64>,
@@ -40,13 +40,13 @@ pub struct Answered {
     /// versions, which means the end of the message.
     #[serde(default)]
     pub phase: String,
-    /// The source address of a pool.
+    /// Source address, if it belongs to a pool.
     #[serde(default)]
     pub source_id: Option<SourceId>,
-    /// The name of that pool.
+    /// Name of that pool.
     #[serde(default)]
     pub ip_pool: Option<String>,
-    /// The receiver group by which the warm-up of that address counts.
+    /// Provider for which the warm-up of that address counts the message.
     #[serde(default)]
     pub provider: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Answered {
         replaced + &text[end..]
     }
 
-    /// The text with the address from the store. Unchanged without a recipient.
+    /// `text` with the recipient's address put back; unchanged if the address is not known any more.
     pub fn with_recipient(&self, rcpt_to: Option<&str>) -> String {
         match rcpt_to {
             Some(rcpt_to) => self.text.replace(Self::RECIPIENT, rcpt_to),

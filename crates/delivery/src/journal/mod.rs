@@ -2,14 +2,14 @@
 //!
 //! One mark is written right before the final dot and one right after the reply, each with one write to a local file.
 //! There is no fsync: the journal protects against a killed process (kill -9), whose writes the kernel keeps, not
-//! against a machine crash. After a kill, answered flights are recorded and not sent again; those with a dot but no
-//! reply may have arrived.
+//! against a machine crash. After a kill, flights with a reply are recorded and not sent again; flights without one may
+//! have arrived.
 //!
 //! A mark that cannot be written is an error and leaves the file unchanged. Without the first mark the dot must not be
 //! sent. A missing second mark costs at most one `possible_duplicate`.
 //!
-//! Files are split into segments, which are deleted oldest first once their flights are settled. The order matters: an
-//! answer is never deleted while its dot is kept.
+//! The journal is split into segment files, which are deleted oldest first once their flights are settled. The order
+//! matters: a second mark is never deleted while the first is kept.
 
 mod flight;
 mod record;
@@ -29,13 +29,13 @@ pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
 
-/// About twenty-five thousand flights, at a third of a kilobyte each.
+/// Length after which a new segment begins: about 25,000 flights of a third of a kilobyte each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// About the length of two marks.
+/// Bytes that `check` writes: about two marks.
 const CHECK_BYTES: usize = 1_024;
 
-/// Where connections record their next step. Shared by all of them.
+/// The open journal, shared by all connections.
 pub struct Journal {
     state: Mutex<State>,
 }
@@ -53,8 +53,8 @@ struct State {
 }
 
 impl Journal {
-    /// Also returns the flights that a previous process left: the caller stores them and calls `settled`. Some of them
-    /// may already be stored.
+    /// Opens the journal. Also returns the flights that a previous process left: the caller stores them and calls
+    /// `settled`. Some of them may already be stored.
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Recovered>)> {
         Self::open_with(folder, SEGMENT_BYTES_MAX)
     }
@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Oldest first, up to the first one that is still needed.
+    /// Deletes segments, oldest first, up to the first one with an unsettled flight.
     fn remove_settled_segments(&mut self) {
         let current = self.current.as_ref().map(Segment::number);
         while let Some(oldest) = self.open_in.first_entry() {

@@ -1,4 +1,4 @@
-//! One mark as bytes: length, checksum, kind, key, and the answer as JSON.
+//! One mark of the flight journal as bytes: length, checksum, kind, key, and the reply as JSON.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::flight::{Answered, FlightKey};
 const HEAD_BYTES: usize = 8;
 /// Kind and key.
 const KEY_BYTES: usize = 21;
-/// More than an answer can have: control characters grow sixfold in JSON.
+/// More than a reply can have: control characters grow sixfold in JSON.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 const FINISHING: u8 = 1;
@@ -19,7 +19,9 @@ const ANSWERED: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to the file or from it")]
 pub(super) enum Mark {
+    /// Written right before the final dot or last chunk.
     Finishing,
+    /// Written right after the final reply.
     Answered(Answered),
 }
 
@@ -58,7 +60,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     let (kind, rest) = payload.split_first()?;
     let (server_id, rest) = rest.split_first_chunk()?;
     let (message_id, rest) = rest.split_first_chunk()?;
-    let (attempt, answer) = rest.split_first_chunk()?;
+    let (attempt, reply) = rest.split_first_chunk()?;
     let key = FlightKey {
         server_id: ServerId(i64::from_le_bytes(*server_id)),
         message_id: MessageId(i64::from_le_bytes(*message_id)),
@@ -66,7 +68,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
     };
     let mark = match *kind {
         FINISHING => Mark::Finishing,
-        ANSWERED => Mark::Answered(serde_json::from_slice(answer).ok()?),
+        ANSWERED => Mark::Answered(serde_json::from_slice(reply).ok()?),
         _ => return None,
     };
     Some((key, mark, HEAD_BYTES + length))

@@ -10,7 +10,7 @@ use super::segment::{segment_number, segment_path};
 
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// In the order of their first marks.
+    /// Flights in the order of their first marks.
     pub(super) flights: Vec<LeftFlight>,
     /// Number of flights that began in each segment; one entry per file.
     pub(super) open_in: BTreeMap<u64, usize>,
@@ -49,7 +49,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
 }
 
 impl Left {
-    /// The latest mark of a flight counts.
+    /// Adds a mark; the latest mark of a flight counts.
     fn take(&mut self, places: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
         let outcome = match mark {
             Mark::Finishing => RecoveredOutcome::Unanswered,

@@ -18,7 +18,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Never opens an existing file: it may end in half a record.
+    /// Creates a new file. Never opens an existing one, which may end in half a record.
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).mode(0o600).open(segment_path(folder, number))?;
@@ -33,7 +33,7 @@ impl Segment {
         self.length
     }
 
-    /// One write: either the kernel has the whole record, or the caller gets an error.
+    /// Appends a record with one write: either the kernel has the whole record, or the caller gets an error.
     pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
         self.try_write(record)?;
         self.length += record.len() as u64;
@@ -76,7 +76,7 @@ pub(super) fn try_create(folder: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Numbers are padded, so that names sort in order.
+/// File name of a segment. The number is padded, so that names sort in its order.
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{NAME_START}{number:020}{NAME_END}"))
 }

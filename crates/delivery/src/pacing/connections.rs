@@ -18,33 +18,33 @@ const PAUSE_MAX: Duration = Duration::from_secs(45);
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionEstimate {
     /// `None` if nothing was ever refused.
-    most: Option<u32>,
+    limit: Option<u32>,
     try_at: Option<Timestamp>,
     try_after: Duration,
-    /// Other clients use up the receiver's limit: even the first connection is refused.
+    /// Pause while even the first connection is refused, because other clients use up the receiver's limit.
     pause: Probe,
     pause_last: Duration,
 }
 
 impl ConnectionEstimate {
     /// Restores an estimate of another process.
-    pub fn restored(most: u32, now: Timestamp) -> Self {
-        let most = Some(most.max(1));
-        Self { most, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }
+    pub fn restored(limit: u32, now: Timestamp) -> Self {
+        let limit = Some(limit.max(1));
+        Self { limit, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }
     }
 
     /// Connections allowed now; `None` for any number.
     pub fn limit(&self, now: Timestamp) -> Option<u32> {
         let may_try = self.try_at.is_some_and(|at| at <= now);
-        Some(self.most? + u32::from(may_try))
+        Some(self.limit? + u32::from(may_try))
     }
 
     /// The known limit, if any.
     pub fn known(&self) -> Option<u32> {
-        self.most
+        self.limit
     }
 
-    /// "Too many connections", with this many open.
+    /// The receiver replied "too many connections" while `open` were open.
     pub fn refused(&mut self, open: u32, now: Timestamp) {
         if open == 0 {
             if self.pause.is_waiting(now) {
@@ -52,27 +52,28 @@ impl ConnectionEstimate {
             }
             self.pause_last = (self.pause_last * 2).clamp(PAUSE, PAUSE_MAX);
             self.pause.close_until(now.plus(self.pause_last));
-            self.most = Some(1);
+            self.limit = Some(1);
             self.try_after = TRY_AFTER;
             self.try_at = Some(now.plus(TRY_AFTER));
             return;
         }
-        let is_again = self.most.is_some_and(|most| open >= most) && self.try_at.is_some_and(|at| at <= now);
+        let is_again =
+            self.limit.is_some_and(|limit| open >= limit) && self.try_at.is_some_and(|at| at <= now);
         if is_again {
             self.try_after = (self.try_after * 2).clamp(TRY_AFTER, TRY_AFTER_MAX);
-        } else if self.most.is_none_or(|most| open < most) {
+        } else if self.limit.is_none_or(|limit| open < limit) {
             self.try_after = TRY_AFTER;
         }
-        self.most = Some(open);
+        self.limit = Some(open);
         self.try_at = Some(now.plus(self.try_after));
     }
 
-    /// One more was accepted, and now this many are open.
-    pub fn taken(&mut self, open: u32, now: Timestamp) {
+    /// One more connection was accepted; now `open` are open.
+    pub fn on_accepted(&mut self, open: u32, now: Timestamp) {
         self.pause.open();
         self.pause_last = Duration::ZERO;
-        if self.most.is_some_and(|most| open > most) {
-            self.most = Some(open);
+        if self.limit.is_some_and(|limit| open > limit) {
+            self.limit = Some(open);
             self.try_after = TRY_AFTER;
             self.try_at = Some(now.plus(TRY_AFTER));
         }

@@ -1,21 +1,21 @@
-//! The way back to a rate that was refused: fast at first, slowly near it, a little beyond it, and then fast if nothing
-//! is refused.
+//! How the rate rises again after a refusal: fast at first, slowly near the refused rate and a little beyond it, then
+//! fast if nothing is refused.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
 const PER_MINUTE_MIN: f64 = 4.0;
-/// Messages between two refusals: the way back takes as long as this many messages need, within these seconds.
+/// The rise back to the refused rate takes as long as this many messages need, within the seconds below.
 const MESSAGES_PER_RISE: f64 = 320.0;
 const RISE_SECS: (f64, f64) = (45.0, 150.0);
 const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
-/// Beyond the known rate: the share added in this time; after that the rate doubles every `DOUBLING_SECS`.
+/// Beyond the known rate, this share is added in the time below; after that the rate doubles every `DOUBLING_SECS`.
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;
-/// If the refused rate was this much higher than the rate reached, the limit lies between them and is searched there.
-/// The way back to the rate reached takes at most the first time, and from there to the refused rate the second.
+/// If the refused rate was this much higher than the rate reached, the limit is searched between them. The rise to the
+/// rate reached takes at most the first time below, and from there to the refused rate the second.
 const OVERSHOOT: f64 = 1.2;
 const RISE_SECS_AFTER_OVERSHOOT: f64 = 45.0;
 const BETWEEN_SECS: f64 = 90.0;
@@ -30,9 +30,9 @@ const SEARCH_STEP: Duration = Duration::from_millis(2_500);
 pub(super) enum Knowledge {
     /// Only a lower bound: refused after a burst, long before a minute had passed.
     Search,
-    /// From a few messages between two refusals.
+    /// Measured over a few messages between two refusals.
     Rough,
-    /// From about a minute.
+    /// Measured over about a minute.
     Measured,
 }
 
@@ -40,12 +40,12 @@ pub(super) enum Knowledge {
 pub(super) struct Curve {
     /// Rate at the beginning, in messages a minute.
     base: f64,
-    /// The rate that was reached when it was refused.
+    /// The rate that was reached when the receiver refused.
     pub(super) goal: f64,
-    /// The rate that was tried then, if it was much more.
+    /// The rate that was tried then, if it was much higher than `goal`.
     overshoot: Option<f64>,
     pub(super) since: Timestamp,
-    /// Time during which the rate was fully used since then: an unused rate proves nothing.
+    /// Time since then during which the rate was fully used: an unused rate proves nothing.
     used: Duration,
     pub(super) knowledge: Knowledge,
 }
@@ -56,7 +56,7 @@ impl Curve {
         Self { base: goal, goal, overshoot: None, since: now, used: Duration::ZERO, knowledge }
     }
 
-    /// Remembers the rate that was tried when it was refused.
+    /// Remembers the rate that was tried when the receiver refused.
     pub(super) fn refused_at(mut self, rate: f64) -> Self {
         let is_measured = self.knowledge == Knowledge::Measured;
         self.overshoot = Some(rate).filter(|rate| is_measured && *rate > self.goal * OVERSHOOT);

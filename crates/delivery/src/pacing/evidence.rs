@@ -15,7 +15,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// `part` is a recipient domain of a site, or a site of a provider.
+    /// Adds a refusal of a server's mail. `part` is a recipient domain of a site, or a site of a provider.
     pub fn add(&mut self, part: u64, server: ServerId, now: Timestamp) {
         self.seen.retain(|(_, _, at)| now.since(*at) < KEPT_FOR);
         self.seen.retain(|(other, of, _)| (*other, *of) != (part, server));

@@ -8,7 +8,7 @@ use crate::retry::sums;
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
 /// One retry in this many tests whether a shorter wait is enough.
 const TRY_LESS_IN: u32 = 20;
-/// A stored estimate does not say which waits were too short: this part of it is taken to be.
+/// A stored estimate does not say which waits were too short: this share of it is assumed to be.
 const TOO_SHORT_SHARE: f64 = 0.4;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl GreylistTime {
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough. Never longer than
-    /// the pauses of the retry schedule, as far as they were too short.
+    /// The estimate: the longest usual time that fits the replies, or the shortest wait that was enough. Never later than
+    /// the next retry of the schedule that was not too early.
     pub fn estimate(&self, pauses: &[Duration]) -> Option<Duration> {
         let enough = self.enough?;
         let lasts = self.candidates(enough).next().unwrap_or(enough);
         let too_short = self.too_short.unwrap_or_default();
-        Some(sums(pauses).find(|sum| *sum > too_short).map_or(lasts, |most| lasts.min(most)))
+        Some(sums(pauses).find(|sum| *sum > too_short).map_or(lasts, |longest| lasts.min(longest)))
     }
 
     /// Wait before the first retry; `None` if nothing is known.
@@ -65,10 +65,10 @@ impl GreylistTime {
         Some(longest)
     }
 
-    /// Possible usual times up to `most`; longest first.
-    fn candidates(&self, most: Duration) -> impl Iterator<Item = Duration> + use<> {
+    /// Usual times up to `longest` that fit the replies; longest first.
+    fn candidates(&self, longest: Duration) -> impl Iterator<Item = Duration> + use<> {
         let too_short = self.too_short.unwrap_or_default();
         let usual = USUAL_SECS.into_iter().rev().map(Duration::from_secs);
-        usual.filter(move |wait| *wait <= most && *wait > too_short)
+        usual.filter(move |wait| *wait <= longest && *wait > too_short)
     }
 }

@@ -11,8 +11,8 @@
 //! | too fast, in answer to a recipient | the recipient's domain; the site after two domains | as below; as above |
 //! | reputation, where another address of the pool is accepted | source address at the site | after two in a row a standstill of this address |
 //! | reputation, policy, content | the recipient's domain | after three in a row a standstill: one message at a time tries |
-//! | the same of several domains and senders | source address at the site | likewise for the whole site |
-//! | several sites of a provider, or reputation at several domains to several senders | source address at the provider | likewise for the provider |
+//! | reputation, policy, content at several domains, for several senders | source address at the site | a standstill of the whole site |
+//! | standstill at several sites of a provider, or reputation at several domains, for several senders | source address at the provider | a standstill of the whole provider |
 
 mod connections;
 mod curve;

@@ -39,7 +39,7 @@ impl Probe {
         self.state == State::Open
     }
 
-    /// Still waiting: answers to messages sent before the pause say nothing.
+    /// Whether the pause lasts: replies to messages sent before it prove nothing.
     pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
         matches!(self.state, State::Closed { until } if until > now)
     }

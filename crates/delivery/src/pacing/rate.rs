@@ -10,8 +10,8 @@ use super::probe::Probe;
 use super::reason::Reason;
 use super::recent::Recent;
 
-/// Shares of the refused rate: after one refusal, after another one soon after it, and after the receiver accepted
-/// nothing for a while.
+/// Shares of the refused rate to continue with: after one refusal (`LESS`), after another soon after it, and after the
+/// receiver accepted nothing for a while.
 const LESS: f64 = 0.9;
 const BIT_LESS: f64 = 0.75;
 const MUCH_LESS: f64 = 0.5;
@@ -21,13 +21,13 @@ const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
 const HOLD_MAX: Duration = Duration::from_secs(25);
 /// For signals closer together than this, the rate is computed from the messages accepted between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
-/// A refusal this long after the previous signal is a new signal.
+/// A refusal this long after the previous one is a signal of its own.
 const RATE_IS_OWN: Duration = Duration::from_secs(45);
 /// Limits above this rate are dropped.
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
 const AGE_MAX: Duration = Duration::from_hours(6);
-/// Timers are late; this much is caught up.
+/// Timers fire late; at most this much is caught up.
 const LAG_MAX: Duration = Duration::from_millis(50);
 const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
 
@@ -37,9 +37,9 @@ pub struct RateEstimate {
     curve: Option<Curve>,
     hold: Probe,
     hold_last: Duration,
-    /// Since when the receiver has accepted nothing.
+    /// Time since which the receiver has accepted nothing.
     held_since: Option<Timestamp>,
-    /// The last signal came soon after the one before it.
+    /// Whether the last signal came soon after the previous one.
     was_close: bool,
     next_at: Option<Timestamp>,
     taken_at: Option<Timestamp>,
@@ -47,7 +47,7 @@ pub struct RateEstimate {
     signal_at: Option<Timestamp>,
     estimated_at: Option<Timestamp>,
     accepted_since_signal: u32,
-    /// Since when messages were accepted without a gap.
+    /// Time since which messages were accepted without a gap.
     active_since: Option<Timestamp>,
     accepted_at: Option<Timestamp>,
     reason: Option<Reason>,
@@ -155,7 +155,7 @@ impl RateEstimate {
         (rate.min(goal), if taken >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
     }
 
-    /// A message was taken.
+    /// A message was accepted.
     pub fn accepted(&mut self, now: Timestamp) {
         let is_gap = self.accepted_at.is_none_or(|at| now.since(at) > Duration::from_secs(10));
         if is_gap {

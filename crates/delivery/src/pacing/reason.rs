@@ -1,4 +1,4 @@
-//! A receiver's reply as the reason of a conclusion, which messages of many servers may wait for.
+//! A receiver's reply as the reason why messages wait, perhaps of many servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub enum Reader {
     Anyone,
 }
 
-/// The reply. It may quote the message that it answers: only the operator and the message's server read it in full,
-/// others its codes. `Display` is for anyone.
+/// The reply. It may quote the message that it answers, so only the operator and the message's server may read it in full;
+/// others read its codes. `Display` shows the codes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reason {
     reply: Arc<str>,
@@ -25,17 +25,17 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// To a message of this server, from `MAIL FROM` on.
+    /// A reply to a message of this server, from `MAIL FROM` on.
     pub fn of_message(reply: &str, server: ServerId) -> Self {
         Self { reply: reply.into(), server: Some(server) }
     }
 
-    /// To a connection, before any message.
+    /// A reply to a connection, before any message.
     pub fn of_connection(reply: &str) -> Self {
         Self { reply: reply.into(), server: None }
     }
 
-    /// Of a stored note. Earlier releases stored whole replies; only the codes are used.
+    /// The reason in a stored note. Earlier releases stored whole replies; only the codes are used.
     pub fn restored(note: &str) -> Self {
         Self { reply: codes(note).into(), server: None }
     }

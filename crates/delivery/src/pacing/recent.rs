@@ -27,7 +27,7 @@ impl Recent {
         self.sum += 1;
     }
 
-    /// Within the last minute.
+    /// Messages accepted within the last minute.
     pub(super) fn sum(&mut self, now: Timestamp) -> u32 {
         self.advance(now);
         self.sum

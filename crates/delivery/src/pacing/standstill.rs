@@ -63,7 +63,7 @@ impl Standstill {
         !self.probe.is_open()
     }
 
-    /// No refusals are remembered.
+    /// Whether no refusals are remembered.
     pub fn is_clear(&self) -> bool {
         self.refused_in_a_row == 0 && self.probe.is_open()
     }
@@ -85,7 +85,7 @@ impl Standstill {
         self.reason.clone().unwrap_or_default()
     }
 
-    /// An operator wants a test now.
+    /// Allows a test message now, because an operator asked for it.
     pub fn try_now(&mut self, now: Timestamp) {
         if self.is_standing() {
             self.probe.close_until(now);

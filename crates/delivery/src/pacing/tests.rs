@@ -96,7 +96,7 @@ fn too_many_connections_keeps_those_that_are_open_and_one_more_is_tried_later() 
     assert_eq!(estimate.limit(at(10.0)), Some(4));
     estimate.refused(3, at(10.0));
     assert_eq!((estimate.limit(at(25.0)), estimate.limit(at(30.0))), (Some(3), Some(4)));
-    estimate.taken(4, at(30.0));
+    estimate.on_accepted(4, at(30.0));
     assert_eq!((estimate.limit(at(31.0)), estimate.limit(at(40.0))), (Some(4), Some(5)));
 }
 
@@ -107,7 +107,7 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
     assert_eq!(estimate.blocked_until(at(0.0)), Some(at(5.0)));
     estimate.refused(0, at(5.0));
     assert_eq!(estimate.blocked_until(at(5.0)), Some(at(15.0)));
-    estimate.taken(1, at(15.0));
+    estimate.on_accepted(1, at(15.0));
     assert!(estimate.blocked_until(at(15.0)).is_none());
 }
 
@@ -115,7 +115,7 @@ fn a_receiver_that_takes_no_connection_at_all_is_left_alone_for_seconds() {
 fn a_receiver_of_one_connection_is_asked_for_a_second_one_ever_more_rarely() {
     let mut estimate = ConnectionEstimate::default();
     estimate.refused(0, at(0.0));
-    estimate.taken(1, at(5.0));
+    estimate.on_accepted(1, at(5.0));
     estimate.refused(1, at(10.0));
     assert_eq!((estimate.limit(at(29.0)), estimate.limit(at(30.0))), (Some(1), Some(2)));
     estimate.refused(1, at(30.0));

@@ -14,7 +14,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// 0 for a server that no longer exists.
+    /// The account of a server; 0 if the server no longer exists.
     pub(super) async fn find(&self, store: &Store, server_id: ServerId) -> Result<AccountId, StoreError> {
         if let Some(account_id) = self.known.lock().get(&server_id) {
             return Ok(*account_id);

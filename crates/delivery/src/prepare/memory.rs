@@ -13,7 +13,7 @@ pub(crate) struct FreshMemory {
     bytes_max: usize,
 }
 
-/// Freed when dropped.
+/// Reserved memory, which is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     memory: Arc<FreshMemory>,

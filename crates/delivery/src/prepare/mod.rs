@@ -1,5 +1,6 @@
-//! Prepares a stored message for sending: return path, `Received` and DKIM signature. They are derived from the stored
-//! message in the same way at every attempt, so that every attempt of every node sends identical bytes.
+//! Prepares a stored message for sending: return path, `Received`, `X-Postroad-Id`, feedback headers and DKIM signature.
+//! All are derived from the stored message, so every attempt of every node sends identical bytes while the DKIM key
+//! stays the same.
 
 mod accounts;
 mod memory;
@@ -32,9 +33,9 @@ pub(crate) struct Work {
     pub(crate) message_id: MessageId,
     pub(crate) token: MessageToken,
     pub(crate) rcpt_to: String,
-    /// When its sender wants it sent.
+    /// Time of sending that its sender chose.
     pub(crate) send_at: Option<Timestamp>,
-    /// When a hold of it was released.
+    /// When it was released, if it was held.
     pub(crate) released_at: Option<Timestamp>,
     pub(crate) send: Arc<PreparedSend>,
 }
@@ -44,7 +45,7 @@ impl Work {
         self.send.info.size
     }
 
-    /// When it was first to be sent: its retries count from then, and not while it was held.
+    /// When it was first due: the latest of acceptance, `send_at` and release. The retry period starts then.
     pub(crate) fn first_due(&self) -> Timestamp {
         let accepted_at = self.send.info.created_at;
         [self.send_at, self.released_at].into_iter().flatten().fold(accepted_at, Timestamp::max)
@@ -57,7 +58,7 @@ pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
     body: OnceCell<Bytes>,
     head: OnceCell<SignedHead>,
-    /// The same for receivers whose feedback loop uses DKIM signatures.
+    /// `head` for receivers whose feedback loop uses DKIM signatures.
     feedback_head: OnceCell<SignedHead>,
     /// Positions where the copies of a tracked send differ.
     plan: OnceCell<Arc<RewritePlan>>,
@@ -184,6 +185,7 @@ impl Preparer {
         send
     }
 
+    /// The message as it is sent to this recipient.
     pub(crate) async fn outgoing(&self, work: &Work, signing: Signing) -> Result<Prepared, PrepareError> {
         let send = &work.send;
         let info = &send.info;
@@ -245,7 +247,7 @@ impl Preparer {
             .map_err(|e| PrepareError::Broken(format!("its return path is not an address: {e}")))
     }
 
-    /// If all recipients get the same bytes, they share one signature.
+    /// Signs `body`; empty if a smart host signs. `outgoing` keeps the result for recipients that get the same bytes.
     async fn sign(
         &self,
         info: &SendInfo,
@@ -258,7 +260,7 @@ impl Preparer {
         }
     }
 
-    /// After a change of the setup: domains are read again.
+    /// Makes the next messages read their domains again. Call it after a change of the setup.
     pub(crate) fn forget_domains(&self) {
         self.domains.forget();
     }

@@ -1,5 +1,4 @@
-//! Settings of a verified From domain: its signing keys, and its own bounce domain. Otherwise those of the installation
-//! are used.
+//! Signing keys and bounce domain of a verified From domain. What it lacks, the installation provides.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,7 +58,7 @@ impl OwnDomains {
         }
     }
 
-    /// The installation's key, and its signing domain: the same on all nodes.
+    /// The installation's key and signing domain, which are the same on all nodes.
     pub(super) fn of_installation(&self) -> (Signers, &DomainName) {
         (Arc::clone(&self.installation), self.installation[0].domain())
     }
@@ -89,7 +88,7 @@ impl OwnDomains {
         Ok(domain)
     }
 
-    /// After a change of the setup: everything is read again.
+    /// Makes every domain be read again. Call it after a change of the setup.
     pub(crate) fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -113,7 +112,7 @@ fn own_domain(name: &DomainName, found: &DomainDelivery, before: Option<&OwnDoma
     OwnDomain { key_ids, signers, return_domain }
 }
 
-/// An Ed25519 signature is made only in addition to an RSA one, which every receiver can verify.
+/// The signers of a domain. Ed25519 is used only in addition to RSA, which every receiver can verify.
 fn signers(domain: &DomainName, found: &DomainDelivery) -> Result<Signers, SignerError> {
     if !found.keys.iter().any(|key| key.algorithm == KeyAlgorithm::Rsa) {
         return Ok(Arc::new([]));

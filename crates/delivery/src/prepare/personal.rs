@@ -12,7 +12,7 @@ use super::{PrepareError, Work};
 /// Larger messages are rewritten on a blocking thread.
 const REWRITE_INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Where a send is rewritten: the same positions in every copy.
+/// Positions at which a send is rewritten, which are the same in every copy.
 pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<RewritePlan>, PrepareError> {
     let (tracking, body) = (tracking.clone(), body.clone());
     run_blocking_if_large(body.len(), move || {
@@ -27,7 +27,7 @@ pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<Re
     .await
 }
 
-/// `None` if the copy equals the stored message.
+/// The recipient's copy; `None` if it equals the stored message.
 pub(super) async fn copy(
     plan: Arc<RewritePlan>,
     tracking: &SendTracking,

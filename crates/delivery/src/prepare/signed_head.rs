@@ -15,13 +15,13 @@ use crate::signing::SigningPool;
 /// Larger bodies are hashed on a blocking thread.
 const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
 
-/// Whose signatures a copy gets.
+/// Which keys sign a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signing {
-    /// The From domain's; the installation's if the domain has no key.
+    /// The keys of the From domain, or the installation's if the domain has none.
     Usual,
-    /// Also the installation's: the receiver sends complaints to the signers, and one enrolment should cover all
-    /// customers. Not the default, because a signature is the largest cost of a message.
+    /// The installation's key in addition: the receiver sends complaints to the signers, and one enrolment should cover
+    /// all customers. Not the default, because a signature is the largest cost of a message.
     ForFeedback,
 }
 
@@ -52,8 +52,7 @@ impl HeadSigner {
         Self { store, pool, installation_id, accounts: Accounts::default() }
     }
 
-    /// Headers to put before `body`, which is the same for all recipients unless their copies are tracked. `host` is
-    /// the accepting host.
+    /// Headers to put before `body`. All recipients get the same `body` unless their copies are tracked.
     pub(super) async fn sign(
         &self,
         domains: &OwnDomains,

@@ -11,7 +11,7 @@ use postroad_model::{DomainName, SendRate};
 pub use self::provider_file::ProviderProblem;
 use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
 
-/// Checked by tests, like code.
+/// The built-in table; tests check its entries.
 const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 
 /// The limits of one receiver. Everything is per source address.
@@ -21,30 +21,30 @@ pub struct Provider {
     pub name: String,
     /// Receivers that count together in a warm-up: a provider with its own rules, or all others.
     pub group: Arc<str>,
-    /// In lower case. None for the default.
+    /// Ends of MX host names, in lower case; empty for the default entry.
     pub mx_suffixes: Vec<String>,
     /// Mailbox domains of the provider, for analytics by provider: known without a look-up.
     pub recipient_domains: Vec<DomainName>,
     pub connections_max: u32,
-    /// New connections; `None` for unlimited.
+    /// Most new connections a minute; `None` for unlimited.
     pub connections_per_minute: Option<u32>,
     pub messages_per_connection_max: u32,
     /// `None` for unlimited.
     pub messages_per_minute: Option<f64>,
-    /// Connections opened before the first message was accepted.
+    /// Most connections before the first message was accepted.
     pub slow_start_connections: u32,
     pub idle_max: Duration,
     pub connection_age_max: Duration,
-    /// It sends complaints to the DKIM signers of a message.
+    /// Whether the provider sends complaints to the DKIM signers of a message.
     pub feedback_by_dkim: bool,
-    /// Source of the numbers.
+    /// Where the numbers come from, such as a page of the provider.
     pub basis: String,
     /// MX hosts that match this entry and no other.
     pub samples: Vec<String>,
 }
 
 impl Provider {
-    /// The entry for all other receivers.
+    /// Whether it is the entry for all receivers that are not in the table.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT_NAME
     }
@@ -115,7 +115,7 @@ impl Providers {
         }
     }
 
-    /// For hosts in this process: without limits.
+    /// An entry without limits, for hosts in this process.
     pub(crate) fn here(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),
@@ -129,7 +129,7 @@ impl Providers {
         })
     }
 
-    /// For the smart host, with its own limits. The table is about receivers that did not ask for our mail.
+    /// The smart host's own limits. Those of the table are for receivers that did not ask for our mail.
     pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
         Arc::new(Provider {
             name: "smarthost".to_owned(),

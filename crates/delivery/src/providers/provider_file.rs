@@ -1,4 +1,4 @@
-//! The format of `rules/providers.toml` and of an operator's file, and all possible errors in them.
+//! Parses `rules/providers.toml` and an operator's file of the same format, and reports errors in them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub enum ProviderProblem {
     SuffixTwice { provider: String, suffix: String, other: String },
 }
 
-/// One entry as written: missing values come from the entry it overrides.
+/// One entry as written in a file; missing values come from the entry that it overrides.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
@@ -84,7 +84,7 @@ impl Entry {
         }
     }
 
-    /// The numbers without the description.
+    /// The entry without the keys that describe it, such as `basis`.
     pub(super) fn without_description(&self) -> Self {
         Self { basis: None, samples: None, domains: None, ..self.clone() }
     }

@@ -23,7 +23,7 @@ struct AccountPace {
     rate: SendRate,
     nodes: u32,
     bucket: Bucket,
-    /// Servers waiting for it, in the order of their turns.
+    /// Servers waiting for the rate, in the order of their turns.
     turns: VecDeque<ServerId>,
     waiting: HashSet<ServerId>,
 }
@@ -75,7 +75,7 @@ impl AccountPaces {
         }
     }
 
-    /// One message of this server passes. Returns whose turn is next, and when.
+    /// Counts one message of this server. Returns the server whose turn is next, and when it comes.
     pub(super) fn pass(
         &mut self,
         account: AccountId,

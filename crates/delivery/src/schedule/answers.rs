@@ -14,8 +14,8 @@ use crate::route::Route;
 
 /// Refusals in a row that stop a domain.
 const DOMAIN_REFUSALS: u32 = 3;
-/// Evidence that stops a whole site: this many domains of several senders, or this many domains of one if nobody else
-/// has mail for the site.
+/// Evidence that stops a whole site: refusals of several senders' mail by this many domains, or of one sender's mail by
+/// the second number of domains, if nobody else has mail for the site.
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
@@ -23,7 +23,8 @@ const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
 /// for its reputation; in both cases for mail of several senders.
 const PROVIDER_SITES: usize = 3;
 const PROVIDER_DOMAINS: usize = 6;
-/// Or this many domains of one sender, if nobody else has mail for the provider.
+/// Evidence that applies to a whole provider although it is from one sender: refusals by this many domains, if nobody
+/// else has mail for the provider.
 const PROVIDER_DOMAINS_OF_ONE_SERVER: usize = 12;
 /// "Too fast" in answer to the recipients of this many domains, with nothing accepted in between, is about the site.
 const HURRIED_DOMAINS: usize = 2;
@@ -31,7 +32,7 @@ const HURRIED_DOMAINS: usize = 2;
 const ADDRESS_REFUSALS: u32 = 2;
 /// An acceptance from another address of the pool counts for this time.
 const OTHER_ADDRESS_FOR: Duration = Duration::from_hours(1);
-/// A little more than the wait that was enough.
+/// The next greylisted message waits this much longer than the wait that was enough.
 const GREYLIST_MARGIN: f64 = 1.02;
 
 /// A refusal of a message or of a connection.
@@ -49,12 +50,12 @@ pub(crate) struct Answer<'a> {
     pub(crate) reason: &'a Reason,
 }
 
-/// What follows from a refusal.
+/// Consequences of a refusal.
 #[derive(Debug, Default)]
 pub(crate) struct Reaction {
     /// This receiver's known greylisting time, if it was greylisting.
     pub(crate) come_again_after: Option<Duration>,
-    /// The conclusion about the receiver, for anyone.
+    /// Conclusion about the receiver, without its words, so that anyone may read it.
     pub(crate) conclusion: Option<String>,
 }
 
@@ -156,8 +157,8 @@ impl Schedule {
         Reaction { come_again_after, conclusion }
     }
 
-    /// A test message of the whole provider got an answer, though it was refused. Returns whether the provider was
-    /// stopped until now.
+    /// A message was refused, but not as too fast, so a test message for the whole provider may have its answer. Returns
+    /// whether the provider was stopped until now.
     fn provider_answered(
         &mut self,
         path_id: usize,
@@ -211,7 +212,7 @@ impl Schedule {
         }
     }
 
-    /// What this refusal has led to; without words of the receiver, which may quote other messages.
+    /// Sentence on what this refusal has led to, without words of the receiver, which may quote other messages.
     fn conclusion(
         &mut self,
         path_id: usize,

@@ -1,7 +1,7 @@
 //! Connection attempts (not delivery attempts), from the start of the connection task until the site has proved that it
-//! answers. A site known to answer has done so as soon as the connection accepts messages; others with the reply to
-//! their first message. An attempt that waits too long for its host counts as silent. It is aborted if the share of
-//! silent sites is used up, or if its site already has such an attempt.
+//! answers: a site that answered lately when the connection accepts messages, other sites when they reply to their first
+//! message. An attempt that waits too long for its host counts as silent. It is aborted if the share of silent sites is
+//! used up, or if its site already has such an attempt.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{Action, Schedule, Wake};
 /// A host that has not greeted after this time counts as silent, unless it is known to take longer.
 const GREETING_WAIT: Duration = Duration::from_secs(1);
 const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Time from its first byte until the connection accepts messages.
+/// Longest time from the host's first byte until the connection accepts messages; then it counts as silent.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
-/// Time from there until the reply to the first message.
+/// Longest time from there until the reply to the first message; then it counts as silent.
 const REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Waits are shortened by this while other sites wait for their first connection.
 const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
@@ -96,7 +96,7 @@ impl Schedule {
         self.wait_until(path_id, id, now.plus(REPLY_WAIT));
     }
 
-    /// An attempt has ended, in any way.
+    /// An attempt has ended, successfully or not.
     pub(crate) fn attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
         self.end_attempts(path_id, |attempt| attempt.id == id);
         self.serve_line(Line::New, now);

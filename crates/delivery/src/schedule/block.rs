@@ -20,7 +20,7 @@ pub(crate) enum PauseCause {
 /// An obstacle to sending.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// `None`: until it is lifted.
+    /// Expected end; `None` if it lasts until it is lifted.
     pub(crate) until: Option<Timestamp>,
     pub(crate) why: Why,
 }
@@ -67,13 +67,13 @@ pub(crate) enum Why {
     ServerRate {
         rate: String,
     },
-    /// All servers of the account share it.
+    /// The send rate of the account, which all its servers share.
     AccountRate {
         rate: String,
     },
-    /// All connections that it may have are busy.
+    /// All connections that the message may use are busy.
     Connections {
-        /// A site or a provider; `None`: all of the node.
+        /// Site or provider with the limit; `None` for the node's own.
         to: Option<Arc<str>>,
         in_use: u32,
         limit: Option<u32>,
@@ -90,7 +90,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// Our own limit: it delays messages, but never fails one.
+    /// Whether it is a limit of our own, which delays messages but never fails one.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(
             self,

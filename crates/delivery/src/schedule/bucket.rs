@@ -1,5 +1,5 @@
-//! An even pace: one message, then the next not before its time. No burst, so that no second and no minute ever has
-//! more messages than the rate allows.
+//! An even pace: messages at equal intervals, without bursts, so that no second and no minute ever has more messages than
+//! the rate allows.
 
 use std::time::Duration;
 
@@ -34,12 +34,12 @@ impl Bucket {
         Self { interval: interval(rate), free_at: Timestamp::from_micros(i64::MIN) }
     }
 
-    /// `None` if one may go now.
+    /// When the next message may be sent; `None` if one may be sent now.
     pub(crate) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         (self.free_at > now).then_some(self.free_at)
     }
 
-    /// When the next message may be sent.
+    /// When the next message may be sent; in the past if one may be sent now.
     pub(crate) fn free_at(&self) -> Timestamp {
         self.free_at
     }

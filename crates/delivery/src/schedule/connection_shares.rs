@@ -18,8 +18,9 @@ use crate::turns::Turns;
 
 /// A site that was not used for this long must answer again before it gets more than one connection.
 const LATELY: Duration = Duration::from_mins(10);
-/// Queues of the general line that are examined when a connection becomes free. Some wait for their provider's limit.
-const LOOKED_AT_MAX: usize = 8;
+/// Queues of the general line that are examined when a connection becomes free. More than one, because some wait for
+/// their provider's limit.
+const EXAMINED_MAX: usize = 8;
 
 /// Whether a site answers, seen from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +36,7 @@ pub(super) enum Health {
 /// Lines in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A free connection of the node, or of the provider's limit.
+    /// Waits for a free connection of the node, or within the provider's limit.
     General,
     /// The share of new sites.
     New,
@@ -56,7 +57,7 @@ impl Lines {
         [Line::General, Line::New, Line::Silent].iter().all(|other| self.contains(*other) == (*other == line))
     }
 
-    /// Returns whether it was not in the line yet.
+    /// Adds a line; returns whether it is new.
     fn insert(&mut self, line: Line) -> bool {
         !std::mem::replace(&mut self.0[line as usize], true)
     }
@@ -75,11 +76,12 @@ pub(super) enum Counted {
 
 #[derive(Debug)]
 pub(super) struct ConnectionShares {
-    /// Attempts at new sites, and those that count as silent.
+    /// Number of attempts at new sites.
     new: u32,
+    /// Number of attempts that count as silent.
     silent: u32,
     silent_max: u32,
-    /// Limit of both together; silent ones may exceed it while they are in the middle of a message.
+    /// Limit of new and silent attempts together; silent ones may exceed it in the middle of a message.
     unproved_max: u32,
     attempt_ids: u64,
     /// Attempts by the time they become overdue, with their paths.
@@ -197,7 +199,7 @@ impl Schedule {
         self.health_beside(path_id, 0, now)
     }
 
-    /// Health before `ordered` connections of its source at its site.
+    /// Health of the path's site, as it was without `ordered` of the connections from its source.
     fn health_beside(&self, path_id: usize, ordered: u32, now: Timestamp) -> Health {
         let path = &self.paths[path_id];
         // Hosts in this process always answer.
@@ -223,7 +225,7 @@ impl Schedule {
         self.is_unused(path_id) && self.has_room_for(health)
     }
 
-    /// The line to wait in, if only connections of other silent sites are in the way.
+    /// The line to wait in, if only connections of other new or silent sites are in the way.
     pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<Line> {
         let health = self.health(path_id, now);
         if self.has_room_for(health) || !self.is_unused(path_id) {
@@ -329,7 +331,7 @@ impl Schedule {
     /// Gives free room to those who wait for it.
     pub(super) fn serve_line(&mut self, line: Line, now: Timestamp) {
         let looked_at = match line {
-            Line::General => LOOKED_AT_MAX.min(self.connection_shares.general_line.len()),
+            Line::General => EXAMINED_MAX.min(self.connection_shares.general_line.len()),
             Line::New | Line::Silent => self.connection_shares.line(line).len(),
         };
         for _ in 0..looked_at {

@@ -10,8 +10,8 @@ use super::{Pace, Schedule};
 use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
-/// Number of waiting queues that are examined.
-const LINE_LOOKED_AT_MAX: usize = 8;
+/// Most waiting queues that are examined.
+const EXAMINED_MAX: usize = 8;
 
 impl Schedule {
     /// Whether there is an idle connection to wake, or room for another one. Where messages are sent one at a time,
@@ -33,7 +33,7 @@ impl Schedule {
             && self.has_share(path_id, now)
     }
 
-    /// According to the rules, the receiver's own limit and the slow start.
+    /// Whether the provider's rules, the receiver's own limit and the slow start leave room for one more connection.
     fn has_room_at_site(&self, path_id: usize, now: Timestamp) -> bool {
         self.source_sites[self.paths[path_id].source_site].connections
             < self.connections_max_at_site(path_id, now)
@@ -45,7 +45,8 @@ impl Schedule {
         self.connections_max(path_id).min(limit).min(path.ramp)
     }
 
-    /// Only connections of others are in the way: to the same provider, of the whole node, or of other silent sites.
+    /// Whether only connections of others are in the way: to the same provider, of the whole node, or of other silent
+    /// sites.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let is_full = self.connections >= self.connections_max
@@ -54,7 +55,8 @@ impl Schedule {
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
-    /// The connection limit in the way; without a number if it is the share of others or a pause between connections.
+    /// The connection limit in the way. It has no number if others have used up the share, or if it is a pause between
+    /// connections.
     pub(super) fn all_connections_busy(&self, path_id: usize, now: Timestamp) -> Why {
         let path = &self.paths[path_id];
         let route = &self.queues[path.queue].route;
@@ -71,7 +73,7 @@ impl Schedule {
         Why::Connections { to: to.cloned(), in_use, limit }
     }
 
-    /// Whether it lacks room; records since when, if it has no connection.
+    /// Whether the path lacks room; records the time since when, if it has no connection.
     pub(super) fn note_lack_of_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let lacks_room = self.lacks_room(path_id, now);
         let path = &mut self.paths[path_id];
@@ -95,7 +97,7 @@ impl Schedule {
         }
         let path = &self.paths[path_id];
         let provider = &self.queues[path.queue].route.provider;
-        self.connection_shares.first_in_line().take(LINE_LOOKED_AT_MAX).any(|other| {
+        self.connection_shares.first_in_line().take(EXAMINED_MAX).any(|other| {
             let queue = self.queues.get(other).filter(|_| other != path.queue);
             queue.is_some_and(|queue| queue.route.provider == *provider && queue.waiting.waiting() > 0)
         })
@@ -126,7 +128,7 @@ impl Schedule {
             || self.gates.is_paced(&path.scopes)
     }
 
-    /// As the provider's rules say.
+    /// Most connections of a path by the provider's rules.
     pub(super) fn connections_max(&self, path_id: usize) -> u32 {
         self.queues[self.paths[path_id].queue].route.rules.connections_max
     }
@@ -186,15 +188,15 @@ impl Schedule {
             .or_else(|| rate_block(&mut source_site.rate, receiver, now))
     }
 
-    /// The same for all sites of the provider, and by its rules.
+    /// An obstacle at all sites of the provider, caused by replies or by the provider's rules.
     fn provider_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
         let provider = || route.provider.to_string();
         let pace = self.pace(source, route);
         if pace.is_wider {
-            let told = standstill_block(&pace.standstill, provider, now)
+            let block = standstill_block(&pace.standstill, provider, now)
                 .or_else(|| rate_block(&mut pace.rate, provider, now));
-            if told.is_some() {
-                return told;
+            if block.is_some() {
+                return block;
             }
         }
         let until = pace.limit.as_ref()?.blocked_until(now)?;

@@ -15,7 +15,7 @@ pub(super) struct DomainTrouble {
 }
 
 impl DomainTrouble {
-    /// A message of this server was refused; this many in a row stop sending.
+    /// A message of this server was refused; `needed` refusals in a row stop sending.
     pub(super) fn refused(&mut self, server: ServerId, needed: u32, reason: &Reason, now: Timestamp) {
         if self.standstill.is_clear() {
             self.only = Some(server);
@@ -38,7 +38,7 @@ impl DomainTrouble {
         self.concerns(server) && self.standstill.is_standing()
     }
 
-    /// No refusals are remembered.
+    /// Whether no refusals are remembered.
     pub(super) fn is_clear(&self) -> bool {
         self.standstill.is_clear()
     }

@@ -12,7 +12,7 @@ use crate::prepare::Work;
 pub(crate) struct Entry {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
-    /// Also identifies the claim: the store finds the entry by it.
+    /// Due time as stored. The store identifies the entry by it, so it must not be changed in memory.
     pub(crate) due_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempts: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) was_tried_elsewhere: bool,
     /// Next time its wait is reported; `None` before the first.
     pub(crate) announce_at: Option<Timestamp>,
-    /// It had to make way once, because its host took long while connections were short. It is not hurried again.
+    /// It had to make way once, because its host took long while connections were scarce. It does not have to again.
     pub(crate) was_hurried: bool,
     /// The store has recorded that its attempt begins.
     pub(crate) begun: bool,
@@ -48,12 +48,13 @@ impl Greylisted {
         Self { first: before.map_or(now, |before| before.first), retry_at: Some(retry_at) }
     }
 
-    /// Its retry ended without an answer from the receiver.
+    /// Its retry ended without a reply of the receiver.
     pub(crate) fn delayed(self) -> Self {
         Self { retry_at: None, ..self }
     }
 
-    /// The wait that was planned, or less if it came earlier. Our own delays say nothing about the receiver.
+    /// The wait that was planned, or less if the message was tried earlier. Delays of our own prove nothing about the
+    /// receiver.
     pub(super) fn planned_wait(self, now: Timestamp) -> Option<Duration> {
         Some(self.retry_at?.min(now).since(self.first))
     }

@@ -1,5 +1,5 @@
-//! Messages of one lane and server that wait in order. Those whose long wait was recorded come first, by age; the others
-//! follow as they came.
+//! Messages of one lane and server that wait in order. Messages whose long wait was recorded come first, by age; the others
+//! follow in the order of their arrival.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::entry::Entry;
 #[derive(Debug, Default)]
 pub(super) struct EntryQueue {
     entries: VecDeque<Entry>,
-    /// No recorded wait is reported again before this time.
+    /// Earliest time at which a recorded wait may be reported again.
     announce_from: Option<Timestamp>,
 }
 
@@ -31,7 +31,7 @@ impl EntryQueue {
         self.entries.iter()
     }
 
-    /// After the others; an entry whose long wait was recorded stays before later ones.
+    /// Adds an entry at the end, or by its age among those whose long wait was recorded.
     pub(super) fn push(&mut self, entry: Entry) {
         let Some(announce_at) = entry.announce_at else { return self.entries.push_back(entry) };
         self.note(announce_at);
@@ -40,7 +40,7 @@ impl EntryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// For an entry that was taken and could not be tried.
+    /// Returns an entry that was taken and could not be tried to the front.
     pub(super) fn push_front(&mut self, entry: Entry) {
         if let Some(announce_at) = entry.announce_at {
             self.note(announce_at);
@@ -78,9 +78,9 @@ impl EntryQueue {
         late
     }
 
-    /// The same for the first `recorded` entries, whose waits were recorded.
+    /// `take_late` for the first `recorded` entries, whose waits were recorded.
     fn take_late_again(&mut self, recorded: usize, limit: usize, late: &mut Vec<Entry>, now: Timestamp) {
-        // Those that stay are moved before those that go.
+        // Moves entries that stay before entries that are taken.
         let (mut stay, mut go) = (0, 0);
         self.announce_from = None;
         for at in 0..recorded {

@@ -13,9 +13,9 @@ use crate::pacing::Reader;
 pub struct Totals {
     /// In memory, due within the horizon or now.
     pub in_memory: usize,
-    /// Of these, not due yet.
+    /// Of those in memory: not due yet.
     pub waiting_for_their_time: usize,
-    /// Of these, due and waiting for their turn.
+    /// Of those in memory: due and waiting for their turn.
     pub waiting_for_their_turn: usize,
     pub connections: u32,
     pub paths: Vec<PathTotals>,
@@ -29,14 +29,14 @@ pub struct PathTotals {
     pub provider: String,
     pub connections: u32,
     pub waiting: usize,
-    /// Why nothing is sent, if so.
+    /// Why nothing is sent on it, if it is blocked.
     pub blocked: Option<String>,
     /// Estimates about the receiver, from its replies.
     pub learned: Option<String>,
 }
 
 impl Schedule {
-    /// Domains of which enough is in memory.
+    /// Domains with at least `entries_max` messages in memory.
     pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
         let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
         full.map(|(_, lane)| lane.key.domain.clone()).collect()
@@ -83,12 +83,13 @@ impl Schedule {
         unrouted.chain(waiting).chain(kept).min()
     }
 
-    /// Why nothing is sent at all, if so.
+    /// Why nothing is sent at all; empty if sending is not paused.
     pub(crate) fn pause_causes(&self) -> Vec<PauseCause> {
         self.paused.keys().copied().collect()
     }
 
-    /// For this reader, why a message waits that is due and not in flight. A server learns nothing of others' messages.
+    /// Explains to this reader why a message waits that is due and not in flight. A server learns nothing of others'
+    /// messages.
     pub(crate) fn why_waiting(
         &mut self,
         domain: &DomainName,
@@ -192,7 +193,7 @@ impl Schedule {
         found.filter(|why| matches!(why, Why::Connections { limit: Some(_), .. }))
     }
 
-    /// Why a retry waits that keeps the address of this path.
+    /// Explains why a retry waits for the source address of this path.
     fn why_kept(&mut self, path_id: usize, server: ServerId, reader: Reader, now: Timestamp) -> String {
         let block = self.path_block(path_id, now);
         let path = &self.paths[path_id];
@@ -207,7 +208,7 @@ impl Schedule {
     }
 }
 
-/// How many messages wait: a server learns of its own ones only.
+/// Number of waiting messages, for a sentence; a server learns only the number of its own.
 fn count_for(reader: Reader, all: usize, own: usize) -> String {
     match reader {
         Reader::Operator => format!("{all} messages wait there, {own} of them from the same server"),

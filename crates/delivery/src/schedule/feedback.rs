@@ -24,12 +24,12 @@ impl Schedule {
         path.reached_at = Some(now);
         let source_site = &mut self.source_sites[path.source_site];
         source_site.open += u32::from(is_first);
-        source_site.connection_limit.taken(source_site.open, now);
+        source_site.connection_limit.on_accepted(source_site.open, now);
         self.attempt_connected(path_id, attempt, now);
     }
 
-    /// No host of the site could be reached, and none replied. If other connections are open, the site probably accepts
-    /// no more than those; returns whether that is so. `was_connected`: this task had one of them.
+    /// Call it when no host of the site could be reached and none replied. Returns whether other connections are open:
+    /// then the site probably accepts no more than those. `was_connected`: this task had one of them.
     pub(crate) fn is_one_too_many(&mut self, path_id: usize, was_connected: bool, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         let source_site = &mut self.source_sites[path.source_site];
@@ -109,8 +109,8 @@ impl Schedule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Working,
-    /// It had been told to wait.
+    /// The schedule had answered `Next::Wait`.
     Waiting,
-    /// It had been told to wait, and then that there is work.
+    /// The schedule had answered `Next::Wait`, and then woken it for work.
     Woken,
 }

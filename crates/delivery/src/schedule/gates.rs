@@ -79,7 +79,7 @@ impl GateBoard {
         }
     }
 
-    /// Only for the paces: the store decides when a gate ends.
+    /// Shifts only the paces of slow-downs: the store decides when a gate ends.
     pub(super) fn shift_back(&mut self, by: std::time::Duration) {
         for closed in self.gates.values_mut().flatten() {
             if let Some(pace) = &mut closed.pace {

@@ -39,10 +39,10 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) enum LaneRoute {
     Unknown,
-    /// Carries the previous site, if there was one.
+    /// A look-up is in progress. Has the previous site, if there was one.
     Resolving {
         before: Option<usize>,
-        /// The answer takes long: mail goes to the previous site.
+        /// The DNS answer takes long, so mail goes to the previous site.
         is_slow: bool,
     },
     Known {
@@ -73,7 +73,7 @@ impl Lane {
         }
     }
 
-    /// The domain's refusal of our mail.
+    /// The domain's refusal of our mail, as the cause of a wait.
     pub(super) fn trouble_cause(&self, now: Timestamp) -> Why {
         let (receiver, reason) = (self.key.domain.to_string(), self.trouble.reason());
         Why::Standstill { receiver, since: self.trouble.since().unwrap_or(now), reason }
@@ -84,17 +84,17 @@ impl Lane {
         Some(Block { until: Some(until), why: self.trouble_cause(now) })
     }
 
-    /// Only the way to the domain is known, which the DNS tells again.
+    /// Whether nothing but the route is known of the domain, which the DNS can answer again.
     pub(super) fn is_forgettable(&self) -> bool {
         matches!(self.route, LaneRoute::Known { .. }) && self.trouble.is_clear()
     }
 
-    /// Whether a wake-up at this time is for it, and no earlier one has replaced it.
+    /// Whether its next wake-up is at this time; otherwise an earlier one has replaced the wake-up.
     pub(super) fn is_woken_at(&self, at: Timestamp) -> bool {
         self.wake_at == Some(at) || matches!(self.route, LaneRoute::Failed { until, .. } if until == at)
     }
 
-    /// Nothing is known of it that is worth keeping.
+    /// Whether nothing worth keeping is known of it.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         match self.route {
             LaneRoute::Unknown => true,
@@ -155,7 +155,7 @@ impl Schedule {
         }
     }
 
-    /// `server`: the sender of the message that was just added.
+    /// Orders a look-up of the route. `server` is the sender of the message that was just added.
     fn resolve(&mut self, lane_id: usize, server: Option<ServerId>) {
         let lane = &mut self.lanes[lane_id];
         if self.is_stopping {
@@ -176,7 +176,7 @@ impl Schedule {
         self.begin_lookup(lane_id, rank);
     }
 
-    /// The route is known: all waiting entries move to the site's queue, including those that waited at another site.
+    /// The route is known: all waiting entries move to the site's queue, also entries that waited at another site.
     pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
         self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get(lane_id) else { return };
@@ -286,7 +286,7 @@ impl Schedule {
         id
     }
 
-    /// One path for each address of the pool.
+    /// Gives the queue one path for each address of its pool.
     pub(super) fn refresh_paths(&mut self, queue_id: usize) {
         let (pool, route) = (self.queues[queue_id].pool, Arc::clone(&self.queues[queue_id].route));
         let sources: Vec<(SourceId, IpAddr)> =
@@ -343,7 +343,7 @@ impl Schedule {
     }
 }
 
-/// The simulator is exempt from gates.
+/// Scopes of gates that apply to a path; none at the simulator, which is exempt.
 fn path_scopes(pool: &str, source: IpAddr, route: &Route) -> Vec<GateScope> {
     if route.is_exempt {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! Messages that have waited for more than five minutes without being offered. They get a delivery record with the
-//! cause (`message.delayed`); those that are too old fail, unless they wait for our own limit.
+//! cause (`message.delayed`); messages that are too old fail, unless they wait for a limit of our own.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Entry, LaneKey, Line, Schedule};
 
 /// Shorter waits are not reported.
 const LATE_AFTER: Duration = Duration::from_mins(5);
-/// One lane of a server gets this part of the records that are written at a time.
+/// Of the records that are written at a time, one lane of a server gets one in this many.
 const LANES_AT_ONCE: usize = 8;
 
 /// A message that has waited for long.
@@ -40,10 +40,10 @@ impl Schedule {
         let mut late = Vec::new();
         loop {
             let before = late.len();
-            let most = |late: &[Late]| limit.min(late.len() + share);
-            self.take_unanswered(most(&late), of_each, &mut late, now);
-            self.take_late_of_addresses(most(&late), of_each, &mut late, now);
-            self.take_late_of_sites(most(&late), of_each, &mut late, now);
+            let end = |late: &[Late]| limit.min(late.len() + share);
+            self.take_unanswered(end(&late), of_each, &mut late, now);
+            self.take_late_of_addresses(end(&late), of_each, &mut late, now);
+            self.take_late_of_sites(end(&late), of_each, &mut late, now);
             if late.len() == before || late.len() >= limit {
                 return late;
             }
@@ -94,7 +94,7 @@ impl Schedule {
             self.paths.iter().filter(|(_, path)| has_kept(path)).map(|(id, _)| id).collect();
         for path in paths {
             let block = self.path_block(path, now).or_else(|| self.connections_block(path, now));
-            let block = block.filter(|block| is_told_of(&block.why));
+            let block = block.filter(|block| is_reported(&block.why));
             let Some(block) = block.filter(|_| late.len() < limit) else { continue };
             let taken = self.paths[path].kept.take_late(limit - late.len(), of_each, |_, _| true, now);
             for (lane_id, entry) in taken {
@@ -136,7 +136,7 @@ impl Schedule {
             .collect()
     }
 
-    /// An obstacle, by the receiver or by our own limit, that affects all addresses of a pool.
+    /// An obstacle that affects all addresses of a pool, caused by the receiver or by a limit of our own.
     fn paths_block(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
         let mut found = None;
         for path_id in self.queues[queue].paths.clone() {
@@ -144,7 +144,7 @@ impl Schedule {
                 continue;
             }
             let block = self.path_block(path_id, now).or_else(|| self.connections_block(path_id, now))?;
-            if !is_told_of(&block.why) {
+            if !is_reported(&block.why) {
                 return None;
             }
             found.get_or_insert(block);
@@ -164,15 +164,15 @@ impl Schedule {
     }
 }
 
-/// Those after the last one first.
+/// Rotates `ids` so that those after `last` come first.
 fn in_turn(ids: Vec<usize>, last: usize) -> Vec<usize> {
     let (before, mut after): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| *id <= last);
     after.extend(before);
     after
 }
 
-/// Whether messages that wait for this are told of it: the receiver's, or a limit of ours.
-fn is_told_of(why: &Why) -> bool {
+/// Whether a long wait for this is recorded: it is caused by the receiver or by a limit of ours, not by an operator.
+fn is_reported(why: &Why) -> bool {
     match why {
         Why::BackOff { .. }
         | Why::NoConnection { .. }

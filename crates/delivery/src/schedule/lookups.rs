@@ -20,7 +20,8 @@ pub(super) struct Lookups {
     later: Class,
     /// Lanes whose look-up holds a permit.
     placed: HashMap<usize, LookupRank>,
-    /// Lanes that wait, with the servers that wait for them: each uses its own turn, and the first one serves all.
+    /// Lanes that wait for a permit, with the servers that have mail for them. Each server uses its own turn; the first
+    /// turn serves all.
     waiting: HashMap<usize, (LookupRank, HashSet<ServerId>)>,
 }
 
@@ -51,7 +52,7 @@ impl Lookups {
         true
     }
 
-    /// Another server's mail waits for a look-up that may be waiting itself.
+    /// Adds a server with mail for a lane whose look-up may still wait for a permit.
     fn join(&mut self, lane: usize, server: ServerId) {
         let Some((rank, servers)) = self.waiting.get_mut(&lane) else { return };
         let rank = *rank;
@@ -60,7 +61,7 @@ impl Lookups {
         }
     }
 
-    /// Frees the permit of a look-up. Returns the lane whose turn it is then, and the server that it is the turn of.
+    /// Frees the permit of a look-up. Returns the lane to look up next, and the server whose turn that uses.
     fn end(&mut self, lane: usize) -> Option<(usize, ServerId)> {
         let rank = self.placed.remove(&lane)?;
         loop {

@@ -1,6 +1,6 @@
-//! Limit on the messages in memory. A server may have as many as are left for the others; a tenth is left for servers that
-//! have few. The rest waits in the store, which hands it out, oldest first, as soon as there is room. Until the store has caught up, new messages of such a
-//! server go there too, so that they do not overtake.
+//! Limit on the messages in memory. One server may have as many as are still free for all others; a tenth is kept free for
+//! servers that have few. Other messages wait in the store and are claimed, oldest first, as soon as there is room. Until
+//! all of them are claimed, new messages of such a server stay in the store too, so that they do not overtake.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,9 +8,9 @@ use postroad_model::ServerId;
 
 use super::Schedule;
 
-/// This part of the memory is left for servers with few messages in it.
+/// One in this many places is kept free for servers with few messages in memory.
 const RESERVE_OF_MAX: usize = 10;
-/// So many are few.
+/// A server has few messages if it has less than the limit divided by this.
 const FEW_OF_MAX: usize = 2_000;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Room {
     has_changed: bool,
 }
 
-/// Whose new messages stay in the store.
+/// Which servers' new messages stay in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IntakeLimits {
     everybody: bool,
@@ -102,7 +102,7 @@ impl Room {
         self.max / 10
     }
 
-    /// Everything that was due has been taken from the store, but for what servers have no room for.
+    /// Everything that was due has been claimed from the store, except for messages of `skipped` servers.
     fn caught_up(&mut self, skipped: &[ServerId]) {
         let before = self.intake.clone();
         self.intake.everybody = self.total >= self.max;
@@ -128,12 +128,12 @@ impl Schedule {
         self.room.full_servers()
     }
 
-    /// To be called when the store had no more to hand out, except for the servers that were `skipped`.
+    /// Call it when the store had no more due messages, except for the servers that were `skipped`.
     pub(crate) fn store_caught_up(&mut self, skipped: &[ServerId]) {
         self.room.caught_up(skipped);
     }
 
-    /// Whose new messages stay in the store, if that has changed.
+    /// The limits for new messages, if they have changed since the last call.
     pub(crate) fn take_intake_limits(&mut self) -> Option<IntakeLimits> {
         std::mem::take(&mut self.room.has_changed).then(|| self.room.intake.clone())
     }

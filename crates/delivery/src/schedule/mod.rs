@@ -112,9 +112,9 @@ pub(crate) struct Schedule {
     /// As last read, without servers and counts.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
-    /// When the next gate ends, as far as a wake-up is ordered for it.
+    /// Time of the ordered wake-up for the end of a gate.
     gates_wake_at: Option<Timestamp>,
-    /// Of all paths together, without parked ones.
+    /// Connections of all paths together, without parked ones.
     connections: u32,
     parked: u32,
     connections_max: u32,
@@ -149,20 +149,21 @@ struct Queue {
 struct SourceSite {
     /// Connection tasks.
     connections: u32,
-    /// Of these, connections that the receiver has greeted.
+    /// Number of `connections` that the receiver has greeted.
     open: u32,
-    /// The paths that share them.
+    /// The paths that share these connections.
     paths: Vec<usize>,
     health: Health,
     /// When it last replied to a message.
     replied_at: Option<Timestamp>,
-    /// Time its host took to greet, last time.
+    /// Time that its host took to greet the last connection.
     greeted_after: Duration,
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
-    /// Recipient domains that were refused, and those that said "too fast" in answer to a recipient.
+    /// Recipient domains that refused mail.
     refusing_domains: Evidence,
+    /// Recipient domains with "too fast" in answer to a recipient.
     hurried_domains: Evidence,
     domains: answers::SeenDomains,
     greylist: GreylistTime,
@@ -175,14 +176,14 @@ struct SourceSite {
 /// One source at one provider, over all of its sites.
 #[derive(Debug)]
 struct Pace {
-    /// The provider has several sites: evidence from several of them applies to all.
+    /// Whether the provider has several sites. Then evidence from several of them applies to all.
     is_wider: bool,
-    /// According to the rules.
+    /// Rate of messages by the provider's rules.
     limit: Option<Bucket>,
     connections: u32,
     /// When a message was last accepted.
     taken_at: Option<Timestamp>,
-    /// New connections.
+    /// Rate of new connections by the provider's rules.
     openings: Option<Bucket>,
     rate: RateEstimate,
     standstill: Standstill,

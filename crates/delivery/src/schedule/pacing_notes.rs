@@ -39,12 +39,12 @@ impl PacingEstimates {
         is_near && (self.connections, self.greylist_secs) == (other.connections, other.greylist_secs)
     }
 
-    /// Whether it contains something that the other does not, apart from forgotten values.
-    fn adds_to(self, other: Self) -> bool {
+    /// Whether an estimate is new or has changed since `noted`; estimates forgotten since do not count.
+    fn has_news_since(self, noted: Self) -> bool {
         let without_forgotten = Self {
-            per_minute: self.per_minute.and(other.per_minute),
-            connections: self.connections.and(other.connections),
-            greylist_secs: self.greylist_secs.and(other.greylist_secs),
+            per_minute: self.per_minute.and(noted.per_minute),
+            connections: self.connections.and(noted.connections),
+            greylist_secs: self.greylist_secs.and(noted.greylist_secs),
         };
         !self.is_close_to(without_forgotten)
     }
@@ -59,10 +59,10 @@ impl SourceSite {
         }
     }
 
-    /// When the current estimates were learned: the passing of time alone is no evidence.
+    /// When the current estimates were learned or last confirmed by a reply. Passing time alone confirms nothing.
     fn learned_at(&self, estimates: PacingEstimates, now: Timestamp) -> Timestamp {
         match self.noted {
-            Some((noted, at)) if !estimates.adds_to(noted) => {
+            Some((noted, at)) if !estimates.has_news_since(noted) => {
                 self.evidence_at.map_or(at, |evidence_at| evidence_at.max(at))
             }
             _ => now,
@@ -88,8 +88,8 @@ impl SourceSite {
             let reply = reason.text(reader);
             parts.push(format!("about {rate:.0} messages a minute (it said: {reply})"));
         }
-        if let Some(most) = self.connection_limit.known() {
-            parts.push(format!("at most {most} connections (it said: too many)"));
+        if let Some(limit) = self.connection_limit.known() {
+            parts.push(format!("at most {limit} connections (it said: too many)"));
         }
         if let Some(wait) = self.greylist.known() {
             parts.push(format!("first messages after {} s of greylisting", wait.as_secs()));
@@ -151,13 +151,13 @@ impl Schedule {
         let Some(note) = self.pacing_notes.by_receiver.get(&(source, Arc::clone(site))) else {
             return source_site;
         };
-        // Both age from the time they were learned.
+        // Rate and connection limit age from the time they were learned.
         if let Some(rate) = note.per_minute {
             source_site.rate =
                 RateEstimate::restored(f64::from(rate), Reason::restored(&note.reason), note.learned_at);
         }
-        if let Some(most) = note.connections {
-            source_site.connection_limit = ConnectionEstimate::restored(most, note.learned_at);
+        if let Some(limit) = note.connections {
+            source_site.connection_limit = ConnectionEstimate::restored(limit, note.learned_at);
         }
         if let Some(secs) = note.greylist_secs {
             source_site.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
@@ -167,9 +167,9 @@ impl Schedule {
     }
 }
 
-/// Keeps the `most` that were learned last.
-fn forget_oldest<K: Clone + Eq + std::hash::Hash>(known: &mut HashMap<K, PacingNote>, most: usize) {
-    let Some(beyond) = known.len().checked_sub(most + 1) else { return };
+/// Keeps the `max` newest notes.
+fn forget_oldest<K: Clone + Eq + std::hash::Hash>(known: &mut HashMap<K, PacingNote>, max: usize) {
+    let Some(beyond) = known.len().checked_sub(max + 1) else { return };
     let mut by_age: Vec<(Timestamp, K)> =
         known.iter().map(|(key, note)| (note.learned_at, key.clone())).collect();
     by_age.select_nth_unstable_by_key(beyond, |(learned_at, _)| *learned_at);

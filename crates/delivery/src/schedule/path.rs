@@ -13,10 +13,10 @@ use super::waited::SeenBlock;
 #[derive(Debug, Default)]
 pub(super) struct BackOff {
     failures: usize,
-    /// When the first of them was.
+    /// Time of the first failure in a row.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
-    /// Other addresses of the pool reached the site between two failures.
+    /// Whether only this address fails: others of the pool reached the site between two failures.
     pub(super) is_alone: bool,
     pub(super) reason: String,
 }
@@ -24,14 +24,14 @@ pub(super) struct BackOff {
 /// Upper limit, whatever the retry schedule: a host that returns is found within this time.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
-/// If the host was reached within the hour before, it is tried this often at first, for this time.
+/// If the host was reached within this time before, it is tried more often at first, as the two values below say.
 const REACHED_LATELY: Duration = Duration::from_hours(1);
 const PROBE_PAUSE: Duration = Duration::from_secs(45);
 const PROBED_FOR: Duration = Duration::from_mins(30);
 
 impl BackOff {
-    /// `steps` are the first pauses of the retry schedule; `reached_at`: when a connection was last open. Returns whether
-    /// one connection at a time tries soon.
+    /// Counts a failure and begins a pause. `steps` are the first pauses of the retry schedule; `reached_at` is when a
+    /// connection was last open. Returns whether one connection at a time tries soon.
     pub(super) fn failed(
         &mut self,
         now: Timestamp,
@@ -63,7 +63,7 @@ impl BackOff {
         *self = Self::default();
     }
 
-    /// When the first of the failures in a row was.
+    /// Time of the first failure in a row.
     pub(super) fn since(&self) -> Option<Timestamp> {
         self.since
     }
@@ -90,7 +90,7 @@ pub(super) struct Path {
     pub(super) source_site: usize,
     pub(super) site: Arc<str>,
     pub(super) scopes: Vec<GateScope>,
-    /// Running connection tasks; of these, waiting for work; of these, woken for work.
+    /// Running connection tasks. `idle` of these wait for work, and `notified` of the idle ones were woken for work.
     pub(super) connections: u32,
     pub(super) idle: u32,
     pub(super) notified: u32,
@@ -111,13 +111,13 @@ pub(super) struct Path {
     pub(super) taken_at: Option<Timestamp>,
     /// When one of its connections last asked for a message.
     pub(super) asked_at: Option<Timestamp>,
-    /// Since when it has had no connection for lack of room.
+    /// Time since which it has had no connection for lack of room.
     pub(super) lacks_room_since: Option<Timestamp>,
     /// Retries that keep this path's address. They have had their turn in the queue and count for their servers' rates.
     pub(super) kept: SiteQueue,
-    /// What kept these back.
+    /// Last obstacle that blocked the entries of `kept`.
     pub(super) last_block: Option<SeenBlock>,
-    /// The last message taken was one of these.
+    /// Whether the last message taken was an entry of `kept`.
     pub(super) took_kept: bool,
     /// The source was removed from its pool.
     pub(super) retired: bool,
@@ -129,7 +129,7 @@ impl Path {
         self.notified + self.starting
     }
 
-    /// Of these, the tasks that come for the queue, not for retries that keep this path.
+    /// Of these tasks, the ones that will take messages of the queue, not of `kept`.
     pub(super) fn coming_for_others(&self) -> u32 {
         self.coming().saturating_sub(self.kept.waiting() as u32)
     }
@@ -143,12 +143,12 @@ impl Path {
         Some(since.plus(STUCK_AFTER))
     }
 
-    /// Its connections have messages, and none has asked for another.
+    /// Whether its connections all have messages, and none has asked for another for this long.
     pub(super) fn has_asked_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
         self.is_busy() && self.asked_at.is_some_and(|at| now.since(at) > duration)
     }
 
-    /// Connections ordered a moment ago have no message yet.
+    /// Whether its connections have messages. Tasks ordered a moment ago have none yet.
     fn is_busy(&self) -> bool {
         self.connections > self.idle + self.starting
     }

@@ -26,9 +26,9 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) enum Asking {
     /// A connection task that was just ordered.
     First,
-    /// One that has settled its last message.
+    /// A connection that has settled its last message.
     Again,
-    /// One that was told to wait, and was woken.
+    /// A connection that was idle and was woken.
     AfterWait,
 }
 
@@ -50,9 +50,9 @@ pub(crate) struct Job {
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
     pub(crate) source: Arc<Source>,
-    /// Its site has not answered lately.
+    /// Whether its site counts as silent.
     pub(crate) is_site_silent: bool,
-    /// Its site has answered lately.
+    /// Whether its site has answered lately.
     pub(crate) is_site_answering: bool,
     /// How long it waited, and why, if that is worth a line.
     pub(crate) waited: Option<Box<str>>,
@@ -198,7 +198,7 @@ impl Schedule {
         self.shares.change_coming(path.source, change);
     }
 
-    /// While others wait for a connection, no idle one is kept.
+    /// Lets the connection wait for work; closes it instead while others wait for a connection.
     fn wait(&mut self, path_id: usize) -> Next {
         if self.is_wanted_elsewhere(path_id) {
             return Next::Close;
@@ -241,7 +241,7 @@ impl Schedule {
         }
     }
 
-    /// The next entry in turn that is not kept for another path's address. Hands kept ones to their path.
+    /// The next entry in turn that does not keep another path's address. Moves entries that do to their path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_handed_over = false;

@@ -22,9 +22,9 @@ pub(super) struct ServerGate {
     pub(super) paced_account: Option<AccountId>,
     /// Site queues that removed it from their ring.
     pub(super) parked_in: BTreeSet<usize>,
-    /// The one that had the last turn.
+    /// The site queue that had the last turn.
     pub(super) last_readmitted: usize,
-    /// When it is looked at again.
+    /// Time of its next wake-up.
     pub(super) wake_at: Option<Timestamp>,
     pub(super) last_block: Option<SeenBlock>,
 }
@@ -73,7 +73,7 @@ impl ServerGate {
         self.set_rate(self.rate.as_ref().map(|(rate, ..)| *rate), nodes);
     }
 
-    /// Messages pass one at a time.
+    /// Whether the server or its account has a send rate, so that messages pass one at a time.
     pub(super) fn has_rate(&self) -> bool {
         self.rate.is_some() || self.paced_account.is_some()
     }

@@ -13,14 +13,14 @@ use super::Schedule;
 
 /// Most messages that an address can be owed; it catches up soon.
 const OWED_MAX: f64 = 32.0;
-/// Messages that an address may be owed before the others wait for it at sites where it had fewer than they.
+/// If an address is owed more messages than this, others wait for it at sites where it had fewer messages than they.
 const OWED_SLACK: f64 = 4.0;
 /// Lead that an address may have over another at one site, in messages divided by weight, if the other is owed nothing.
 const SITE_SLACK: f64 = 4.0;
 
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// Messages that an address had too few; negative if it had too many.
+    /// Messages by which an address is behind its share; negative if it is ahead.
     owed: HashMap<SourceId, f64>,
     /// Connection tasks that will ask for work in a moment.
     coming: HashMap<SourceId, i64>,
@@ -42,7 +42,7 @@ impl Shares {
         self.owed.get(&source).copied().unwrap_or(0.0)
     }
 
-    /// The same, counting the messages that it takes in a moment.
+    /// Messages owed after those that its connections will take in a moment.
     fn owed_soon(&self, source: SourceId) -> f64 {
         self.owed(source) - self.coming.get(&source).copied().unwrap_or(0) as f64
     }
@@ -53,11 +53,11 @@ impl Shares {
 }
 
 impl Schedule {
-    /// Whether this path should be ordered before the other one, if both could take a message.
+    /// Whether this path should get the next message rather than the other, if both could take it.
     pub(super) fn comes_before(&self, path_id: usize, other: usize) -> bool {
         let (path, other) = (&self.paths[path_id], &self.paths[other]);
         let owed = self.shares.owed_soon(path.source) - self.shares.owed_soon(other.source);
-        // The one that is owed more; within less than a message, the one that had fewer at this site.
+        // The path whose address is owed more; if both are owed the same, the path with fewer messages at this site.
         if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
     }
 
@@ -95,7 +95,7 @@ impl Schedule {
         path.stuck_at(taken_at)
     }
 
-    /// A message leaves on this path: credits all that could have taken it.
+    /// Counts a message that leaves on this path: credits all addresses that could have taken it.
     pub(super) fn share_out(&mut self, path_id: usize, now: Timestamp) {
         let taker = self.paths[path_id].source;
         let weight = self.weight(taker);

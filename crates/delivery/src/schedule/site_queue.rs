@@ -8,7 +8,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 use super::entry::Entry;
 use super::entry_queue::EntryQueue;
 
-/// A message costs one turn; a large one more, up to this.
+/// Most turns that one message costs; a small one costs one.
 const COST_MAX: i64 = 8;
 const BYTES_PER_TURN: u64 = 256 << 10;
 
@@ -30,7 +30,7 @@ struct Turn {
     in_ring: bool,
     /// The admission blocks it until `readmit_server`.
     is_parked: bool,
-    /// Turns owed for large messages: negative while it pays them back.
+    /// Turns left; negative while the server waits as many turns as its large messages cost.
     deficit: i64,
     ring: VecDeque<usize>,
     lanes: HashMap<usize, LaneQueue>,
@@ -45,9 +45,9 @@ struct LaneQueue {
 
 /// Whether a server or a lane may send now.
 pub(super) trait Admission {
-    /// On `false` the server is removed from the ring, and the admission returns it with `readmit_server`.
+    /// On `false` the server is removed from the ring; call `readmit_server` to return it.
     fn admits_server(&mut self, server: ServerId) -> bool;
-    /// The same for a lane, with `readmit_lane`.
+    /// On `false` the lane is removed from its server's ring; call `readmit_lane` to return it.
     fn admits_lane(&mut self, lane: usize, server: ServerId) -> bool;
 }
 
@@ -71,7 +71,7 @@ impl SiteQueue {
         lanes.flat_map(|lane| lane.entries.iter()).any(|entry| entry.message_id == message)
     }
 
-    /// The same for one lane.
+    /// Whether this message waits here in this lane.
     pub(super) fn holds_in_lane(&self, lane: usize, server: ServerId, message: MessageId) -> bool {
         let queue = self.servers.get(&server).and_then(|turn| turn.lanes.get(&lane));
         queue.is_some_and(|queue| queue.entries.iter().any(|entry| entry.message_id == message))
@@ -82,17 +82,17 @@ impl SiteQueue {
         self.ring.front().copied()
     }
 
-    /// Whether a message could be popped, if the admission lets it.
+    /// Whether a message could be popped, if the admission allows it.
     pub(super) fn has_turns(&self) -> bool {
         !self.ring.is_empty()
     }
 
-    /// After the others of its lane; an entry whose long wait was recorded stays before later ones.
+    /// Adds an entry after the others of its lane, or by its age among those whose long wait was recorded.
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push);
     }
 
-    /// For an entry that was taken and could not be tried.
+    /// Returns an entry that was taken and could not be tried to the front of its lane.
     pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
         self.put(lane, entry, EntryQueue::push_front);
     }

@@ -36,7 +36,7 @@ impl Source {
         self.address.map_or_else(|| "default".to_owned(), |address| address.to_string())
     }
 
-    /// As gates name it.
+    /// The address by which gates name it.
     pub(super) fn scope_address(&self) -> IpAddr {
         self.address.unwrap_or(ANY_ADDRESS)
     }
@@ -60,9 +60,9 @@ pub(super) struct Sources {
     /// The pool for messages that a warming address may not take.
     shared: Option<PoolId>,
     by_id: HashMap<SourceId, Arc<Source>>,
-    /// Sent today.
+    /// Messages sent today.
     sent: Counts,
-    /// Given to connections and not settled yet, so not in the store's counts.
+    /// Messages given to connections and not settled yet, so not in the store's counts.
     in_flight: Counts,
 }
 
@@ -130,9 +130,9 @@ impl Sources {
         }
     }
 
-    /// The pool of a message: its own, the server's, the shared one, or the default. It is the shared one while no
-    /// address of that pool may send. It is also the shared one if `before`, the address of the last attempt, is there
-    /// because the message overflowed from a pool that is warming up.
+    /// The pool of a message: its own, the server's, the shared one, or the default. The shared one is used instead while
+    /// no address of that pool may send, or if `before`, the address of the last attempt, belongs to it because the
+    /// message overflowed from a pool that is warming up.
     pub(super) fn choose(
         &self,
         of_message: Option<PoolId>,
@@ -152,7 +152,7 @@ impl Sources {
         }
     }
 
-    /// The pool that takes what this one may not send to these receivers today.
+    /// The pool that takes the messages which this pool may not send to these receivers today.
     pub(super) fn overflow_of(&self, pool: PoolId, provider: &str) -> Option<PoolId> {
         let shared =
             self.shared.filter(|shared| *shared != pool && self.of_pool(*shared).next().is_some())?;
@@ -195,7 +195,7 @@ impl Sources {
         *count(&mut self.in_flight, source) += 1;
     }
 
-    /// Its outcome is stored. A message that was not sent does not count.
+    /// The outcome of a message is stored. It counts only if it was sent.
     pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
         *count(&mut self.in_flight, source) -= 1;
         if sent {

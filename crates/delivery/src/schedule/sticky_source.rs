@@ -18,7 +18,7 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// Admission of entries kept by a path: they have already passed that of their server and lane.
+/// Admits all entries that a path keeps: their server and lane admitted them before.
 struct Passed;
 
 impl Admission for Passed {
@@ -115,8 +115,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the entries of an unhealthy path to the other paths of the pool; returns whether it did. They use its
-    /// address all the same if it is healthy again at their turn.
+    /// Returns the entries that an unhealthy path keeps to the queue; returns whether it did. They still use its address
+    /// if it is healthy again at their turn.
     pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;

@@ -32,10 +32,10 @@ struct World {
     /// Connections by id: their path, and the source they send from.
     connections: HashMap<usize, Connection>,
     next_connection: usize,
-    /// What happens when.
+    /// Future events and their times.
     agenda: BTreeMap<(Timestamp, usize), Event>,
     next_event: usize,
-    /// What went out, in order.
+    /// Sent messages, in order.
     sent: Vec<Sent>,
     most_connections: usize,
     /// Sites that nothing answers at.
@@ -216,7 +216,7 @@ impl World {
             Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
                 self.schedule.connect_failed(path, "refused".into(), self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
-                // What an engine would do with a SoftFail.
+                // As the engine does after a SoftFail.
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
                 self.schedule.add(job.lane.domain, false, entry, self.now);
@@ -680,7 +680,7 @@ fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
             }
         }
     };
-    let mut told: Vec<(i64, u64)> = Vec::new();
+    let mut late_messages: Vec<(i64, u64)> = Vec::new();
     for now in (0..100).map(minute) {
         if now == minute(71) {
             world.schedule.add(DomainName::parse("silent.example").unwrap(), false, entry(1, 2, now), now);
@@ -688,14 +688,14 @@ fn late_message_is_told_though_an_earlier_one_of_its_domain_was_told_before() {
         world.schedule.tick(now);
         fail(&mut world, now);
         for late in world.schedule.take_late(500, now) {
-            told.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
+            late_messages.push((late.entry.message_id.0, now.since(START).as_secs() / 60));
             // As the engine does: it is reported again later, and waits meanwhile.
             let announce_at = Some(now.plus(Duration::from_hours(1)));
             let entry = Entry { due_at: now.plus(Duration::from_secs(5)), announce_at, ..late.entry };
             world.schedule.add(late.lane.domain, false, entry, now);
         }
     }
-    assert_eq!(told, [(1, 5), (1, 65), (2, 76)]);
+    assert_eq!(late_messages, [(1, 5), (1, 65), (2, 76)]);
 }
 
 #[test]
@@ -1113,7 +1113,7 @@ fn retries_that_wait_for_their_addresses_stop_when_server_or_domain_is_suspended
     let scope = GateScope::Domain(DomainName::parse("one.example").unwrap());
     let gate = gate(scope, GateAction::Suspend, None);
     let slow = SendRate { count: 1, per: RatePeriod::Hour };
-    for (servers, gates, most) in [
+    for (servers, gates, sent_max) in [
         (vec![suspended], vec![], 0),
         (vec![server(1, None)], vec![gate], 0),
         (vec![server(1, Some(slow))], vec![], 1),
@@ -1126,7 +1126,7 @@ fn retries_that_wait_for_their_addresses_stop_when_server_or_domain_is_suspended
         assert!((1..50).contains(&before), "{before}");
         configure_four(&mut world, servers, gates);
         world.run(Duration::from_mins(1));
-        assert!(world.sent.len() <= before + most, "{before} and then {}", world.sent.len());
+        assert!(world.sent.len() <= before + sent_max, "{before} and then {}", world.sent.len());
         configure_four(&mut world, vec![server(1, None)], Vec::new());
         world.run(Duration::from_mins(1));
         assert_sources_kept(&world, 100);
@@ -1231,7 +1231,7 @@ fn a_warm_up_counts_each_group_of_receivers_by_itself() {
     (0..50).for_each(|id| world.add(1, id, &format!("d{}.google.example", id % 2)));
     world.run(Duration::from_mins(1));
     assert_eq!(by_source(&world, 2), [6, 44], "ten a day, and four were sent before");
-    // What Google got says nothing to the others, whether their domains were seen before or not.
+    // Deliveries to Google say nothing about the others, whether their domains were seen before or not.
     (50..70).for_each(|id| world.add(1, id, &format!("d{}.example", id % 4)));
     world.run(Duration::from_mins(1));
     assert_eq!(by_source(&world, 2), [16, 54]);

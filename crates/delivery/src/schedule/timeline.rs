@@ -16,7 +16,7 @@ pub(super) struct Timeline {
 struct Waiting {
     lane: usize,
     entry: Entry,
-    /// When it moves on: when it is due, or earlier.
+    /// When it leaves the timeline: when it is due, or earlier.
     at: Timestamp,
 }
 
@@ -67,7 +67,7 @@ impl Timeline {
 }
 
 impl Ord for Waiting {
-    /// Reversed: the heap returns the greatest first.
+    /// Reversed, because the heap returns the greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |waiting: &Self| (waiting.at, waiting.entry.message_id);
         key(other).cmp(&key(self))

@@ -10,7 +10,7 @@ use super::{Entry, Schedule};
 /// Shorter waits are not noted.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// A block that ended at most this long ago is the cause of a wait, rather than the connections in use after its end.
+/// If a block ended at most this long ago, it counts as the cause of a wait, not the connections in use after its end.
 const JUST_ENDED: Duration = Duration::from_secs(1);
 
 /// An obstacle that blocked messages, and when it was last seen.
@@ -40,14 +40,15 @@ impl SeenBlock {
         }
     }
 
-    /// When it last blocked messages. Connections that are in use count as seen earlier than a block that has just ended.
+    /// When it last blocked messages, to find the latest block. Connections in use rank before a block that has just
+    /// ended.
     fn rank(&self, now: Timestamp) -> Timestamp {
         let ended = self.until.filter(|until| *until <= now);
         let last = ended.map_or(self.at, |until| until.max(self.at));
         if matches!(self.why, Why::Connections { .. }) { last.minus(JUST_ENDED) } else { last }
     }
 
-    /// It ends now: it blocked messages that arrived meanwhile.
+    /// The block ends now, so messages that arrived until now waited for it.
     pub(super) fn ends(&mut self, now: Timestamp) {
         self.at = now;
     }

@@ -1,5 +1,6 @@
-//! Wake-ups: when the schedule looks again at what had to wait. Each thing that waits remembers the time of its wake-up, so that
-//! one that an earlier wake-up replaced is ignored. If both set new ones, their number would grow without end.
+//! Wake-ups: when the schedule examines waiting servers, lanes, queues and gates again. Each stores the time of its next
+//! wake-up; a wake-up for another time was replaced by an earlier one and is ignored. Otherwise both would order new
+//! ones, and their number would grow without end.
 
 use std::cmp::Reverse;
 
@@ -18,7 +19,7 @@ pub(super) enum Wake {
 }
 
 impl Schedule {
-    /// Looks at what this wake-up was ordered for.
+    /// Examines the server, lane, queue or gates that this wake-up was ordered for.
     pub(super) fn wake(&mut self, at: Timestamp, wake: Wake, now: Timestamp) {
         match wake {
             Wake::Server(server) => {
@@ -48,7 +49,7 @@ impl Schedule {
         }
     }
 
-    /// Orders a wake-up for the next gate that ends, unless there is one.
+    /// Orders a wake-up for the next end of a gate, unless one is ordered for that time or earlier.
     pub(super) fn wake_at_end_of_gates(&mut self, now: Timestamp) {
         if let Some(end) = self.gates.next_end(now)
             && self.gates_wake_at.is_none_or(|known| end < known)
@@ -58,7 +59,7 @@ impl Schedule {
         }
     }
 
-    /// One wake-up is enough, however many messages wait.
+    /// Orders a wake-up of the queue at `at`, unless an earlier one is ordered: one is enough for all its messages.
     pub(super) fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
         let state = &mut self.queues[queue];
         if state.wake_at.is_none_or(|known| at < known) {
@@ -71,7 +72,7 @@ impl Schedule {
         self.wakes.push(Reverse((at, wake)));
     }
 
-    /// Examines a server by this time, if it is parked.
+    /// Orders a wake-up of the server at `at`, unless an earlier one is ordered.
     pub(super) fn wake_server_by(&mut self, server: ServerId, at: Timestamp) {
         if let Some(server_gate) = self.servers.get_mut(&server)
             && server_gate.wake_at.is_none_or(|known| at < known)
@@ -81,6 +82,7 @@ impl Schedule {
         }
     }
 
+    /// Lets the queues in which the server is parked try again: one queue if the server has a send rate, else all.
     pub(super) fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(server_gate) = self.servers.get_mut(&server) else { return };
         server_gate.wake_at = None;
@@ -117,7 +119,7 @@ impl Schedule {
         }
     }
 
-    /// Called after a change that may open any admission.
+    /// Examines everything that waits. Call it after a change that may unblock any server or lane.
     pub(super) fn readmit_all(&mut self, now: Timestamp) {
         for server in self.servers.keys().copied().collect::<Vec<_>>() {
             self.readmit_server(server, now);

@@ -4,10 +4,10 @@
 use postroad_model::Timestamp;
 use postroad_store::{Source, SourceCounts};
 
-/// Fewer bounces or complaints say nothing about a rate: one complaint about 150 messages is no reason to stop.
+/// Fewer bounces or complaints than this never pause a warm-up: one complaint about 150 messages is no reason to stop.
 const COUNT_MIN: u64 = 5;
 const BOUNCED_PERMILLE_MAX: u64 = 40;
-/// 0.08 %, in hundredths of a thousandth.
+/// 0.08 % of the messages.
 const COMPLAINED_PER_100_000_MAX: u64 = 80;
 
 /// Messages on each day of the warm-up to each receiver group; after the last day there is no limit. Each large

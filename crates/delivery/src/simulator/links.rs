@@ -2,15 +2,15 @@
 
 use super::visit::Visit;
 
-/// Longest text that is searched; real messages are not longer.
+/// Bytes of a text that are searched; real messages are not longer.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Scheme, host and port in front of the mark.
+/// Longest scheme, host and port in front of the mark.
 const BASE_BYTES_MAX: usize = 300;
-/// A token carries the link's target.
+/// Shortest token: it contains the link's target.
 const TOKEN_BYTES_MIN: usize = 20;
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// The first of our links of that kind, in the HTML or else in the plain text.
+/// The first pixel or tracked link, as `visit` says, in the HTML or else in the plain text.
 pub(super) fn find_link(visit: Visit, message: &[u8]) -> Option<String> {
     let view = postroad_mail::view(message);
     let mark = match visit {

@@ -40,7 +40,7 @@ pub struct SimulatorServer {
 
 #[boxed_futures]
 impl SimulatorServer {
-    /// On a free port of the loopback.
+    /// Starts on a free port of the loopback address.
     pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {
         let (bounce_listener, watching) = watch::channel(None);
         let name = DomainName::parse(HOST).expect("the constant is a domain name");

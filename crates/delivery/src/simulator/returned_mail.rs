@@ -6,10 +6,10 @@ use postroad_model::{EmailAddress, Timestamp, token::random_text};
 /// Enough of the original for its headers; real hosts cut as well.
 const ORIGINAL_BYTES_MAX: usize = 16 << 10;
 
-/// Everything that both are made of.
+/// Data from which both messages are made.
 pub(super) struct Original<'a> {
     pub(super) host: &'a str,
-    /// Its recipient.
+    /// Recipient of the returned mail.
     pub(super) return_path: &'a EmailAddress,
     /// The recipient of the original.
     pub(super) recipient: &'a EmailAddress,

@@ -1,4 +1,4 @@
-//! The two actions of a simulated reader.
+//! Actions of a simulated reader: opening a message or clicking a link.
 
 /// Link that a simulated reader opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Acts as a reader would: fetches the pixel of a message, or follows its first link, some seconds after the message
 //! was accepted. It uses our own HTTP listener, so that it passes everything a real visit passes.
 //!
-//! A fetch that fails is dropped with a log line; it was only a simulation. The same applies if plain HTTP is not
+//! A fetch that fails is dropped with a log line; it was only a simulation. So is every fetch if plain HTTP is not
 //! served.
 
 use std::io;
@@ -20,10 +20,10 @@ use super::links::find_link;
 use super::mail_back::reachable;
 use super::visit::Visit;
 
-/// Message bytes that wait to be searched for a link.
+/// Most message bytes that wait to be searched for a link.
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
 const KIB: usize = 1 << 10;
-/// Messages searched at the same time, each on a thread for blocking work.
+/// Most messages searched at the same time, each on a thread for blocking work.
 const SEARCHES_MAX: usize = 2;
 /// Late enough not to count as a scanner's click.
 const DELAY: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) Postroad-Simulator/1.0";
 #[derive(Debug, Clone)]
 pub(super) struct Visits {
     queue: mpsc::Sender<(Instant, String)>,
-    /// In KiB.
+    /// Budget for messages that wait to be searched, in KiB.
     searched_bytes: Arc<Semaphore>,
     searches: Arc<Semaphore>,
 }

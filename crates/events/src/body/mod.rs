@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn postal_expresses_the_events_of_its_set() {
         for kind in EventKind::ALL {
-            let told = body(&sample_of(*kind), WebhookFormat::Postal).is_some();
-            assert_eq!(told, postal_events().contains(*kind), "{kind}");
+            let has_body = body(&sample_of(*kind), WebhookFormat::Postal).is_some();
+            assert_eq!(has_body, postal_events().contains(*kind), "{kind}");
         }
     }
 

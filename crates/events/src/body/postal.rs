@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::event_data;
 
-/// `{"event", "timestamp", "payload", "uuid"}`; `None` for events that Postal does not have.
+/// Body with the keys `event`, `timestamp`, `payload` and `uuid`; `None` for events that Postal does not have.
 pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     let data = event_data(event);
     let name = name(event.kind, &data)?;
@@ -126,7 +126,7 @@ fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     })
 }
 
-/// The statuses are `OK`, `Missing` and `Invalid`; MX records are not checked.
+/// Domain in Postal's form. The statuses are `OK`, `Missing` and `Invalid`; MX records are not checked.
 fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
     let name = data.get("domain").and_then(|domain| domain.get("name")).cloned().unwrap_or(Value::Null);
     let server = data.get("server").cloned().unwrap_or(Value::Null);
@@ -172,7 +172,7 @@ fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
     })
 }
 
-/// Derived from the event, so that it is equal at every attempt and on every node.
+/// UUID of an event, derived from its id, so that it is equal at every attempt and on every node.
 fn uuid(event: &FeedEvent) -> String {
     uuid_of(&format!("postroad event {} {}", event.server_id.0, event.id.0))
 }

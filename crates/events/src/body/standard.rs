@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{event_data, event_name};
 
-/// `{"type", "timestamp", "id", "seq", "data"}`.
+/// Body with the keys `type`, `timestamp`, `id`, `seq` and `data`.
 pub fn standard(event: &FeedEvent) -> Value {
     let mut data = Map::new();
     if event.kind.is_about_message() {

@@ -33,7 +33,7 @@ pub struct PostalSigner {
     public_key: String,
 }
 
-/// Base64, as in the headers.
+/// Signatures in base64, as in the headers.
 #[derive(Debug)]
 pub(crate) struct PostalSignatures {
     pub(crate) sha1: String,

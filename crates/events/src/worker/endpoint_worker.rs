@@ -20,19 +20,19 @@ use crate::RetrySettings;
 use crate::post::Post;
 use crate::retry::{Consequence, Disabling, Failed};
 
-/// Posts that are done but not stored; at this number no further ones are started.
+/// Most posts that are done but not stored; at this number no further posts are started.
 const UNSETTLED_MAX: usize = 64;
-/// A claim ends after two minutes, and an event may already have waited in the worker's queue.
-const PLACE_PATIENCE: Duration = Duration::from_secs(45);
+/// Longest wait for a permit. A claim ends after two minutes, and an event may already have waited in the worker's queue.
+const PERMIT_WAIT_MAX: Duration = Duration::from_secs(45);
 /// A new endpoint that takes longer to answer makes way for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
-/// The same for one that has answered well before.
+/// An endpoint that has answered well before makes way only after this time.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
-/// The same for an endpoint that has answered well before.
+/// Time after which a post to an endpoint that has answered well before is given up.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
-/// Pause between two claims while posts are in progress, whatever happens.
+/// Least pause between two claims while posts are in progress.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct EndpointWorker {
@@ -44,12 +44,12 @@ pub(super) struct EndpointWorker {
     notices: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
-    /// Aborted with the worker.
+    /// Posts in progress, which are aborted with the worker.
     posts: JoinSet<(Arc<Webhook>, Result<Post, UnclaimedEvent>)>,
     settling: JoinSet<EventId>,
 }
 
-/// Event that got no permit for its post in time.
+/// Id of an event that got no permit for its post in time.
 struct UnclaimedEvent(EventId);
 
 /// Why a worker ends.
@@ -126,7 +126,7 @@ impl EndpointWorker {
                     let is_failing = self.pacing.lock().is_failing();
                     let stopping = self.stopping.clone();
                     let shared = Arc::clone(&self.shared);
-                    self.posts.spawn(tell(shared, Arc::clone(webhook), is_failing, work, stopping));
+                    self.posts.spawn(post_claimed(shared, Arc::clone(webhook), is_failing, work, stopping));
                 }
             }
             if self.posts.is_empty() && self.settling.is_empty() {
@@ -179,7 +179,7 @@ impl EndpointWorker {
         Ok(Some(Arc::new(webhook)))
     }
 
-    /// Releases an event, so that whoever gets a permit first can post it, also on another node.
+    /// Releases an event, so that the next worker with a permit can post it, also on another node.
     async fn give_back(&mut self, event_id: EventId) -> Result<(), StoreError> {
         let (server_id, id) = self.key;
         self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
@@ -187,7 +187,7 @@ impl EndpointWorker {
         Ok(())
     }
 
-    /// Evaluates a post and has its outcome stored. Returns the cause if the endpoint must be disabled.
+    /// Evaluates a post and passes its outcome to the settler. Returns the cause if the endpoint must be disabled.
     fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabled = None;
@@ -206,7 +206,7 @@ impl EndpointWorker {
                 failing_since: webhook.and_then(|webhook| webhook.failing_since),
             };
             if let Some(until) = RetrySettings::rest_until(failed) {
-                self.pacing.lock().rest_as_asked(until);
+                self.pacing.lock().rest_as_requested(until);
             }
             disabled = self.shared.settings.retry.disabling(failed);
             match self.shared.settings.retry.consequence(failed, rand::random()) {
@@ -245,7 +245,7 @@ async fn until_notice(notices: &mut watch::Receiver<u64>) {
     }
 }
 
-async fn tell(
+async fn post_claimed(
     shared: Arc<Shared>,
     webhook: Arc<Webhook>,
     is_failing: bool,
@@ -257,7 +257,7 @@ async fn tell(
         biased;
         _ = stopping.wait_for(|stop| *stop) => None,
         permit = shared.permits.acquire(webhook.server_id, class) => Some(permit),
-        () = tokio::time::sleep(PLACE_PATIENCE) => None,
+        () = tokio::time::sleep(PERMIT_WAIT_MAX) => None,
     };
     let Some(mut permit) = permit else { return (webhook, Err(UnclaimedEvent(work.event.id))) };
     let (moment, patience) = match class {

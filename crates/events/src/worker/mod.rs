@@ -1,8 +1,8 @@
 //! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a worker for each
 //! endpoint; workers are independent, so one that hangs delays only itself.
 //!
-//! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take those of the others, nor can one
-//! server take those of another.
+//! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take the permits of others, nor can one server
+//! take another server's.
 
 mod endpoint_worker;
 mod permits;
@@ -26,7 +26,7 @@ use endpoint_worker::EndpointWorker;
 use permits::{Class, PostPermits};
 use settler::Settler;
 
-/// Other nodes add events too, without notifying this one.
+/// Longest pause between two look-ups, because other nodes add events without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
 /// Least pause between two look-ups of due posts.
 const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
 const EMPTY_REST: Duration = Duration::from_secs(1);
 /// An endpoint without a success for this long counts as failing.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
-/// Endpoints whose pacing is remembered while they have no posts.
+/// Most endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
 
 /// State shared by all workers.
@@ -51,8 +51,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Class of an endpoint. One that failed a moment ago does not count as failing yet, because failing ones
-    /// may wait long.
+    /// Class of an endpoint. An endpoint that failed a moment ago does not count as failing yet, because failing ones may
+    /// wait long.
     fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
@@ -106,7 +106,7 @@ struct Dispatcher {
 
 struct Pace {
     pacing: SharedPacing,
-    has_lane: bool,
+    has_worker: bool,
 }
 
 impl Dispatcher {
@@ -171,16 +171,16 @@ impl Dispatcher {
         let now = self.shared.clock.now();
         let mut patience = POLL;
         if self.paces.len() > PACINGS_MAX {
-            self.paces.retain(|_, pace| pace.has_lane);
+            self.paces.retain(|_, pace| pace.has_worker);
         }
         for due in due {
             let key = (due.server_id, due.webhook_id);
             let window_max = self.shared.settings.concurrency_max;
             let pace = self.paces.entry(key).or_insert_with(|| Pace {
                 pacing: SharedPacing(Arc::new(Mutex::new(Pacing::new(window_max)))),
-                has_lane: false,
+                has_worker: false,
             });
-            if pace.has_lane {
+            if pace.has_worker {
                 continue;
             }
             let begins_at = due.due_at.max(pace.pacing.lock().resumes_at().unwrap_or(due.due_at));
@@ -188,7 +188,7 @@ impl Dispatcher {
                 patience = patience.min(begins_at.since(now));
                 continue;
             }
-            pace.has_lane = true;
+            pace.has_worker = true;
             let worker =
                 EndpointWorker::new(Arc::clone(&self.shared), key, pace.pacing.clone(), stopping.clone());
             self.workers.spawn(worker.run());
@@ -200,12 +200,12 @@ impl Dispatcher {
         match key {
             Some(key) => {
                 if let Some(pace) = self.paces.get_mut(&key) {
-                    pace.has_lane = false;
+                    pace.has_worker = false;
                 }
             }
             // A panicked worker does not say which one it was: all may be started again, and new workers do not
             // know the `held` events of running ones. Delivery is at least once.
-            None => self.paces.values_mut().for_each(|pace| pace.has_lane = false),
+            None => self.paces.values_mut().for_each(|pace| pace.has_worker = false),
         }
     }
 }

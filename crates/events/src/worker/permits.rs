@@ -16,11 +16,11 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
+/// Most concurrent posts of one server in each class. Raised to `webhooks.concurrency` if that is larger.
 const SERVER_POSTS_MAX: usize = 32;
-/// Slow posts of one server.
+/// Most slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Server and class pairs remembered without posts.
+/// Most pairs of server and class that are remembered without posts.
 const SERVER_CLASSES_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
-    /// No answer for a while, from any class. Failing endpoints keep their own permits.
+    /// Posts of any class without an answer for a while. Failing endpoints keep their own permits.
     Slow,
 }
 

@@ -1,7 +1,7 @@
 //! Time grows linearly with the input, for every target and every hostile pattern.
 //!
 //! Most patterns are so fast that nothing needs to be compared. For a slow one, the time at a quarter of the
-//! size is measured as well: linear parsers take a quarter of the time, quadratic ones a sixteenth.
+//! size is measured as well: linear parsers take a quarter of the time, quadratic parsers a sixteenth.
 
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use memchr::memchr2;
 
-/// Ignores white space at line ends and empty lines at the end; other runs of white space count as one space. One pass;
-/// unchanged text, which is nearly all of it, is hashed in long pieces.
+/// Hashes a body. Ignores white space at line ends and empty lines at the end; other runs of white space count as one space.
+/// One pass; unchanged text, which is nearly all of it, is hashed in long pieces.
 pub(super) fn hash_relaxed(body: &[u8]) -> Digest {
     let body = without_blank_end(body);
     let mut hash = Context::new(&SHA256);
@@ -34,7 +34,7 @@ pub(super) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Up to the last byte that is not white space or a line ending.
+/// The body up to the last byte that is not white space or a line ending.
 fn without_blank_end(mut body: &[u8]) -> &[u8] {
     loop {
         let white = body.iter().rev().take_while(|b| is_white(**b)).count();

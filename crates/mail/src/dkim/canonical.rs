@@ -57,19 +57,20 @@ const OVERSIGNED: [&str; 14] = [
 #[derive(Clone, PartialEq, Eq)]
 pub struct Canonical {
     pub(super) body_hash_base64: String,
-    /// Each with its line ending, in the order of `names`.
+    /// Canonical headers, each with its line ending, in the order of `names`.
     pub(super) headers: Vec<u8>,
-    /// One for every signed instance.
+    /// Names of the signed headers, one for every signed instance.
     pub(super) names: Vec<&'static str>,
 }
 
 impl Canonical {
-    /// One pass over the body, which is not copied. The message has CRLF line endings, as all stored ones do.
+    /// Canonicalises a message in one pass, without copying the body. The message has CRLF line endings, as all stored
+    /// messages do.
     pub fn of(message: &[u8]) -> Self {
         Self::of_parts(b"", message)
     }
 
-    /// The same with additional header fields on top.
+    /// Canonicalises a message with additional header fields on top.
     pub fn of_parts(added: &[u8], message: &[u8]) -> Self {
         let mut block = HeaderBlock::new(message);
         let mut found: [Vec<Field<'_>>; SIGNED.len()] = Default::default();

@@ -8,7 +8,7 @@ use rsa::rand_core::OsRng;
 use rsa::traits::PublicKeyParts as _;
 use rsa::{Pkcs1v15Sign, RsaPrivateKey};
 
-/// RFC 8301 3.2: receivers refuse shorter keys.
+/// Shortest key; receivers refuse shorter ones (RFC 8301 3.2).
 const BITS_MIN: usize = 1024;
 /// DigestInfo of a SHA-256 hash, up to the hash itself (RFC 8017 9.2).
 const SHA256_PREFIX: [u8; 19] = [

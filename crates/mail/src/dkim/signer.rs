@@ -53,7 +53,7 @@ impl Signer {
         Self::new(selector, domain, key)
     }
 
-    /// Not every receiver supports these (RFC 8463): used only in addition to an RSA signature.
+    /// A signer with an Ed25519 key (RFC 8463). Not every receiver supports these, so it is used only in addition to RSA.
     pub fn ed25519(selector: &str, domain: DomainName, pkcs8_der: &[u8]) -> Result<Self, SignerError> {
         let pair = Ed25519KeyPair::from_pkcs8(pkcs8_der).map_err(|_| SignerError::Ed25519Key)?;
         Self::new(selector, domain, Key::Ed25519(pair))
@@ -150,7 +150,7 @@ impl FoldedLines {
         Self { column: start.len(), text: start }
     }
 
-    /// A fold replaces a leading space.
+    /// Adds a word; a fold replaces its leading space.
     fn word(&mut self, word: &str) {
         if self.column + word.len() > COLUMNS {
             self.fold();
@@ -160,7 +160,7 @@ impl FoldedLines {
         }
     }
 
-    /// White space is allowed anywhere in it (RFC 6376 3.5).
+    /// Adds base64, folded anywhere, which RFC 6376 3.5 allows.
     fn base64(&mut self, mut digits: &str) {
         while !digits.is_empty() {
             if self.column >= COLUMNS {

@@ -2,7 +2,7 @@
 
 use super::ReportProblem;
 
-/// Reports of the largest receivers on the largest senders have a few megabytes.
+/// Most bytes to which the reports of one message may decompress; reports of the largest receivers have a few megabytes.
 pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that may still be unpacked. The remainder shows how much was used.
@@ -16,7 +16,7 @@ impl UnpackBudget {
         Self { bytes_left: bytes_max }
     }
 
-    pub fn left(&self) -> usize {
+    pub fn bytes_left(&self) -> usize {
         self.bytes_left
     }
 

@@ -21,7 +21,7 @@ pub(super) enum AttachmentReader<'a> {
 }
 
 impl<'a> AttachmentReader<'a> {
-    /// `None` if it is an archive without a report in it.
+    /// Opens an attachment; `None` if it is an archive without a report in it.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Option<Self>, ReportProblem> {
         if bytes.starts_with(&[0x1f, 0x8b]) {
             return Ok(Some(Self::Gzip(Box::new(MultiGzDecoder::new(bytes)))));

@@ -17,12 +17,12 @@ use super::{
 };
 
 const DEPTH_MAX: usize = 16;
-/// One tag, text or comment; the parser keeps it in memory as a whole.
+/// Longest tag, text or comment; the parser keeps each in memory as a whole.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 100_000;
-/// Domains of `From` counted individually; further ones are counted with those that the report does not name.
+/// Most domains of `From` counted individually; further ones are counted together with mail without a named domain.
 const SENDERS_MAX: usize = 50;
-/// Sources counted individually; the totals include all.
+/// Most sources counted individually; the totals include all.
 const SOURCES_COUNTED_MAX: usize = 10_000;
 
 /// Elements that are read; their position determines their meaning.
@@ -120,7 +120,7 @@ struct Counts {
     failed: u64,
 }
 
-/// `None` if the document is not such a report.
+/// Parses a report; `None` if the document is not one.
 pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSummary>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the XML breaks off or is wrong");
     let mut reader = Reader::from_reader(text);

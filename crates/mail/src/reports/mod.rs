@@ -22,9 +22,9 @@ use text::{ReportText, problem_in};
 
 pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
-/// Attachments examined; reports have one.
+/// Most attachments that are examined; reports have one.
 const ATTACHMENTS_MAX: usize = 16;
-/// Sources kept of each domain, those with the most failures.
+/// Most sources kept of each domain: those with the most failures.
 const SOURCES_MAX: usize = 200;
 /// Names and ids longer than this are cut.
 const NAME_BYTES_MAX: usize = 255;
@@ -39,15 +39,15 @@ pub enum DomainReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmarcSummary {
     pub organisation: String,
-    /// Given by the receiver; the same report may come twice.
+    /// Id chosen by the receiver. The same report may come twice.
     pub report_id: String,
-    /// The domain whose policy applied: that of the senders, or one above it.
+    /// The domain whose policy applied: the senders' domain, or a parent of it.
     pub domain: String,
     pub begin: Timestamp,
     pub end: Timestamp,
     /// The policy that was published: `none`, `quarantine`, `reject`.
     pub policy: String,
-    /// By name.
+    /// Senders in the order of their names.
     pub senders: Vec<DmarcSender>,
 }
 
@@ -57,7 +57,7 @@ pub struct DmarcSender {
     /// Empty if the report does not say.
     pub header_from: String,
     pub messages: u64,
-    /// Passed by DKIM, by SPF or by both.
+    /// Messages that passed DKIM, SPF or both.
     pub passed: u64,
     pub quarantined: u64,
     pub rejected: u64,
@@ -106,7 +106,7 @@ pub enum ReportProblem {
 }
 
 impl DmarcSender {
-    /// Adds the mail of another domain to this one's.
+    /// Adds the counts of another domain's mail.
     pub fn add(&mut self, other: Self) {
         let add = |total: &mut u64, count: u64| *total = total.saturating_add(count);
         add(&mut self.messages, other.messages);

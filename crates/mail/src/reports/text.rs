@@ -15,7 +15,7 @@ const TEXT_BYTES: usize = 3 * RAW_BYTES + 16;
 pub(super) struct ReportText<'a, R> {
     source: R,
     budget: &'a mut UnpackBudget,
-    /// Limit of this file, whatever is left of the budget.
+    /// Bytes that this file may still have, regardless of the budget.
     file_bytes_left: usize,
     /// The problem to report if the file is larger.
     beyond_file: ReportProblem,
@@ -24,7 +24,7 @@ pub(super) struct ReportText<'a, R> {
     decoder: Decoder,
     raw: Box<[u8]>,
     text: Box<[u8]>,
-    /// What of `text` was not consumed yet.
+    /// Part of `text` that was not consumed yet.
     start: usize,
     end: usize,
     is_ended: bool,
@@ -145,7 +145,7 @@ mod tests {
         let mut all = String::new();
         text.read_to_string(&mut all).unwrap();
         assert_eq!(all, format!("<{}\u{fffd}", "é".repeat(RAW_BYTES)));
-        assert_eq!(budget.left(), (1 << 20) - bytes.len());
+        assert_eq!(budget.bytes_left(), (1 << 20) - bytes.len());
     }
 
     #[test]

@@ -11,11 +11,11 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::text::ReportText;
 use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
-/// A report sums up one day of one receiver: kilobytes.
+/// Longest document; a report sums up one day of one receiver in a few kilobytes.
 const JSON_BYTES_MAX: usize = 2 << 20;
-/// A report has one policy for each domain; a receiver of ours has few.
+/// Most policies of a report, which has one for each domain; a receiver of ours has few.
 const POLICIES_MAX: usize = 100;
-/// RFC 8460 4.3 defines about twenty result types.
+/// Most result types that are kept; RFC 8460 4.3 defines about twenty.
 const FAILURE_TYPES_MAX: usize = 50;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ struct FailureDetails {
     failed_session_count: u64,
 }
 
-/// At most [`POLICIES_MAX`]; a report with more is refused while it is read.
+/// Policies, at most [`POLICIES_MAX`]; a report with more is refused while it is read.
 struct Policies(Vec<TlsPolicy>);
 
 impl<'de> Deserialize<'de> for Policies {
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for FailureTypes {
     }
 }
 
-/// `None` if the document is not such a report.
+/// Parses a report; `None` if the document is not one.
 pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummary>, ReportProblem> {
     let mut json = String::new();
     text.take(JSON_BYTES_MAX as u64 + 1)

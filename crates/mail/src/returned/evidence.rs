@@ -6,7 +6,7 @@ use postroad_model::BounceClass;
 use crate::classify::{EnhancedCode, Phase, Reply, Signal, Verdict, built_in, classify};
 
 use super::phase::find_phase;
-use super::quoted::{Quoted, find_enhanced, find_marked, find_reply};
+use super::quoted::{Quoted, find_enhanced, find_hash_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
 /// Phrases of mail systems that gave up after their retry time.
@@ -20,13 +20,13 @@ const EXPIRED: [&str; 5] = [
 
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    /// The other side has given up.
+    /// Whether the other side has given up.
     pub(super) is_final: bool,
-    /// From the Status field.
+    /// Code in the Status field.
     pub(super) status: Option<EnhancedCode>,
-    /// From the Diagnostic-Code field.
+    /// Text of the Diagnostic-Code field.
     pub(super) diagnostic: &'a str,
-    /// The diagnostic is the exit status of a program on the reporting host (`X-Unix; 77`).
+    /// Whether the diagnostic is the exit status of a program on the reporting host (`X-Unix; 77`).
     pub(super) is_local_program: bool,
     /// The reporting host's own classification.
     pub(super) category: Option<BounceClass>,
@@ -34,18 +34,18 @@ pub(super) struct Evidence<'a> {
     pub(super) section: &'a str,
     /// The notice as a whole.
     pub(super) notice: &'a str,
-    /// The notice is about nobody else.
+    /// Whether the notice is about this recipient only.
     pub(super) is_alone: bool,
 }
 
 /// Facts about a refusal in addition to its text.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// It was retried until the retry time was over.
+    /// Whether it was retried until the retry time was over.
     is_expired: bool,
     /// The best available enhanced code, possibly from the Status field.
     enhanced: Option<EnhancedCode>,
-    /// The same, but not from text for people, which proves nothing about a recipient.
+    /// The best enhanced code that is not from text for people, which proves nothing about a recipient.
     coded: Option<EnhancedCode>,
 }
 
@@ -60,7 +60,8 @@ impl Evidence<'_> {
         let section = refusals_only(self.section);
         let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
         let field = self.status;
-        self.status = self.status.or_else(|| find_marked(&section)).or_else(|| find_marked(&notice));
+        self.status =
+            self.status.or_else(|| find_hash_marked(&section)).or_else(|| find_hash_marked(&notice));
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
         let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
@@ -116,11 +117,11 @@ impl Evidence<'_> {
     }
 
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
-        let asked = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
-        let is_asked = || asked.is_some_and(|asked| self.notice.to_lowercase().contains(&asked));
+        let command = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
+        let is_quoted = || command.is_some_and(|command| self.notice.to_lowercase().contains(&command));
         find_phase(self.diagnostic)
             .or_else(|| find_phase(self.section))
-            .or_else(|| is_asked().then_some(Phase::Recipient))
+            .or_else(|| is_quoted().then_some(Phase::Recipient))
             .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
     }
 
@@ -178,7 +179,7 @@ fn weigh(
         return (BounceClass::BadDomain, verdict.hard);
     }
     let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
-    let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
+    let is_doubtful = is_dead && in_phase.is_some_and(|other| other.class != verdict.class);
     // 5.7.1 is a rule of the receiver; a host without the user would say so.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {

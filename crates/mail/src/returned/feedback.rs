@@ -6,7 +6,7 @@ use super::{RECIPIENTS_MAX, ReturnedKind, ReturnedRecipient, address};
 /// Types of reports that are not complaints: failed authentication (RFC 6591), and the opposite of a complaint.
 const NO_COMPLAINTS: [&str; 3] = ["auth-failure", "not-spam", "dmarc"];
 
-/// In subjects of complaints without a report; in lower case.
+/// Parts of subjects of complaints without a report; in lower case.
 const COMPLAINT_SUBJECTS: [&str; 3] = ["complaint about message from", "spam complaint", "abuse complaint"];
 
 pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
@@ -41,7 +41,7 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     Some(named.into_iter().map(|recipient| about(Some(recipient))).collect())
 }
 
-/// The fields are in the text if the MIME parts are broken.
+/// Fields of a report in the text of a message whose MIME parts are broken.
 fn report_in_words(parts: &Parts) -> Option<&str> {
     let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
     let is_report = parts.status.is_none() && parts.notice.lines().any(is_type);

@@ -91,8 +91,8 @@ impl DeliveryStatus {
 }
 
 impl RecipientFields {
-    /// `None` for a success. Without a known `Action` and a successful `Status`, `is_delay` (from the text of the
-    /// notice) decides.
+    /// Kind of the report; `None` for a success. Without a known `Action` and a successful `Status`, `is_delay` (from the text
+    /// of the notice) decides.
     pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
@@ -178,7 +178,7 @@ impl RecipientFields {
     }
 }
 
-/// `rfc822; jo@example.com`, or without the type, or in angle brackets.
+/// Address of `rfc822; jo@example.com`, also without the type or in angle brackets.
 fn parse_address(value: &str) -> String {
     let address = untyped(value).trim_matches(['<', '>', '"']).trim();
     unescape(address)
@@ -196,7 +196,7 @@ fn untyped(value: &str) -> &str {
     }
 }
 
-/// RFC 6533 section 3: `\x{5DC}` is a character.
+/// Decodes characters written as `\x{5DC}` (RFC 6533 section 3).
 fn unescape(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     let mut rest = address;

@@ -5,7 +5,7 @@ use crate::header_block::HeaderBlock;
 
 use super::address;
 
-/// A message may have more; relevant ones are among the first.
+/// Most fields that are read; relevant ones are among the first.
 const FIELDS_MAX: usize = 500;
 const VALUE_BYTES_MAX: usize = 4_096;
 
@@ -38,7 +38,7 @@ impl Headers {
         self.find(name).is_some()
     }
 
-    /// Without its angle brackets.
+    /// The Message-ID without its angle brackets.
     pub(super) fn message_id(&self) -> Option<String> {
         let id = self.find("message-id")?.trim().trim_matches(['<', '>']).trim();
         (!id.is_empty()).then(|| id.to_owned())

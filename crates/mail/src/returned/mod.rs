@@ -42,12 +42,12 @@ pub struct Returned {
     pub original_message_id: Option<String>,
     /// Candidates for our identifier of that message (`ReturnPathKey::parse` decides), best first.
     pub original_ids: Vec<String>,
-    /// It has a machine-readable part with the reason (RFC 5965); not every such report is a complaint.
+    /// Whether it has a machine-readable part with the reason (RFC 5965); not every such report is a complaint.
     pub is_feedback_report: bool,
-    /// It encloses the original and has no understood text of its own: at an address for complaints, that is a
+    /// Whether it encloses the original and has no understood text of its own: at an address for complaints, that is a
     /// complaint.
     is_bare_copy: bool,
-    /// Of the returned mail itself.
+    /// Subject of the returned mail itself.
     pub subject: String,
     /// Message-ID of the returned mail itself.
     pub message_id: Option<String>,
@@ -56,17 +56,17 @@ pub struct Returned {
 /// Report about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnedRecipient {
-    /// As the sender wrote it, if known; unknown in redacted complaints and in notices that name nobody.
+    /// Address as the sender wrote it, if known; unknown in redacted complaints and in notices that name nobody.
     pub recipient: Option<String>,
     pub kind: ReturnedKind,
     pub status: Option<EnhancedCode>,
     /// Basic SMTP code of the quoted refusal.
     pub code: Option<u16>,
-    /// For bounces and delays.
+    /// Bounce class, for bounces and delays.
     pub class: Option<BounceClass>,
-    /// The other side has given up, whatever the reason.
+    /// Whether the other side has given up, for any reason.
     pub permanent: bool,
-    /// The address itself is dead.
+    /// Whether the address itself is dead.
     pub hard: bool,
     /// The refusal in the other side's words, on one line.
     pub diagnostic: String,
@@ -103,7 +103,8 @@ impl ReturnedKind {
 }
 
 impl Returned {
-    /// The same for an address to which only feedback loops write: a bare copy of a message is a complaint about it.
+    /// The content, if it arrived at an address to which only feedback loops write: there a bare copy of a message is a
+    /// complaint about it.
     #[must_use]
     pub fn at_feedback_address(self) -> Self {
         if self.kind != ReturnedKind::Other || !self.is_bare_copy {
@@ -141,7 +142,7 @@ pub fn read(message: &[u8]) -> Returned {
     }
 }
 
-/// RFC 3464: one group of fields for each recipient. `None` if there is no such group.
+/// Reads status fields (RFC 3464), which have one group for each recipient. `None` if there is no such group.
 fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let report = fields::read(parts)?;
     let sections =
@@ -215,7 +216,7 @@ impl ReturnedRecipient {
     }
 }
 
-/// On one line, and cut to the length of a record.
+/// The text on one line, cut to the length of a record.
 fn shorten(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {

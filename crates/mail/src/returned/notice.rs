@@ -4,7 +4,7 @@ use super::parts::Parts;
 use super::quoted::find_reply;
 use super::{address, auto_reply};
 
-/// In subjects of notices; in lower case.
+/// Parts of subjects of notices; in lower case.
 const FAILURE_SUBJECTS: &[&str] = &[
     "undeliver",
     "undelivered",
@@ -84,7 +84,7 @@ const FAILURE_SUBJECTS: &[&str] = &[
     "배달되지 않음",
 ];
 
-/// In words of notices; in lower case.
+/// Phrases of notices; in lower case.
 const FAILURE_WORDS: &[&str] = &[
     "not be delivered",
     "not been delivered",
@@ -118,7 +118,7 @@ const FAILURE_WORDS: &[&str] = &[
     "お届けできません",
 ];
 
-/// In subjects and texts of notices about delayed mail; in lower case.
+/// Phrases in subjects and texts of notices about delayed mail; in lower case.
 const DELAYED: &[&str] = &[
     "this is a warning message only",
     "this is a warning only",
@@ -151,7 +151,7 @@ const DELAYED: &[&str] = &[
     "entrega atrasada",
 ];
 
-/// Given up after all, although the words are those of a delay.
+/// Phrases of notices that sound like a delay although the mail was given up.
 const GIVEN_UP: &[&str] =
     &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
 

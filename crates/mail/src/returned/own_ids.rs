@@ -9,12 +9,13 @@ use crate::trace::MESSAGE_HEADER;
 /// its checks (`smtp.mailfrom=`, `envelope-from=`).
 const SENDER_HEADERS: [&str; 4] =
     ["return-path", "authentication-results", "received-spf", "x-original-return-path"];
-/// Each costs a MAC, and a message has only one of ours.
+/// Most candidates. Each costs a MAC, and a message has only one of ours.
 const IDS_MAX: usize = 16;
-/// RFC 5321 4.5.3.1.1
+/// Longest local part (RFC 5321 4.5.3.1.1).
 const ID_BYTES_MAX: usize = 64;
 
-/// Best first: only our header identifies the message for certain; a return path may belong to a host in between.
+/// Candidates, best first: only our header identifies the message for certain; a return path may belong to a host in
+/// between.
 pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     let header = MESSAGE_HEADER.to_ascii_lowercase();
     let own = parts.original.all(&header).map(str::trim);
@@ -32,7 +33,7 @@ pub(super) fn find_ids(parts: &Parts) -> Vec<String> {
     ids
 }
 
-/// RFC 5965 3.2: the envelope sender, if the report names it.
+/// The envelope sender, if the report names it (RFC 5965 3.2).
 fn report_senders(parts: &Parts) -> impl Iterator<Item = &str> {
     parts.feedback.as_deref().unwrap_or_default().lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -40,7 +41,7 @@ fn report_senders(parts: &Parts) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Return paths are at domains that begin with `rp.`.
+/// Local part of an address that may be one of our return paths: its domain begins with `rp.`.
 fn local_part(address: &str) -> Option<&str> {
     let (local_part, domain) = address.rsplit_once('@')?;
     domain.get(..3).filter(|start| start.eq_ignore_ascii_case("rp."))?;

@@ -9,25 +9,25 @@ use super::{address, original};
 
 /// Longer texts are cut: explanations are shorter, and the rest is the original in some form.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
-/// Room for the groups of a thousand recipients.
+/// Longest status fields: room for the groups of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;
-/// With a thousand recipients it is read a thousand times.
+/// Longest text that is read again for each recipient, perhaps a thousand times.
 const EXPLANATION_BYTES_MAX: usize = 16 << 10;
 const PARTS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// Of the returned message itself.
+    /// Headers of the returned message itself.
     pub(super) headers: Headers,
     /// The text for people, without the original.
     pub(super) notice: String,
-    /// message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533).
+    /// Content of message/delivery-status (RFC 3464) or message/global-delivery-status (RFC 6533).
     pub(super) status: Option<String>,
-    /// message/feedback-report (RFC 5965).
+    /// Content of message/feedback-report (RFC 5965).
     pub(super) feedback: Option<String>,
     /// Headers of the original, if they were returned.
     pub(super) original: Headers,
-    /// The original was returned as a separate part: people quote, mail systems enclose.
+    /// Whether the original was returned as a separate part: people quote, mail systems enclose.
     pub(super) is_original_enclosed: bool,
     /// The original itself, if it is a report.
     pub(super) enclosed_report: Option<Vec<u8>>,
@@ -70,7 +70,7 @@ impl Parts {
         parts
     }
 
-    /// Text after the original belongs to the original.
+    /// Adds text for people. Text after the original belongs to the original.
     fn add_words(&mut self, text: &str) {
         let (words, original) = original::split_original(cut(text, NOTICE_BYTES_MAX));
         if !self.original.is_empty() || self.notice.len() + words.len() > NOTICE_BYTES_MAX {

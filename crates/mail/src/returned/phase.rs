@@ -26,8 +26,8 @@ const WORDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Phrases that name the command without any of those: Postfix's, Yahoo's, Messaging Server's, qmail's, MailEnable's,
-/// Cisco's.
+/// Phrases that name the command without any of these words, of Postfix, Yahoo, Messaging Server, qmail, MailEnable and
+/// Cisco.
 const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
     ("but my name was rejected", Phase::Greeting),
@@ -71,20 +71,20 @@ fn phase_at(rest: &str) -> Option<Phase> {
     WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
 }
 
-/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A refusal without a command above it
-/// is the greeting.
+/// Finds the command in a transcript: `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon writes `-->` and `<--`. A
+/// refusal without a command above it is the greeting.
 fn from_transcript(text: &str) -> Option<Phase> {
     let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
     let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;
     let before = &text[..refused];
     let talk = before.rfind("while talking to").map_or(before, |at| &before[at..]);
     match talk.rfind(">>> ").max(talk.rfind("--> ")) {
-        Some(asked) => phase_at(&talk[asked + 4..]),
+        Some(at) => phase_at(&talk[at + 4..]),
         None => (talk.len() < before.len()).then_some(Phase::Greeting),
     }
 }
 
-/// Gmail numbers the steps of a session: 13 is MAIL, 14 RCPT, and later ones follow the message.
+/// Finds the command by Gmail's number of the step: 13 is MAIL, 14 RCPT, and later ones follow the message.
 fn from_state(text: &str) -> Option<Phase> {
     let state = text.split_once("(state ")?.1.split_once(')')?.0;
     match state.parse::<u8>().ok()? {
@@ -95,8 +95,8 @@ fn from_state(text: &str) -> Option<Phase> {
     }
 }
 
-/// `SMTP:RCPT host …`, `… in RCPT TO`: a mention means that the command was reached, except for `503 Need RCPT` and for
-/// notices that list the whole envelope.
+/// Finds a mention such as `SMTP:RCPT host …` or `… in RCPT TO`, which means that the command was reached; except in
+/// `503 Need RCPT` and in notices that list the whole envelope.
 fn from_mention(text: &str) -> Option<Phase> {
     if text.contains("mail from:") {
         return None;

@@ -6,18 +6,19 @@ use crate::classify::EnhancedCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quoted<'a> {
     pub(super) code: u16,
-    /// From after the code to the end of the paragraph.
+    /// Text after the code, up to the end of the paragraph.
     pub(super) text: &'a str,
-    /// Whether an informative enhanced code follows: no other text looks like that.
+    /// Whether an enhanced code other than x.0.x follows, so this is certainly a reply.
     is_sure: bool,
 }
 
-/// The reply that a text quotes: the first with an enhanced code, else the first permanent one, else the first.
+/// The reply that a text quotes: the first with an enhanced code other than x.0.x, else the first permanent one, else the
+/// first.
 pub(super) fn find_reply(text: &str) -> Option<Quoted<'_>> {
     let all: Vec<Quoted<'_>> = replies(text).take(16).collect();
     let sure = all.iter().find(|reply| reply.is_sure);
-    let last_word = all.iter().find(|reply| reply.code >= 500);
-    sure.or(last_word).or(all.first()).copied()
+    let permanent = all.iter().find(|reply| reply.code >= 500);
+    sure.or(permanent).or(all.first()).copied()
 }
 
 fn replies(text: &str) -> impl Iterator<Item = Quoted<'_>> {
@@ -32,7 +33,7 @@ fn replies(text: &str) -> impl Iterator<Item = Quoted<'_>> {
     })
 }
 
-/// Three separate digits: the first is 4 or 5, the second valid in SMTP.
+/// A three-digit number that stands alone: the first digit is 4 or 5, the second valid in SMTP.
 fn is_code_at(bytes: &[u8], at: usize) -> bool {
     let Some(code) = bytes.get(at..at + 3) else { return false };
     let is_code =
@@ -56,7 +57,7 @@ fn is_code_at(bytes: &[u8], at: usize) -> bool {
     is_begun && is_ended
 }
 
-/// Up to the next empty line.
+/// The text up to the next empty line.
 fn paragraph(text: &str) -> &str {
     let ends = ["\n\n", "\r\n\r\n", "\n \n"].into_iter().filter_map(|end| text.find(end));
     &text[..ends.min().unwrap_or(text.len())]
@@ -79,8 +80,8 @@ pub(super) fn find_enhanced(text: &str) -> Option<EnhancedCode> {
     })
 }
 
-/// The first code marked as one, `<mx.example.com #5.1.1>`: Exchange's status in the text for people.
-pub(super) fn find_marked(text: &str) -> Option<EnhancedCode> {
+/// The first enhanced code after ` #`, as in `<mx.example.com #5.1.1>`: Exchange's status in the text for people.
+pub(super) fn find_hash_marked(text: &str) -> Option<EnhancedCode> {
     text.match_indices(" #").find_map(|(at, _)| {
         let word = &text[at + 2..];
         let end = word.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(word.len());

@@ -12,7 +12,7 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// Limits the cost of a thousand recipients; a reply is cut anyway.
+/// Longest section, because there may be a thousand recipients; a reply is cut anyway.
 const SECTION_BYTES_MAX: usize = 8 << 10;
 
 /// The texts about known recipients; recipients without one are omitted.
@@ -57,7 +57,7 @@ fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
     move |address| !address::is_daemon(address) && !others.contains(&address.to_lowercase())
 }
 
-/// Without a text of its own, the text about all recipients applies.
+/// The section of a recipient; without one, the text about all recipients.
 fn named_section(recipient: String, sections: &[Section]) -> Section {
     let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
     Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
@@ -115,7 +115,7 @@ struct Sections {
     /// Positions in the list, by address in lower case.
     places: HashMap<String, usize>,
     current: Option<usize>,
-    /// There are more recipients than the limit.
+    /// Whether there are more recipients than the limit.
     is_full: bool,
 }
 

@@ -47,7 +47,7 @@ const DOUBTFUL: [&str; 30] = [
     "plusmn", "acute", "divide", "eth", "thorn",
 ];
 
-/// `None` if it is uncertain what a browser would read.
+/// Decodes references; `None` if it is uncertain what a browser would read.
 pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     if !value.contains('&') {
         return Some(Cow::Borrowed(value));

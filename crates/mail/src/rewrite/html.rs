@@ -14,11 +14,11 @@ use super::entities;
 use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 
-/// Memory of the parser: unfinished tags and open elements.
+/// Most memory of the parser, for unfinished tags and open elements.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 const LEFT_ALONE: &str = "data-postroad-notrack";
 
-/// In the order of the text. Empty if the HTML exceeds the parser's limits.
+/// Finds links and the pixel, in the order of the text. Empty if the HTML exceeds the parser's limits.
 pub(super) fn find(
     html: &[u8],
     encoding: &'static Encoding,

@@ -37,10 +37,10 @@ pub(crate) fn find_web_addresses(text: &str) -> Vec<String> {
     addresses.take(settings::LINKS_MAX).map(str::to_owned).collect()
 }
 
-/// What is inserted at a position.
+/// Text that is inserted at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Spot {
-    /// Replaces the link's URL, whose target this is.
+    /// Tracking URL that replaces the URL of a link to this target.
     Link(String),
     Pixel,
 }
@@ -57,7 +57,7 @@ struct Text {
     part: TextPart,
     /// The decoded content.
     content: Vec<u8>,
-    /// In order.
+    /// Positions in order, with the text to insert.
     spots: Vec<(Range<usize>, Spot)>,
 }
 
@@ -132,7 +132,7 @@ impl RewritePlan {
         out
     }
 
-    /// Contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
+    /// Text to insert. It contains only letters, digits and `-._~:/`, so that it needs no escaping inside any quotes.
     fn put_in(&self, spot: &Spot, personal: &Personal<'_>) -> String {
         let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
         let base = &self.base_url;
@@ -147,7 +147,7 @@ impl RewritePlan {
     }
 }
 
-/// No sender lists more.
+/// Most URLs of `List-Unsubscribe`; no sender lists more.
 const UNSUBSCRIBE_URLS_MAX: usize = 10;
 
 /// The web addresses of the `List-Unsubscribe` header (RFC 2369).

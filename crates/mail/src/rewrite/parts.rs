@@ -20,13 +20,13 @@ pub(super) enum TextKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferEncoding {
-    /// 7bit, 8bit, binary: as it is.
+    /// 7bit, 8bit or binary: the text is not encoded.
     Identity,
     QuotedPrintable,
     Base64,
 }
 
-/// All ranges are in the whole message.
+/// A text that may be rewritten. All ranges are positions in the whole message.
 #[derive(Debug)]
 pub(super) struct TextPart {
     pub(super) kind: TextKind,
@@ -34,11 +34,11 @@ pub(super) struct TextPart {
     pub(super) charset: &'static Encoding,
     /// The header with the encoding, or the empty range where it can be inserted.
     pub(super) encoding_field: Range<usize>,
-    /// Still encoded.
+    /// Position of the text, still encoded.
     pub(super) body: Range<usize>,
 }
 
-/// Excludes attachments, enclosed messages, and signed or encrypted parts.
+/// Finds texts, without attachments, enclosed messages, and signed or encrypted parts.
 pub(super) fn find(message: &[u8]) -> Vec<TextPart> {
     let mut found = Vec::new();
     walk(message, 0..message.len(), 0, &mut found);
@@ -100,7 +100,7 @@ fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
     (is_multipart && !is_sealed).then(|| boundary.to_owned())
 }
 
-/// RFC 2045 5.2: a part without a type is plain text.
+/// Kind of a text; a part without a type is plain text (RFC 2045 5.2).
 fn text_kind(content_type: Option<&ContentType<'_>>) -> Option<TextKind> {
     let Some(content_type) = content_type else { return Some(TextKind::Plain) };
     if !content_type.c_type.eq_ignore_ascii_case("text") {
@@ -131,7 +131,7 @@ fn read_encoding(value: &str) -> Option<TransferEncoding> {
     }
 }
 
-/// Attachments, and parts with a file name: the sender's file must arrive unchanged.
+/// Whether a part is an attachment or has a file name: the sender's file must arrive unchanged.
 fn is_file(content_type: Option<&ContentType<'_>>, disposition: Option<&ContentType<'_>>) -> bool {
     disposition
         .is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment") || d.attribute("filename").is_some())

@@ -9,7 +9,7 @@ use super::settings::{LINKS_MAX, LinkRules};
 use super::target::tracked;
 use crate::track::TARGET_BYTES_MAX;
 
-/// The charset of the text is a superset of ASCII.
+/// Finds links in a text whose charset is a superset of ASCII.
 pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> {
     let tracked = find_addresses(text).filter_map(|range| {
         // ASCII by now.
@@ -58,7 +58,7 @@ fn run_length(text: &[u8]) -> usize {
     text.iter().position(|b| !is_part(b)).unwrap_or(text.len())
 }
 
-/// `None` if it is uncertain where it ends: a non-ASCII character may belong to the URL or be the next word.
+/// End of a URL; `None` if it is uncertain: a non-ASCII character may belong to the URL or to the next word.
 fn address_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
     if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
         return None;

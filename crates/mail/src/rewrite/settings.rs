@@ -2,12 +2,12 @@
 
 use super::web_address::WebAddress;
 
-/// The most links of one part that are rewritten.
+/// Most links of one part that are rewritten.
 pub(super) const LINKS_MAX: usize = 2_000;
 /// Larger parts are not rewritten.
 pub(super) const PART_BYTES_MAX: usize = 5 << 20;
 
-/// As decided at acceptance.
+/// Settings of rewriting, as decided at acceptance.
 #[derive(Debug, Clone, Copy)]
 pub struct RewriteSettings<'a> {
     /// Base of tracking links: `https://track.example.com`.
@@ -18,7 +18,7 @@ pub struct RewriteSettings<'a> {
     pub excluded_hosts: &'a [String],
 }
 
-/// Which links are not tracked.
+/// Rules for links that are not tracked.
 #[derive(Debug)]
 pub(super) struct LinkRules {
     /// A link that begins with this is one of ours.

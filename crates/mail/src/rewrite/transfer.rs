@@ -9,10 +9,10 @@ use postroad_model::is_crlf;
 
 use super::parts::TransferEncoding;
 
-/// RFC 5322 2.1.1, without the line ending.
+/// Longest line (RFC 5322 2.1.1), without the line ending.
 const LINE_BYTES_MAX: usize = 998;
 
-/// `None` if it cannot be decoded.
+/// Decodes a body; `None` if that is not possible.
 pub(super) fn decode(body: &[u8], encoding: TransferEncoding) -> Option<Cow<'_, [u8]>> {
     match encoding {
         TransferEncoding::Identity => Some(Cow::Borrowed(body)),

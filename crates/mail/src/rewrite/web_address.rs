@@ -3,16 +3,16 @@
 /// A partly parsed URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WebAddress<'a> {
-    /// As written.
+    /// The host as written.
     pub(super) host: &'a str,
-    /// From the first `/` to query and fragment.
+    /// The text from the first `/` up to query and fragment.
     path: &'a str,
-    /// The length of scheme and `://`.
+    /// Length of scheme and `://`.
     pub(super) host_start: usize,
 }
 
 impl<'a> WebAddress<'a> {
-    /// `None` for everything but `http://` and `https://` with a host.
+    /// Parses a URL; `None` unless it begins with `http://` or `https://` and has a host.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {

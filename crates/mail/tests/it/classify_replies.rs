@@ -3,7 +3,7 @@
 
 use postroad_mail::{Reply, ReplyPhase, classify, classify_in};
 
-/// What follows, in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
+/// The verdict in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
 fn outcome(reply: &str) -> (&'static str, &'static str) {
     let verdict = classify(&Reply::parse(reply).unwrap_or_else(|problem| panic!("{reply}: {problem}")));
     let follows = match (verdict.permanent, verdict.hard, verdict.throttle) {
@@ -336,7 +336,7 @@ fn no_address_is_suppressed_without_evidence_that_it_does_not_exist() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Postfix says "Recipient address rejected" before whatever a policy service told it.
+/// Postfix says "Recipient address rejected" before the text of its policy service.
 #[test]
 fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
     let reasons = [

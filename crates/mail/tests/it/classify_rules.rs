@@ -1,4 +1,4 @@
-//! The rule file: every rule has samples that it takes and no rule before it, and mistakes in a file are named.
+//! The rule file: every rule has samples that it matches and no earlier rule does, and errors in a file are reported.
 
 use postroad_mail::classify::{Reply, RuleProblem, RuleTable, built_in};
 use postroad_model::BounceClass;

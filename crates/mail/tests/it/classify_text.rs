@@ -1,4 +1,4 @@
-//! Replies taken apart: lines, codes, texts from strangers.
+//! Parsing of replies: lines, codes, texts from strangers.
 
 use postroad_mail::{EnhancedCode, Reply, ReplyProblem, classify};
 use proptest::prelude::*;

@@ -209,10 +209,10 @@ fn all_attachments_of_a_message_share_one_budget() {
         format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}--b--\r\n", part(&other).repeat(10));
     let mut budget = UnpackBudget::new(5 << 20);
     assert_eq!(reports::read(message.as_bytes(), &mut budget), Err(ReportProblem::TooLarge));
-    assert_eq!(budget.left(), 0);
+    assert_eq!(budget.bytes_left(), 0);
     let mut budget = UnpackBudget::default();
     assert_eq!(reports::read(message.as_bytes(), &mut budget), Ok(None));
-    assert_eq!(UNPACKED_BYTES_MAX - budget.left(), 10 * other.len(), "what a reading cost is known");
+    assert_eq!(UNPACKED_BYTES_MAX - budget.bytes_left(), 10 * other.len(), "what a reading cost is known");
 }
 
 #[test]

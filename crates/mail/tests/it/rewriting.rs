@@ -24,7 +24,7 @@ fn rewritten(message: &[u8]) -> Vec<u8> {
     rewritten_by(message, &settings(true, true))
 }
 
-/// Links as they were; pixels gone. What addresses had to be escaped in is given by `escape`.
+/// Restores the links and removes the pixels. `escape` is how the text escapes addresses.
 fn undone(text: &str, escape: impl Fn(&str) -> String) -> (String, Vec<String>, usize) {
     let (mut out, mut targets, mut pixels) = (String::new(), Vec::new(), 0);
     let mut rest = text;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::question::{Answer, LookupFailure, Outcome};
 use super::questions::Question;
 
-/// RFC 8767 5 suggests one to three days.
+/// Longest use of an old answer; RFC 8767 5 suggests one to three days.
 const AGE_MAX: Duration = Duration::from_hours(24);
 /// TTL of an old answer, so that it is looked up again soon (RFC 8767 4).
 const TTL: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ impl LastKnown {
     }
 }
 
-/// TXT records are excluded: they are looked up to check the current state.
+/// Whether answers of this type are kept. TXT records are not: they are looked up to check the current state.
 fn is_about_mail(record_type: RecordType) -> bool {
     matches!(record_type, RecordType::MX | RecordType::A | RecordType::AAAA)
 }

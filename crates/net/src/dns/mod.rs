@@ -48,7 +48,7 @@ const CACHED_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct DnsSettings {
-    /// Empty for the system's name servers.
+    /// Name servers to ask; empty for the system's.
     pub nameservers: Vec<SocketAddr>,
     /// Timeout of one attempt.
     pub timeout: Duration,
@@ -63,7 +63,7 @@ pub struct DnsSettings {
 /// Which name servers are trusted to have validated an answer by DNSSEC (the AD bit).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DnssecTrust {
-    /// None: no answer counts as secure.
+    /// No name server is trusted, so no answer counts as secure.
     #[default]
     Off,
     /// Name servers on this machine.
@@ -110,7 +110,7 @@ struct Inner {
     questions: Questions,
     /// `None` if answers are not remembered at all.
     last_known: Option<LastKnown>,
-    /// Time for one look-up with its retries and aliases; the same again for waiting for a permit.
+    /// Time for one look-up with its retries and aliases; also the time for waiting for a permit before it.
     patience: Duration,
     ipv6: bool,
     /// Whether the AD bit of answers counts.

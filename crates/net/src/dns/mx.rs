@@ -19,20 +19,20 @@ const VALID_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MxHost {
-    /// Lower case, without a trailing dot.
+    /// Host name in lower case, without a trailing dot.
     pub name: String,
     pub preference: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MxPlan {
-    /// At least one; sorted by preference, then name; no duplicates.
+    /// Hosts, at least one, sorted by preference, then name; no duplicates.
     pub hosts: Vec<MxHost>,
-    /// The domain has no MX and is its own host.
+    /// Whether the domain has no MX and is its own host.
     pub implicit: bool,
-    /// From one minute to one hour.
+    /// Time for which the plan may be cached: from one minute to one hour.
     pub valid_for: Duration,
-    /// The hosts are secured by DNSSEC (only with a trusted resolver).
+    /// Whether the hosts are secured by DNSSEC (only with a trusted resolver).
     pub is_secure: bool,
 }
 
@@ -85,7 +85,7 @@ impl Dns {
         }
     }
 
-    /// RFC 5321 5.1: without an MX the domain is its own mail server, if it has an address.
+    /// The plan of a domain without an MX: it is its own mail server, if it has an address (RFC 5321 5.1).
     async fn implicit_plan(&self, domain: &DomainName) -> Result<MxPlan, MxFailure> {
         // Look up both families whatever the settings: an address that this machine cannot use does not make
         // the domain bad.
@@ -141,7 +141,7 @@ fn host_of(record: &RData) -> Option<MxHost> {
     Some(MxHost { name: name.trim_end_matches('.').to_owned(), preference: mx.preference })
 }
 
-/// Letters, digits, hyphens, and the underscore that some domains use. `site` relies on this.
+/// Whether a name has only letters, digits, hyphens, and the underscore that some domains use. `site` relies on this.
 fn is_host_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
 }

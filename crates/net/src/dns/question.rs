@@ -38,7 +38,7 @@ pub(super) struct Answer {
     pub(super) ttl: Duration,
     /// Owner of the records: the end of a chain of aliases.
     pub(super) owner: Name,
-    /// A trusted resolver has validated it by DNSSEC, with all its aliases.
+    /// Whether a trusted resolver has validated it by DNSSEC, with all its aliases.
     pub(super) is_secure: bool,
 }
 
@@ -150,8 +150,8 @@ impl Inner {
     }
 }
 
-/// RFC 6840 5.8: the AD bit covers the whole answer. hickory follows the rest of a chain of aliases with separate
-/// queries; their bit says nothing about the earlier aliases.
+/// Whether the AD bit covers the whole answer (RFC 6840 5.8). hickory follows the rest of a chain of aliases with separate
+/// queries, whose bit says nothing about the earlier aliases.
 fn is_authentic(found: &Lookup, name: &Name) -> bool {
     found.message().metadata.authentic_data && found.query().name() == name
 }

@@ -14,10 +14,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::fair_permits::{Asker, FairPermits, PermitLimits, Share};
 
-/// Concurrent look-ups. Each one over UDP has its own socket.
+/// Most concurrent look-ups. Each one over UDP has its own socket.
 pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
-/// They are free again within a moment, so one server may have most of them.
+/// Permits for quick names. They are free again within a moment, so one server may have most of them.
 const QUICK: PermitLimits = PermitLimits {
     running_max: QUICK_MAX,
     waiting_max: 16_384,
@@ -33,7 +33,7 @@ const SLOW: PermitLimits = PermitLimits {
 };
 /// Time for an answer before a look-up counts as slow.
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
-/// The same while the server's look-ups wait for permits.
+/// Time for an answer before a look-up counts as slow, while the server's look-ups wait for permits.
 const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
 /// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
 /// then.
@@ -45,7 +45,7 @@ pub(super) type Question = (Name, RecordType);
 
 #[derive(Debug)]
 pub(super) struct Questions {
-    /// By zone, like the slow ones.
+    /// Permits for quick names, shared by zone, like those for slow names.
     quick: Arc<FairPermits<Name>>,
     slow: Arc<FairPermits<Name>>,
     unanswered: Mutex<[HashSet<Question>; 2]>,
@@ -130,7 +130,7 @@ impl Questions {
     }
 }
 
-/// The zone of a name, as far as names show it: the part that somebody registered.
+/// The zone of a name, guessed from the name: the part that somebody registered.
 fn zone_of(name: &Name) -> Name {
     let mut ends = name.iter().rev();
     let is_short = |label: Option<&[u8]>, max: usize| label.is_some_and(|label| label.len() <= max);
@@ -193,9 +193,9 @@ mod tests {
         for number in 0..3_000 {
             let questions = Arc::clone(&questions);
             silent.spawn(async move {
-                let asked = questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await;
+                let answer = questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await;
                 questions.note(&name(number), false);
-                asked
+                answer
             });
         }
         tokio::task::yield_now().await;

@@ -27,7 +27,7 @@ pub struct TlsaRecord {
 /// Requirements on the TLS of a host, secured by DNSSEC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostTlsa {
-    /// None: no records, or unsigned names.
+    /// No requirement: there are no records, or the names are not signed.
     Absent,
     /// At least one record. `base` is the name they are published under.
     Secure { base: String, records: Vec<TlsaRecord> },
@@ -40,7 +40,7 @@ pub enum HostTlsa {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsaAnswer {
     pub tlsa: HostTlsa,
-    /// From one minute to one hour.
+    /// Time for which the answer may be cached: from one minute to one hour.
     pub valid_for: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Dns {
         answer(HostTlsa::Absent, valid_for)
     }
 
-    /// Name that the host's addresses are at, if all of them are secure.
+    /// Name that has the host's addresses, if all of them are secure.
     async fn secure_base(&self, host: &str) -> Result<Option<(String, Duration)>, LookupFailure> {
         let families = if self.inner.ipv6 {
             let (v6, v4) = self.ask_both_families(host).await;

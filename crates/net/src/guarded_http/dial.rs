@@ -83,7 +83,7 @@ impl Dialler {
         // The body's packet must not wait for the peer's delayed acknowledgement of the head (Nagle).
         stream.set_nodelay(true).map_err(PostFailure::Connect)?;
         if !url.is_https() {
-            return opened(TokioIo::new(stream), address).await;
+            return start_http(TokioIo::new(stream), address).await;
         }
         let name = match url.host() {
             WebhookHost::Name(name) => ServerName::try_from(name)
@@ -94,13 +94,13 @@ impl Dialler {
         let (_, session) = stream.get_ref();
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
         let certificate_expires_at = certificate.and_then(expires_at);
-        let mut connection = opened(TokioIo::new(stream), address).await?;
+        let mut connection = start_http(TokioIo::new(stream), address).await?;
         connection.certificate_expires_at = certificate_expires_at;
         Ok(connection)
     }
 }
 
-async fn opened(
+async fn start_http(
     stream: impl Read + Write + Unpin + Send + 'static,
     address: IpAddr,
 ) -> Result<Connection, PostFailure> {

@@ -19,9 +19,9 @@ pub(super) struct Done {
     pub(super) retry_after: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) body: Bytes,
-    /// There is more of it.
+    /// Whether the body is longer than was read.
     pub(super) is_cut: bool,
-    /// The whole answer was read: the connection can be reused.
+    /// Whether the whole answer was read, so that the connection can be reused.
     pub(super) is_whole: bool,
 }
 

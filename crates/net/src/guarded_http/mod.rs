@@ -37,9 +37,9 @@ pub struct GuardedHttpSettings {
     pub connect_timeout: Duration,
     /// Time from the DNS look-up to the last byte of the answer.
     pub exchange_timeout: Duration,
-    /// Bytes read of an answer's body; then the connection is closed.
+    /// Most bytes read of an answer's body; then the connection is closed.
     pub answer_bytes_max: usize,
-    /// Idle connections kept per origin.
+    /// Most idle connections kept per origin.
     pub idle_per_origin_max: usize,
     pub idle_max: usize,
     pub idle_for: Duration,
@@ -75,13 +75,13 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct HttpAnswer {
     pub status: u16,
-    /// Header value as sent.
+    /// Value of `Retry-After` as sent.
     pub retry_after: Option<String>,
-    /// Likewise.
+    /// Value of `Content-Type` as sent.
     pub content_type: Option<String>,
     /// Beginning of the body.
     pub body: Bytes,
-    /// The body is longer than was read.
+    /// Whether the body is longer than was read.
     pub is_cut: bool,
     /// Address that was dialled.
     pub address: IpAddr,
@@ -93,7 +93,7 @@ pub struct HttpAnswer {
 
 #[boxed_futures]
 impl GuardedHttp {
-    /// `verified` checks the certificates.
+    /// A client; `verified` is the TLS configuration that checks certificates.
     pub fn new(dns: Dns, verified: Arc<ClientConfig>, settings: GuardedHttpSettings) -> Self {
         let guard = Guard::allowing(settings.allowed.clone());
         let dialler = Dialler::new(dns, verified, guard, settings.connect_timeout);
@@ -129,7 +129,7 @@ impl GuardedHttp {
             .unwrap_or(Err(PostFailure::Late(self.inner.settings.exchange_timeout)))
     }
 
-    /// The answer to an empty POST: whether somebody answers there, with a good certificate if it is HTTPS.
+    /// Sends an empty POST, to find out whether somebody answers, with a good certificate if it is HTTPS.
     pub async fn reach(&self, url: &WebhookUrl) -> Result<HttpAnswer, PostFailure> {
         self.post(url, &HeaderMap::new(), &Bytes::new()).await
     }

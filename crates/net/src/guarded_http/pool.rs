@@ -72,7 +72,7 @@ impl Pool {
         Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
     }
 
-    /// Takes the most recently used one, which is the least likely to have closed.
+    /// Takes the most recently used connection, which is the least likely to have closed.
     pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let now = Instant::now();
         let mut kept = self.idle.lock();

@@ -52,7 +52,7 @@ impl ByteShare {
         self.kib.count() * KIB
     }
 
-    /// Splits off what is not needed to cover `bytes`.
+    /// Splits off the part that is not needed to cover `bytes`.
     #[must_use]
     pub fn split_above(&mut self, bytes: usize) -> Self {
         Self { kib: self.kib.split_above(bytes.div_ceil(KIB)) }

@@ -26,7 +26,7 @@ impl PerAddressLimit {
         Arc::new(Self { each_max, counts: Mutex::default() })
     }
 
-    /// `None` if the address has reached its limit.
+    /// Takes a permit; `None` if the address has reached its limit.
     pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = client_network(address);
         let mut counts = self.counts.lock();

@@ -10,7 +10,7 @@ use super::fetch::FetchRank;
 use super::file::Stored;
 use super::policy::Policy;
 
-/// RFC 8461 3.3 leaves the pause after a failed fetch open, and suggests five minutes.
+/// Pause after a failed fetch, as RFC 8461 3.3 suggests.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
 /// Refresh early: otherwise an attacker who blocks the policy host can let the policy expire.
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
@@ -22,7 +22,7 @@ const FAILURES_MAX: usize = 4_096;
 pub(super) struct PolicyCache {
     policies: HashMap<DomainName, CachedPolicy>,
     policies_max: usize,
-    /// Apart from the policies: failures never make one forgotten. The younger generation is the first.
+    /// Failed fetches, apart from the policies, so that they never displace one. The first generation is the younger.
     failures: [HashMap<DomainName, Failed>; 2],
     /// Grows with every use; the smallest value is the least recently used.
     uses: u64,
@@ -58,8 +58,8 @@ impl PolicyCache {
         (now < kept.expires_at).then(|| Arc::clone(&kept.policy))
     }
 
-    /// Whether the policy announced as `id` should be fetched: unknown or old, and no recent failure. If so, its rank
-    /// among those that wait.
+    /// Rank of a fetch of the policy announced as `id`; `None` if it should not be fetched, because it is known and fresh, or
+    /// a fetch failed recently.
     pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> Option<FetchRank> {
         let is_known = self.policies.get(domain).is_some_and(|kept| kept.id == id && now < kept.refresh_at);
         let failed = self.failures.iter().find_map(|failures| failures.get(domain));

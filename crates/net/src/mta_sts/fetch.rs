@@ -35,11 +35,11 @@ const FIRST: PermitLimits = PermitLimits {
     of_destination: Share::THIRD,
 };
 const LATER: PermitLimits = PermitLimits { running_max: 16, waiting_max: 256, ..FIRST };
-/// Mail waits meanwhile. A fetch without a permit by then is left for the next time.
+/// Longest wait for a permit, because mail waits meanwhile. Without one the fetch is left for the next time.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Time for a fetch while others wait for permits.
 const TIMEOUT_UNDER_PRESSURE: Duration = Duration::from_secs(4);
-/// Short, so that a dead address leaves time for the next.
+/// Time to connect to one address. Short, so that a dead address leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub(super) enum FetchError {
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("it took too long")]
     Late,
-    /// Nobody was asked.
+    /// No request was sent, because no permit got free in time.
     #[error("too many policies are being fetched")]
     Busy,
     #[error("{0}")]
@@ -71,7 +71,7 @@ pub(super) struct Fetcher {
     dns: Dns,
     tls: TlsConnector,
     settings: MtaStsSettings,
-    /// By address of the policy host, like those for later fetches.
+    /// Permits by address of the policy host, like those for later fetches.
     first: Arc<FairPermits<IpAddr>>,
     later: Arc<FairPermits<IpAddr>>,
 }
@@ -120,7 +120,7 @@ impl Fetcher {
         tokio::time::timeout(left, reading).await.unwrap_or(Err(FetchError::Late))
     }
 
-    /// At least one.
+    /// Addresses of the policy host; at least one.
     async fn addresses(&self, host: &str, server: ServerId) -> Result<Vec<IpAddr>, FetchError> {
         let mut addresses = match self.dns.for_server(server).addresses(host).await {
             Err(AddressFailure::Busy) => return Err(FetchError::Busy),

@@ -18,11 +18,11 @@ use postroad_model::{DomainName, Timestamp};
 
 use super::policy::{Mode, Policy};
 
-/// Ten thousand policies of the usual size take 2 MB.
+/// Largest file; ten thousand policies of the usual size take 2 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Pause before writing is tried again after an error.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
-/// No retry is wanted.
+/// Value of `retry_at` if no retry is needed.
 const NEVER: i64 = i64::MAX;
 
 /// Policy as it was fetched.
@@ -108,7 +108,7 @@ impl PolicyFile {
     }
 }
 
-/// Skips damaged lines, such as a last line cut by a crash.
+/// Reads the file. Skips damaged lines, such as a last line cut by a crash.
 fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut text));
@@ -128,7 +128,7 @@ fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
     known.into_iter().skip(surplus).map(|(_, stored)| stored).collect()
 }
 
-/// Writes a second file first, so that a crash leaves one of the two complete.
+/// Replaces the file. Writes a second file first, so that a crash leaves one of the two complete.
 fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     let beside = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
@@ -147,7 +147,7 @@ fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     Ok((File::options().append(true).open(path)?, text.len() as u64))
 }
 
-/// Fields have no white space: ids are letters and digits, hosts are names.
+/// A policy as a line. Fields have no white space: ids are letters and digits, hosts are names.
 fn line_of(stored: &Stored) -> String {
     let Stored { domain, id, policy, fetched_at } = stored;
     let mode = match policy.mode {

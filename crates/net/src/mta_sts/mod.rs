@@ -30,7 +30,7 @@ use file::{PolicyFile, Stored};
 
 /// Longest wait for the record that announces a policy: mail waits meanwhile.
 const RECORD_WAIT: Duration = Duration::from_secs(5);
-/// The same if a policy is known, which stays in force, or if look-ups have to wait for each other.
+/// Longest wait for the record if a policy is known, which stays in force, or if look-ups have to wait for each other.
 const RECORD_WAIT_SHORT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub struct MtaStsSettings {
     pub allow_private: bool,
     /// Time for one fetch, from the host's addresses to the last byte, without the wait for a permit.
     pub fetch_timeout: Duration,
-    /// Number of domains; the least recently used is dropped first.
+    /// Most policies that are kept; the least recently used is dropped first.
     pub policies_max: usize,
     /// File that keeps policies over a restart.
     pub file: Option<PathBuf>,
@@ -64,9 +64,9 @@ impl Default for MtaStsSettings {
 pub enum StsVerdict {
     /// No policy, or none that could be found.
     None,
-    /// It was not looked for, or not for long enough, because too many look-ups wait. Ask again soon.
+    /// The policy was not looked up, or not for long enough, because too many look-ups wait. Ask again soon.
     Unknown,
-    /// No requirement yet, but the domain wants reports of what would have failed.
+    /// No requirement yet, but the domain wants reports of deliveries that would have failed.
     Testing(Arc<Policy>),
     /// Deliver only to a matching host over TLS with a verified certificate.
     Enforce(Arc<Policy>),
@@ -82,7 +82,7 @@ impl StsVerdict {
     }
 }
 
-/// What a domain's record says.
+/// Content of the record by which a domain announces a policy.
 enum Announced {
     Id(String),
     Nothing,
@@ -125,7 +125,8 @@ impl MtaSts {
         Self { inner: Arc::new(inner) }
     }
 
-    /// `server` is the one whose mail waits for it: look-ups of one server do not delay another's.
+    /// The requirement of a domain. `server` is the server whose mail waits for it: look-ups of one server do not delay
+    /// another's.
     pub async fn policy(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> StsVerdict {
         let inner = Arc::clone(&self.inner);
         let work = || {
@@ -165,7 +166,7 @@ impl Inner {
         self.known(domain, now)
     }
 
-    /// Without an answer in time, the look-up continues for later callers.
+    /// Looks up the record. Without an answer in time, the look-up continues for later callers.
     async fn announced_id(&self, domain: &DomainName, server: ServerId, now: Timestamp) -> Announced {
         let dns = self.dns.for_server(server);
         let is_known = self.policies().policy(domain, now).is_some();
@@ -209,7 +210,7 @@ impl Inner {
         self.policies().policy(domain, now).map_or(StsVerdict::None, |policy| StsVerdict::of(&policy))
     }
 
-    /// The same, while nobody knows whether there is a policy.
+    /// The known policy, or `Unknown`: for use while it is not known whether there is a policy.
     fn known_by_now(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
         match self.known(domain, now) {
             StsVerdict::None => StsVerdict::Unknown,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
-/// More hosts than any mail domain has; policies stay in memory for up to a year.
+/// Most hosts of a policy: more than any mail domain has. Policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Policy {
     pub mode: Mode,
     /// Host names in lower case, or `*.` and a suffix.
     pub mx: Vec<String>,
-    /// At most a year.
+    /// Time for which the policy is valid; at most a year.
     pub max_age: Duration,
 }
 

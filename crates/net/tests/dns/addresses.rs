@@ -1,4 +1,4 @@
-//! A and AAAA look-ups of a host, and the effect of a missing one.
+//! A and AAAA look-ups of a host, and the effect of missing records.
 
 use std::net::IpAddr;
 

@@ -17,10 +17,10 @@ async fn the_last_answer_serves_while_the_name_server_fails() {
     let addresses = dns.addresses("mx.example.com").await.unwrap();
     for failure in [Failure::ServFail, Failure::Refused, Failure::Garbage, Failure::Silent] {
         server.fail("known.example", failure).fail("mx.example.com", failure);
-        let asked = server.questions("known.example", RecordType::MX);
+        let before = server.questions("known.example", RecordType::MX);
         let found = plan(&dns, "known.example").await;
         assert_eq!(host_names(&found.unwrap()), ["mx.example.com"], "{failure:?}");
-        assert!(server.questions("known.example", RecordType::MX) > asked, "it is asked all the same");
+        assert!(server.questions("known.example", RecordType::MX) > before, "it is asked all the same");
         assert_eq!(dns.addresses("mx.example.com").await, Ok(addresses.clone()), "{failure:?}");
     }
     // A name that was never answered has nothing to fall back on.

@@ -23,7 +23,7 @@ async fn each_type_is_read_in_its_form() {
     let dns = for_checks(&server);
     let name = |name: &str| RecordData::Name(name.to_owned());
     let v4 = RecordData::Address(Ipv4Addr::new(192, 0, 2, 1).into());
-    for (asked, record_type, expected) in [
+    for (name, record_type, expected) in [
         ("host.example", RecordType::A, v4.clone()),
         ("HOST.example.", RecordType::AAAA, RecordData::Address(v6)),
         ("alias.example", RecordType::CNAME, name("host.example")),
@@ -33,7 +33,7 @@ async fn each_type_is_read_in_its_form() {
         ("1.2.0.192.in-addr.arpa", RecordType::PTR, name("host.example")),
         ("host.example", RecordType::TXT, RecordData::Text(b"one text".to_vec())),
     ] {
-        assert_eq!(dns.records(asked, record_type).await, Ok(vec![expected]), "{asked} {record_type}");
+        assert_eq!(dns.records(name, record_type).await, Ok(vec![expected]), "{name} {record_type}");
     }
     assert_eq!(dns.records("host.example", RecordType::CNAME).await, Err(LookupFailure::NoData));
     assert_eq!(dns.records("nowhere.example", RecordType::TXT).await, Err(LookupFailure::NoSuchName));

@@ -8,59 +8,71 @@ pub(crate) struct UsageRow {
     pub(crate) what: &'static str,
     pub(crate) used: u64,
     /// `None` without a ceiling.
-    pub(crate) most: Option<u64>,
+    pub(crate) ceiling: Option<u64>,
 }
 
 impl UsageRow {
-    fn of(what: &'static str, used: usize, most: Option<u32>) -> Self {
-        Self { what, used: used as u64, most: most.map(u64::from) }
+    fn of(what: &'static str, used: usize, ceiling: Option<u32>) -> Self {
+        Self { what, used: used as u64, ceiling: ceiling.map(u64::from) }
     }
 
     pub(crate) fn used(&self) -> String {
         count(self.used)
     }
 
-    pub(crate) fn ceiling(&self) -> String {
-        self.most.map_or_else(|| "no limit".to_owned(), count)
+    pub(crate) fn ceiling_text(&self) -> String {
+        self.ceiling.map_or_else(|| "no limit".to_owned(), count)
     }
 
     pub(crate) fn is_reached(&self) -> bool {
-        self.most.is_some_and(|most| self.used >= most)
+        self.ceiling.is_some_and(|ceiling| self.used >= ceiling)
     }
 
-    /// Share from which the bar is shown as high.
+    /// Value of `high` in `<meter>`: four fifths of the ceiling, but at least 1.
     pub(crate) fn high(&self) -> u64 {
-        self.most.unwrap_or(0) / 5 * 4
+        (self.ceiling.unwrap_or(0) * 4 / 5).max(1)
     }
 }
 
 pub(crate) fn usage(found: &AccountUsage) -> Vec<UsageRow> {
-    let most = &found.ceilings;
+    let ceilings = &found.ceilings;
     let mut rows = vec![
-        UsageRow::of("Servers", found.servers, most.servers),
-        UsageRow::of("Domains", found.domains, most.domains),
-        UsageRow::of("Webhooks", found.webhooks, most.webhooks),
-        UsageRow::of("People and invitations", found.users, most.users),
+        UsageRow::of("Servers", found.servers, ceilings.servers),
+        UsageRow::of("Domains", found.domains, ceilings.domains),
+        UsageRow::of("Webhooks", found.webhooks, ceilings.webhooks),
+        UsageRow::of("People and invitations", found.users, ceilings.users),
     ];
     let periods = [
-        ("Messages this hour", most.hourly_limit),
-        ("Messages today", most.daily_limit),
-        ("Messages this month", most.monthly_limit),
+        ("Messages this hour", ceilings.hourly_limit),
+        ("Messages today", ceilings.daily_limit),
+        ("Messages this month", ceilings.monthly_limit),
     ];
-    for ((what, most), used) in periods.into_iter().zip(found.messages) {
+    for ((what, ceiling), used) in periods.into_iter().zip(found.messages) {
         // Messages are counted only where a limit is set.
         let used = used.and_then(|used| u64::try_from(used).ok());
-        rows.extend(used.map(|used| UsageRow { what, used, most: most.map(u64::from) }));
+        rows.extend(used.map(|used| UsageRow { what, used, ceiling: ceiling.map(u64::from) }));
     }
     rows
 }
 
 pub(super) fn limits(found: &AccountUsage) -> Vec<(&'static str, String)> {
-    let most = &found.ceilings;
+    let ceilings = &found.ceilings;
     let days = |days: u32| if days == 1 { "1 day".to_owned() } else { format!("{days} days") };
     let mut limits = Vec::new();
-    limits.extend(most.send_rate.map(|rate| ("Send rate of all servers together", rate.to_string())));
-    limits.extend(most.bodies_days.map(|number| ("Content is kept at most", days(number))));
-    limits.extend(most.messages_days.map(|number| ("Messages are kept at most", days(number))));
+    limits.extend(ceilings.send_rate.map(|rate| ("Send rate of all servers together", rate.to_string())));
+    limits.extend(ceilings.bodies_days.map(|number| ("Content is kept at most", days(number))));
+    limits.extend(ceilings.messages_days.map(|number| ("Messages are kept at most", days(number))));
     limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meter_is_high_from_four_fifths_of_its_ceiling_on() {
+        for (ceiling, high) in [(1, 1), (2, 1), (4, 3), (5, 4), (10, 8), (1_000, 800)] {
+            assert_eq!(UsageRow::of("Servers", 0, Some(ceiling)).high(), high, "{ceiling}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Form;
 
-/// The fields `name`, `scopes`, `allow` and `expires_at`; empty scopes mean all.
+/// Reads the fields `name`, `scopes`, `allow` and `expires_at`; empty scopes mean all.
 pub(crate) fn read_request(fields: &Fields) -> Result<AccountKeyRequest, Problem> {
     let words = fields.text("scopes").split([',', ' ']).filter(|word| !word.is_empty());
     let scopes: Option<Vec<AccountScope>> = words.map(AccountScope::parse).collect();

@@ -22,7 +22,7 @@ pub(crate) enum Shown {
     Nothing,
     /// A new key, shown only this time.
     New(String),
-    /// The form was sent a second time.
+    /// The form was sent a second time; the key was shown before.
     Before,
 }
 

@@ -1,4 +1,4 @@
-//! The page's query: range, time zone, filters, and what the table is about. Read from the query of the URL.
+//! The page's query, read from the query string of its URL: range, time zone, filters, and the dimension of the table.
 
 use postroad_app::analytics::{
     Dimension, DimensionValue, Filter, Granularity, METRICS, Metric, SummaryQuery, TimeseriesQuery, TopBy,
@@ -30,26 +30,26 @@ pub(super) struct AnalyticsQuery {
     /// First and last day, instead of `range`; both empty otherwise.
     pub(super) since: String,
     pub(super) until: String,
-    /// As typed; empty for UTC.
+    /// Time zone as typed; empty for UTC.
     pub(super) zone_name: String,
     pub(super) zone: Zone,
     pub(super) from: Timestamp,
     pub(super) to: Timestamp,
-    /// As chosen; empty for the one that fits the range.
+    /// Granularity as chosen; empty if it follows from the range.
     pub(super) granularity_name: String,
     pub(super) granularity: Granularity,
     pub(super) by: TopBy,
     /// Second dimension of the CSV file.
     pub(super) also: Option<Dimension>,
-    /// What the table is sorted by, if it was chosen.
+    /// Metric that the table is sorted by; `None` if it was not chosen.
     pub(super) metric: Option<Metric>,
-    /// Values as typed: several are separated by commas; one in quotes may have commas.
+    /// Values as typed, separated by commas; a value in quotes may contain commas.
     pub(super) filters: Vec<(Dimension, String)>,
     pub(super) include_bots: bool,
 }
 
 impl AnalyticsQuery {
-    /// Also returns what is wrong with it; that part then has its usual value.
+    /// Also returns a problem to show, if any; the part concerned then has its default.
     pub(super) fn read(fields: &Fields, now: Timestamp) -> (Self, Option<String>) {
         let mut problem = None;
         let zone_name = fields.text("zone").to_owned();
@@ -62,7 +62,7 @@ impl AnalyticsQuery {
         };
         let range = Range::parse(fields.text("range"));
         let (mut from, mut to) = (now.minus(range.length()), now);
-        // Another choice in the list of ranges ends that of days.
+        // Choosing another range (`was` is the previous one) discards the chosen days.
         let has_new_range = fields.filled("was").is_some_and(|was| was != fields.text("range"));
         let day = |name: &str| fields.text(name).to_owned();
         let (mut since, mut until) = (day("since"), day("until"));
@@ -115,8 +115,8 @@ impl AnalyticsQuery {
         !self.since.is_empty() || !self.until.is_empty()
     }
 
-    /// Something is chosen that is seldom used.
-    pub(super) fn has_more(&self) -> bool {
+    /// Whether the section *Filters, days and time zone* has a value, so it is shown open.
+    pub(super) fn has_rare_options(&self) -> bool {
         let is_filled = |text: &str| !text.is_empty();
         self.has_days()
             || is_filled(&self.zone_name)
@@ -127,7 +127,7 @@ impl AnalyticsQuery {
             || self.include_bots
     }
 
-    /// The period of the same length before.
+    /// The same query for the period of the same length right before.
     pub(super) fn before(&self) -> Self {
         let length = self.to.since(self.from);
         Self { from: self.from.minus(length), to: self.from, ..self.clone() }
@@ -167,7 +167,7 @@ impl AnalyticsQuery {
 
     pub(super) fn top(&self) -> TopQuery {
         let usual = match self.by {
-            // Attempts that failed for a moment are counted for no accepted message.
+            // Accepted messages have no bounce class, so sort by temporary failures.
             TopBy::Dimension(Dimension::BounceClass) => Metric::SoftFail,
             _ => Metric::Accepted,
         };
@@ -182,7 +182,7 @@ impl AnalyticsQuery {
         }
     }
 
-    /// Query of the page for this query.
+    /// This query as the query string of the page's URL; parts with their default are left out.
     pub(super) fn query(&self) -> String {
         let range = if self.range == Range::parse("") { "" } else { self.range.name };
         let by = if self.by == TopBy::Dimension(Dimension::Domain) { "" } else { self.by_name() };
@@ -201,7 +201,7 @@ impl AnalyticsQuery {
         query(&pairs)
     }
 
-    /// Query of the page with a filter more, or less if the value is empty.
+    /// Query string with the filter of `dimension` set to `value`, or removed if `value` is empty.
     pub(super) fn query_with(&self, dimension: Dimension, value: &str) -> String {
         let mut filters: Vec<(Dimension, String)> =
             self.filters.iter().filter(|(known, _)| *known != dimension).cloned().collect();
@@ -209,7 +209,7 @@ impl AnalyticsQuery {
             filters.push((dimension, quoted(value)));
         }
         let query = Self { filters, ..self.clone() }.query();
-        // An empty link would keep the query of now.
+        // An empty `href` would keep the current query string.
         if query.is_empty() { "?".to_owned() } else { query }
     }
 }
@@ -241,7 +241,7 @@ fn split(text: &str) -> Vec<String> {
     values
 }
 
-/// A value that `split` reads as one.
+/// The value in quotes if `split` would otherwise change or divide it.
 fn quoted(value: &str) -> String {
     let is_plain = !value.contains(',') && !value.starts_with('"') && value.trim() == value;
     if is_plain { value.to_owned() } else { format!("\"{}\"", value.replace('"', "\"\"")) }

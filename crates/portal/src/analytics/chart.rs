@@ -31,7 +31,7 @@ pub(crate) struct RatesOfDay {
     pub(crate) is_complaint_high: bool,
 }
 
-/// The last seven days as a chart, and the rates of those with mail, newest first.
+/// The last seven days as a chart, and the rates of days with mail, newest first.
 pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<(String, Vec<RatesOfDay>), Problem> {
     let range = Range::parse("week");
     let query = TimeseriesQuery { granularity: Granularity::Day, ..range.timeseries(visit.app().now()) };
@@ -47,7 +47,7 @@ pub(crate) async fn week(visit: &Visit, caller: &Caller) -> Result<(String, Vec<
     let rates = with_mail.map(|point| {
         let rates = point.figures.rates();
         let is_judged = point.figures.count(Metric::Accepted) >= JUDGED_MESSAGES_MIN;
-        let is_high = |rate: Option<f64>, most: f64| is_judged && rate.is_some_and(|rate| rate > most);
+        let is_high = |rate: Option<f64>, max: f64| is_judged && rate.is_some_and(|rate| rate > max);
         RatesOfDay {
             day: query.zone.local(point.at).get(..10).unwrap_or_default().to_owned(),
             bounce: percent(rates.bounce),

@@ -1,4 +1,4 @@
-//! Analytics of a server: a chart over time, rates, and the largest values of a dimension; the same as CSV.
+//! Analytics of a server: a chart over time, rates, and the largest values of a dimension; also as CSV.
 
 mod analytics_query;
 mod chart;

@@ -22,7 +22,7 @@ pub(super) const RANGES: [Range; 4] = [
 ];
 
 impl Range {
-    /// A week unless another is named.
+    /// The range of this name; a week if there is none.
     pub(super) fn parse(name: &str) -> Self {
         RANGES.into_iter().find(|range| range.name == name).unwrap_or(RANGES[1])
     }
@@ -31,7 +31,7 @@ impl Range {
         DAY * self.days
     }
 
-    /// Without dimensions and filters, in UTC.
+    /// Query of this range without dimensions and filters, in UTC.
     pub(super) fn timeseries(self, now: Timestamp) -> TimeseriesQuery {
         TimeseriesQuery {
             from: Some(now.minus(self.length())),
@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-/// As fine as a chart of this length can show.
+/// The finest granularity that a chart of this length can show.
 pub(super) fn granularity_for(length: Duration) -> Granularity {
     match length {
         length if length <= DAY * 2 => Granularity::Hour,

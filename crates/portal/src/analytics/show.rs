@@ -22,9 +22,9 @@ use crate::problem::Problem;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
-/// Bars that a chart can show.
+/// Most bars that a chart can show.
 const BARS_MAX: usize = 400;
-/// Keys whose names are read.
+/// Most keys whose names are read.
 const KEYS_MAX: usize = 500;
 
 struct Figure {
@@ -48,7 +48,7 @@ struct FilterField {
 /// A filter that is set.
 struct Chip {
     words: String,
-    /// The page without it.
+    /// Link to the page without this filter.
     without: String,
 }
 
@@ -60,7 +60,7 @@ struct KeyChoice {
 
 struct TopRow {
     value: String,
-    /// The page with this value as a filter.
+    /// Link to the page with this value as a filter.
     link: Option<String>,
     accepted: String,
     sent: String,
@@ -199,7 +199,7 @@ fn dimension_choice(dimension: Dimension, is_chosen: bool) -> Choice {
     Choice { value: dimension.as_str(), words: words(dimension), is_chosen }
 }
 
-/// Text fields; keys are chosen from a list.
+/// Text fields of filters; the filter for keys is a list instead.
 fn fields(query: &AnalyticsQuery) -> Vec<FilterField> {
     let text = |dimension: Dimension| {
         let set = query.filters.iter().find(|(known, _)| *known == dimension);

@@ -30,7 +30,7 @@ impl Export {
     }
 }
 
-/// The first piece is read before the answer begins: a refusal is a page.
+/// Sends the log. The first piece is read before the answer begins, so that a refusal is an ordinary page.
 pub(super) async fn send(visit: &Visit, log: Log) -> Answer {
     let filter = Filters::read(&visit.query)?.selection();
     let (app, by, account) = (visit.app().clone(), visit.by.clone(), log.account_id());

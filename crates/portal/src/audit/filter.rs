@@ -72,11 +72,11 @@ impl Filters {
     }
 
     pub(super) fn is_set(&self) -> bool {
-        !self.operation.is_empty() || !self.actor.is_empty() || self.has_more()
+        !self.operation.is_empty() || !self.actor.is_empty() || self.has_rare_filters()
     }
 
-    /// One of the filters that are seldom used is set.
-    pub(super) fn has_more(&self) -> bool {
+    /// Whether the section *Thing and days* has a value, so it is shown open.
+    pub(super) fn has_rare_filters(&self) -> bool {
         !self.subject.is_empty() || !self.subject_id.is_empty() || self.days.is_set()
     }
 

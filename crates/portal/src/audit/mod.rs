@@ -1,5 +1,5 @@
-//! Audit log of the account: who changed what, when, and from where. The operator reads those of all accounts, and that
-//! of the installation.
+//! Audit log of the account: who changed what, when, and from where. The operator reads the logs of all accounts and of the
+//! installation.
 
 mod export;
 mod filter;
@@ -21,7 +21,7 @@ use crate::state::PortalState;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::Visit;
 
-/// Whose log a page is about.
+/// Owner of the log on a page.
 enum Log {
     Account(ViewedAccount),
     Installation,

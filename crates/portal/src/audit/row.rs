@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::sentence::Sentence;
 use crate::shown::{When, beginning};
 
-/// Longest value that is shown.
+/// Longest value that is shown in full.
 const VALUE_BYTES_MAX: usize = 500;
 
 /// A field before and after a change.
@@ -25,14 +25,15 @@ pub(super) struct Row {
     /// Kind of the thing, in words.
     pub(super) kind: String,
     pub(super) name: String,
-    /// Its page, if it has one and still exists.
+    /// Page of the object, if it has one and still exists.
     pub(super) path: Option<String>,
-    /// Name and page of the server that it belongs to.
+    /// Name and page of the server that the object belongs to.
     pub(super) server: Option<(String, String)>,
     pub(super) differences: Vec<Difference>,
 }
 
-/// `is_own` is false for the log of another account, or of the installation: its pages are elsewhere.
+/// An entry as a row. `is_own` is false for the log of another account or of the installation, whose objects have pages
+/// elsewhere.
 pub(super) fn row(named: NamedAuditEntry, is_own: bool) -> Row {
     let NamedAuditEntry { entry, actor, subject } = named;
     let path = subject_path(&entry, &subject, is_own).filter(|_| subject.exists);
@@ -77,7 +78,7 @@ pub(super) fn kind_words(kind: &str) -> String {
     }
 }
 
-/// The page of a thing, or the list that it is on.
+/// Page of an object, or of the list that contains it.
 fn subject_path(entry: &AuditEntry, subject: &SubjectName, is_own: bool) -> Option<String> {
     let of_account = match entry.subject.as_str() {
         "account" => "/account",

@@ -43,7 +43,7 @@ pub(super) async fn set_tracking_of_account(Path(path): Path<DomainPath>, form: 
     track((domain.owner, domain.list), &domain.name, &form).await
 }
 
-/// The field `verified`: filled to count it as verified, empty to end that.
+/// Sets the verification by the field `verified`: filled to count the domain as verified, empty to end that.
 async fn verify((owner, list): (NamedOwner, String), name: &str, form: &Form) -> Answer {
     let (visit, verified) = (&form.visit, form.fields.is_ticked("verified"));
     let view = visit.app().set_domain_verified_as(&visit.by, owner, name, verified).await?;

@@ -21,7 +21,7 @@ pub(super) async fn rotate_dkim(Path((server, name)): Path<(i64, String)>, form:
     Ok(see_other(&format!("/servers/{server}/domains/{}?done=created", view.domain.name)))
 }
 
-/// The fields `algorithm`, `private_key` and `selector`; without `private_key` a key is generated.
+/// Reads the fields `algorithm`, `private_key` and `selector`; without `private_key` a key is generated.
 pub(super) fn read_key(fields: &Fields) -> DkimKeyRequest {
     let filled = |name: &str| fields.filled(name).map(ToOwned::to_owned);
     DkimKeyRequest {

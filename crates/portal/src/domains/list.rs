@@ -22,7 +22,7 @@ pub(super) struct Row {
     path: String,
     is_verified: bool,
     is_failing: bool,
-    /// Whose it is, if it is not that of the page.
+    /// Owner of the domain, if the page is about another owner.
     owner: Option<&'static str>,
     verified_records: usize,
     records: usize,
@@ -37,7 +37,7 @@ pub(super) struct ListPage {
     pub(super) account: Option<ViewedAccount>,
     /// Path of the page.
     pub(super) path: String,
-    /// What the owner of new domains means for them.
+    /// Hint on who can send from new domains.
     pub(super) hint: &'static str,
     pub(super) rows: Vec<Row>,
     pub(super) filters: Filters,
@@ -75,7 +75,7 @@ pub(super) async fn list(
     page_with(status, &ListPage { layout, account, path, hint, rows, filters, states, next, problem, name })
 }
 
-/// `path` is that of the list with its page.
+/// A domain as a row; `path` is the path of the list that has its page.
 pub(super) fn row(view: &DomainView, path: &str, owner: Option<&'static str>) -> Row {
     let is_verified = |status: RecordStatus| status == RecordStatus::Verified;
     Row {

@@ -20,7 +20,7 @@ use crate::shown::When;
 use crate::viewed_account::ViewedAccount;
 use crate::visit::{Form, Visit};
 
-/// Names in the path of the list; without an account it is one's own.
+/// Names in the path of the list; without an account, the person's own account.
 #[derive(Deserialize)]
 pub(super) struct ListPath {
     account: Option<i64>,
@@ -73,7 +73,7 @@ pub(super) async fn list(Path(path): Path<ListPath>, visit: Visit) -> Answer {
     list_with(&visit, account, StatusCode::OK, None, "").await
 }
 
-/// Those of its servers are listed too, with links to their pages.
+/// Shows the list. Domains of the account's servers are listed too, with links to their pages.
 async fn list_with(
     visit: &Visit,
     account: ViewedAccount,
@@ -132,7 +132,7 @@ async fn page_of(visit: &Visit, domain: NamedDomain, new_link: Option<NewLink>) 
     page(&shown)
 }
 
-/// Shows the link: it is not stored.
+/// Creates a link and shows it once, because it is not stored.
 pub(super) async fn share(Path(path): Path<DomainPath>, form: Form) -> Answer {
     let visit = &form.visit;
     let domain = NamedDomain::find(visit, path).await?;

@@ -34,11 +34,11 @@ pub(super) struct DomainPage {
     path: String,
     /// Path of the event stream, if the page has one.
     live: Option<String>,
-    /// Where the domain is changed, if it belongs to the account and this page to a server.
+    /// Page on which the domain is changed, if it belongs to the account and this page to a server.
     changed_at: Option<String>,
     /// Who cannot send any more when the domain is removed: the beginning of a sentence.
     senders: &'static str,
-    /// What the operator sets; `None` for others.
+    /// Form for settings that only the operator changes; `None` for others.
     operator: Option<OperatorForm>,
     name: String,
     is_verified: bool,
@@ -56,7 +56,7 @@ pub(super) struct DomainPage {
 }
 
 impl DomainPage {
-    /// Checks of single records are no events: the page asks for them.
+    /// Whether the page reloads regularly: checks of single records cause no events.
     fn has_unverified_records(&self) -> bool {
         self.records.iter().any(|record| record.tone != "good")
     }
@@ -112,7 +112,7 @@ pub(super) async fn zone(Path((server, name)): Path<(i64, String)>, visit: Visit
     Ok(download("text/plain; charset=utf-8", &format!("{}.zone", view.domain.name), view.zone()))
 }
 
-/// As for a domain of the account.
+/// The page, filled as for a domain of the account.
 pub(super) fn domain_page(layout: Layout, list: String, view: DomainView) -> DomainPage {
     let DomainView { domain, records, return_path, tracking_host } = view;
     let key = |key: &postroad_store::DomainKey| {

@@ -17,7 +17,7 @@ pub(crate) struct RecordRow {
     pub(crate) found: Vec<String>,
     pub(crate) hint: Option<String>,
     pub(crate) since: Option<When>,
-    /// Of a host for links.
+    /// End of the certificate of a host for links.
     pub(crate) certificate_until: Option<When>,
 }
 

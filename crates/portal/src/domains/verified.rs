@@ -7,7 +7,7 @@ use postroad_model::DomainName;
 use crate::problem::Problem;
 use crate::visit::Visit;
 
-/// The oldest one that the server may send from.
+/// The oldest verified domain that the server may send from.
 pub(crate) async fn find_verified_domain(
     visit: &Visit,
     caller: &Caller,

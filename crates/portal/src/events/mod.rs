@@ -26,7 +26,7 @@ const PAGE_ROWS: usize = 50;
 
 /// The filters of a query.
 struct Filters {
-    /// None means all.
+    /// Kinds to show; empty for all.
     kinds: Vec<EventKind>,
     days: DayRange,
 }
@@ -43,8 +43,8 @@ impl Filters {
         !self.kinds.is_empty() || self.days.is_set()
     }
 
-    /// Several kinds, or days: more than the first choice.
-    fn has_more(&self) -> bool {
+    /// Whether the section *Days, and several kinds* has a value, so it is shown open.
+    fn has_rare_filters(&self) -> bool {
         self.kinds.len() > 1 || self.days.is_set()
     }
 
@@ -87,7 +87,7 @@ struct EventsPage {
     kinds: Vec<KindChoice>,
     rows: Vec<Row>,
     next: Option<String>,
-    /// Not the first page.
+    /// Whether it is not the first page.
     is_later: bool,
 }
 

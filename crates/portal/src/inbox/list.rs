@@ -32,9 +32,9 @@ pub(super) struct ListPage {
     pub(super) base: String,
     /// Path of its event stream.
     pub(super) live: String,
-    /// Where its messages come from, and how long they stay.
+    /// Sentence on where its messages come from and how long they stay.
     pub(super) about: &'static str,
-    /// Asked before all are deleted.
+    /// Question to confirm before all messages are deleted.
     pub(super) question: &'static str,
     pub(super) rows: Vec<Row>,
     pub(super) q: String,
@@ -42,7 +42,7 @@ pub(super) struct ListPage {
     pub(super) problem: Option<String>,
     /// Query string of the next page.
     pub(super) next: Option<String>,
-    /// The server that delivers its mail, so that nothing comes here.
+    /// Set if the server delivers its mail, so that none arrives in this inbox.
     pub(super) live_server: Option<i64>,
 }
 

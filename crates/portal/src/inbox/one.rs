@@ -18,13 +18,13 @@ use crate::problem::Problem;
 use crate::shown::{When, bytes};
 use crate::visit::Visit;
 
-/// Links on the page.
+/// Most links on the page.
 const LINKS_MAX: usize = 50;
 
 const TABS: [(&str, &str); 4] =
     [("preview", "Preview"), ("text", "Text"), ("headers", "Headers"), ("source", "HTML source")];
 
-/// What is known of a message without its content.
+/// Data of a message other than its content.
 pub(super) struct Envelope {
     pub(super) subject: String,
     pub(super) to: String,

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::shown::beginning;
 use crate::state::PortalState;
 
-/// Of one request; the rest is read and dropped.
+/// Bytes of a body that are kept; the rest is read and dropped.
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// Longer bodies are refused.
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -63,7 +63,7 @@ pub(super) async fn take(
     response
 }
 
-/// The beginning, and whether there was more; `None` if it was far too long, or the client disconnected.
+/// Reads the beginning of a body, and whether there was more; `None` if it was far too long, or the client disconnected.
 async fn read(body: Body) -> Option<(Vec<u8>, bool)> {
     let (mut kept, mut total) = (Vec::new(), 0);
     let mut pieces = body.into_data_stream();

@@ -15,7 +15,8 @@ use crate::redirect::see_other;
 use crate::shown::{When, beginning, beginning_on_page, bytes, first_headers};
 use crate::visit::{Form, Visit};
 
-/// Bytes of a body and of headers in the list: of the newest request, and of each other one. Fifty stay below 100 kB.
+/// Bytes of a body and of headers in the list: first of the newest request, then of each other request. A page with fifty
+/// requests stays below 100 kB.
 const NEWEST_BYTES: (usize, usize) = (6_000, 3_000);
 const LISTED_BYTES: (usize, usize) = (500, 400);
 const ALL_BYTES: (usize, usize) = (usize::MAX, usize::MAX);
@@ -29,9 +30,9 @@ struct RequestRow {
     headers: Vec<(String, String)>,
     body: String,
     size: String,
-    /// The request was longer than is kept.
+    /// Whether the request was longer than the part that is kept.
     is_cut: bool,
-    /// The page of the request shows more.
+    /// Whether the page of the request shows more.
     has_more: bool,
     status: u16,
     /// The type of the event, if it is one of ours.
@@ -109,7 +110,7 @@ pub(super) async fn live(Path(server): Path<i64>, visit: Visit) -> Answer {
     live_watch::stream(&visit, changed)
 }
 
-/// With so many bytes of the body and of the headers.
+/// A request as a row, with at most this many bytes of the body and of the headers.
 fn row(received: &Received, (body_max, headers_max): (usize, usize)) -> RequestRow {
     let parsed: Option<serde_json::Value> = serde_json::from_str(&received.body).ok();
     let event = parsed.as_ref().and_then(|value| value["type"].as_str()).map(ToOwned::to_owned);

@@ -32,7 +32,7 @@ pub(super) async fn rotate(Path((server, key)): Path<(i64, i64)>, form: Form) ->
     shown_once::show(&form.visit, server, created).await
 }
 
-/// Name, networks, last day, and whether it holds.
+/// Changes name, networks, last day, and whether the key holds messages.
 pub(super) async fn update(Path((server, key)): Path<(i64, i64)>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let id = of_server(&visit, server, key).await?;
@@ -56,7 +56,7 @@ fn read(fields: &Fields) -> Result<CredentialChangeRequest, String> {
     })
 }
 
-/// A day that was not changed keeps the stored moment, which may be within the day.
+/// Reads a new last day. A day that was not changed keeps the stored time, which may be within the day.
 fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
     if fields.text("expires_at") == fields.text("had_last_day") {
         return Ok(Change::Keep);
@@ -64,7 +64,7 @@ fn read_new_last_day(fields: &Fields) -> Result<Change<Timestamp>, String> {
     Ok(read_last_day(fields)?.map_or(Change::Clear, Change::Set))
 }
 
-/// A key is changed on the page of its own server.
+/// The key, if it belongs to this server: a key is changed on the page of its own server.
 async fn of_server(visit: &Visit, server: i64, key: i64) -> Result<CredentialId, Problem> {
     let credential = visit.app().find_credential_as(&visit.by, CredentialId(key)).await?;
     if credential.server_id == ServerId(server) { Ok(credential.id) } else { Err(Problem::NotFound) }

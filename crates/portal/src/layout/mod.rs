@@ -63,7 +63,7 @@ const OF_ACCOUNT: &[(Section, &str, &str, &str)] = &[
 /// Pages for the operator alone.
 const OF_OPERATOR: &[(Section, &str, &str, &str)] = &[(Section::Operator, "/operator", "Operator", "r")];
 
-/// Where mail is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
+/// Inbox with mail that is caught instead of sent: of `postroad dev`, for the operator, or of a development server.
 const OF_INBOX: &[(Section, &str, &str, &str)] = &[(Section::Inbox, "/inbox", "Inbox", "n")];
 
 /// A link of the menu.
@@ -106,7 +106,7 @@ pub(crate) struct Layout {
     pub(crate) has_inbox: bool,
     pub(crate) servers: Vec<ServerLink>,
     pub(crate) server: Option<ServerLink>,
-    /// What the last form did.
+    /// Notice about the last form's effect.
     pub(crate) notice: Option<&'static str>,
     /// A ceiling that the account has come near.
     pub(crate) warning: Option<String>,

@@ -26,7 +26,7 @@ const PAGE_ROWS: usize = 100;
 struct DeletedServer {
     id: i64,
     name: String,
-    /// Its data goes then.
+    /// When the server's data is removed.
     until: Option<When>,
 }
 
@@ -105,22 +105,22 @@ async fn form(visit: &Visit, id: i64, status: StatusCode, problem: Option<String
     )
 }
 
-fn ceilings(most: &AccountCeilings) -> Vec<Ceiling> {
+fn ceilings(ceilings: &AccountCeilings) -> Vec<Ceiling> {
     let ceiling = |name, words, value: Option<u32>| Ceiling {
         name,
         words,
         value: value.map(|value| value.to_string()).unwrap_or_default(),
     };
     vec![
-        ceiling("hourly_limit", "Messages an hour", most.hourly_limit),
-        ceiling("daily_limit", "Messages a day", most.daily_limit),
-        ceiling("monthly_limit", "Messages a month", most.monthly_limit),
-        ceiling("servers", "Servers", most.servers),
-        ceiling("domains", "Domains", most.domains),
-        ceiling("webhooks", "Webhooks", most.webhooks),
-        ceiling("users", "People", most.users),
-        ceiling("bodies_days", "Days that content is kept", most.bodies_days),
-        ceiling("messages_days", "Days that messages are kept", most.messages_days),
+        ceiling("hourly_limit", "Messages an hour", ceilings.hourly_limit),
+        ceiling("daily_limit", "Messages a day", ceilings.daily_limit),
+        ceiling("monthly_limit", "Messages a month", ceilings.monthly_limit),
+        ceiling("servers", "Servers", ceilings.servers),
+        ceiling("domains", "Domains", ceilings.domains),
+        ceiling("webhooks", "Webhooks", ceilings.webhooks),
+        ceiling("users", "People", ceilings.users),
+        ceiling("bodies_days", "Days that content is kept", ceilings.bodies_days),
+        ceiling("messages_days", "Days that messages are kept", ceilings.messages_days),
     ]
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn update(Path(account): Path<i64>, sent: Form) -> Answer {
     }
 }
 
-/// The page with the refused form as it was sent; `path` is where it is sent to, below the page.
+/// The page with the refused form as it was sent; `path` is the path of the form's action, below the page.
 async fn again(visit: &Visit, account: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = form(visit, account, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
@@ -172,7 +172,7 @@ fn read(fields: &Fields) -> Result<AccountUpdateRequest, String> {
     })
 }
 
-/// A server of the account.
+/// Creates a server of the account.
 pub(super) async fn create_server(Path(account): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let request = NewServerRequest {

@@ -1,4 +1,4 @@
-//! Accounts of the installation: list, creation, suspension, and those that can be restored.
+//! Accounts of the installation: list, creation, suspension, and deleted accounts that can be restored.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -28,7 +28,7 @@ struct Row {
 struct DeletedRow {
     id: i64,
     name: String,
-    /// Its data goes then.
+    /// When the account's data is removed.
     until: Option<When>,
 }
 
@@ -40,7 +40,7 @@ struct AccountsPage {
     next: Option<String>,
     /// Exact name to search for.
     q: String,
-    /// `yes`, `no` or empty.
+    /// Filter for suspended accounts: `yes`, `no` or empty.
     suspended: String,
     deleted: Vec<DeletedRow>,
     problem: Option<String>,

@@ -35,7 +35,7 @@ pub(super) async fn resume(form: Form) -> Answer {
     Ok(see_other("/operator?done=lifted"))
 }
 
-/// The field `on`: filled to close the API, empty to open it again.
+/// Sets maintenance mode by the field `on`: filled to close the API, empty to open it again.
 pub(super) async fn maintenance(form: Form) -> Answer {
     let on = form.fields.is_ticked("on");
     form.visit.app().set_maintenance_as(&form.visit.by, on).await?;

@@ -22,7 +22,7 @@ const LIST: &str = "/operator/keys";
 #[template(path = "operator/keys.html")]
 struct KeysPage {
     layout: Layout,
-    /// Where the keys are revoked.
+    /// Path of the form that revokes keys.
     list: &'static str,
     rows: Vec<KeyRow>,
     next: Option<String>,

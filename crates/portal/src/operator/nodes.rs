@@ -21,7 +21,7 @@ struct Row {
     last_seen_at: Option<When>,
     version: String,
     started_at: Option<When>,
-    /// Name and address.
+    /// Name and address of each listener.
     listeners: Vec<(String, String)>,
     certificate_until: Option<When>,
     trouble: Option<Sentence>,
@@ -41,13 +41,13 @@ pub(super) async fn show(visit: Visit) -> Answer {
     page(&NodesPage { layout, rows: nodes.into_iter().map(|node| row(node, now)).collect() })
 }
 
-/// What is wrong with the certificates of running nodes and what to do; for the operator.
+/// Problems of the certificates of running nodes and how to fix them; for the operator.
 pub(crate) async fn certificate_troubles(visit: &Visit) -> Result<Vec<String>, Problem> {
     let (nodes, now) = (visit.app().list_nodes(&visit.by).await?, visit.app().now());
     Ok(troubles_of(&nodes, now))
 }
 
-/// Whole sentences.
+/// Problems of certificates as whole sentences.
 pub(super) fn troubles_of(nodes: &[NodeRecord], now: Timestamp) -> Vec<String> {
     let running = nodes.iter().filter(|node| node.is_live).filter_map(|node| node.description.as_ref());
     running

@@ -18,7 +18,7 @@ fn read_role(fields: &Fields) -> Result<UserRole, Problem> {
     UserRole::parse(fields.text("role")).ok_or_else(|| Problem::Invalid("Choose a role.".to_owned()))
 }
 
-/// The list that a form was sent from; the field `account` names a customer's.
+/// Path of the list that a form was sent from; the field `account` names a customer.
 fn people(fields: &Fields, done: &str) -> String {
     match fields.number("account") {
         Some(account) => format!("/operator/accounts/{account}/people?done={done}"),
@@ -36,7 +36,7 @@ pub(super) async fn to_customer(Path(account): Path<i64>, form: Form) -> Answer 
     invite_to(account, form).await
 }
 
-/// Shows the operator the link: where no mail can be sent, it is passed on by hand.
+/// Invites a person. The operator sees the link, to pass it on by hand if no mail can be sent.
 async fn invite_to(account: ViewedAccount, form: Form) -> Answer {
     let Form { mut visit, fields } = form;
     let request = InvitationRequest {
@@ -75,7 +75,7 @@ pub(super) async fn remove(Path(person): Path<i64>, form: Form) -> Answer {
     Ok(see_other(&people(&form.fields, "removed")))
 }
 
-/// Ends all sessions of somebody.
+/// Ends all sessions of a person.
 pub(super) async fn sign_out(Path(person): Path<i64>, form: Form) -> Answer {
     form.visit.app().revoke_sessions_of(&form.visit.by, UserId(person), None).await?;
     Ok(see_other(&people(&form.fields, "ended")))

@@ -1,4 +1,4 @@
-//! One person: name, sessions, and what only the operator does for them.
+//! One person: name, sessions, and actions of the operator, such as a link for a new password.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -94,7 +94,7 @@ async fn page_of(visit: &Visit, id: UserId, outcome: Outcome) -> Answer {
     )
 }
 
-/// The list of people is in the order of their ids.
+/// Finds a person in the list of people, which is in the order of their ids.
 async fn find(visit: &Visit, id: UserId) -> Result<User, Problem> {
     let own = visit.person.user.account_id;
     let account_id = (!visit.by.actor.is_operator()).then_some(own);
@@ -113,7 +113,7 @@ fn session_row(session: UserSession) -> SessionRow {
     }
 }
 
-/// The name and, for the operator, whether the person is one too.
+/// Changes the name and, for the operator, whether the person is an operator too.
 pub(super) async fn update(Path(person): Path<i64>, form: Form) -> Answer {
     let Form { visit, fields } = form;
     let change = UserChangeRequest {
@@ -137,7 +137,7 @@ pub(super) async fn end_session(Path(person): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// Shows the link: the operator passes it on.
+/// Creates a link for a new password and shows it: the operator passes it on.
 pub(super) async fn reset_link(Path(person): Path<i64>, form: Form) -> Answer {
     let visit = &form.visit;
     match visit.app().reset_link_of(&visit.by, UserId(person)).await {

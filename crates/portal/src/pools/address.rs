@@ -17,9 +17,9 @@ use crate::query::query;
 use crate::shown::{count, percent};
 use crate::visit::Visit;
 
-/// Days in the chart, the newest.
+/// Most days in the chart: the newest ones.
 const DAYS_MAX: usize = 60;
-/// Rows of days and providers that are read, the newest.
+/// Most rows of days and providers that are read: the newest ones.
 const HISTORY_MAX: usize = 10_000;
 const PARTS: [Part; 3] = [
     Part { class: "c1", name: "sent" },
@@ -29,7 +29,7 @@ const PARTS: [Part; 3] = [
 
 struct ProviderRow {
     name: String,
-    /// The page with its days alone.
+    /// Link to the page about this provider only.
     link: String,
     sent: String,
     bounce: String,
@@ -100,7 +100,7 @@ fn chart(days: &[&SourceDay]) -> String {
     bars(&PARTS, &day_bars, "Messages a day; the table below has them by provider")
 }
 
-/// All days without a provider.
+/// Days of a provider; without a provider, all days.
 fn of_provider<'a>(days: &'a [SourceDay], provider: Option<&str>) -> Vec<&'a SourceDay> {
     let is_shown =
         |day: &&SourceDay| provider.is_none_or(|provider| provider_words(&day.provider) == provider);

@@ -17,7 +17,7 @@ pub(super) struct AddressRow {
     pub(super) address: String,
     pub(super) helo: String,
     pub(super) weight: u32,
-    /// Counted up by changes, so that a form does not undo that of somebody else.
+    /// Incremented by every change, so that a form does not undo somebody else's change.
     pub(super) version: i64,
     pub(super) sent: String,
     pub(super) bounced: String,
@@ -35,9 +35,9 @@ struct PoolRow {
     name: String,
     is_shared: bool,
     is_own: bool,
-    /// The account that alone sends from it, for the operator.
+    /// The account that the pool is reserved for; shown to the operator.
     of_account: Option<i64>,
-    /// The person may change the warm-up of its addresses.
+    /// Whether the person may change the warm-up of its addresses.
     may_warm_up: bool,
     addresses: Vec<AddressRow>,
 }
@@ -50,7 +50,7 @@ struct ListPage {
     next: Option<String>,
     /// Exact name to search for.
     q: String,
-    /// `yes`, `no` or empty.
+    /// Filter for the shared pool: `yes`, `no` or empty.
     shared: String,
     /// Id of an account, or empty.
     account: String,

@@ -40,7 +40,7 @@ struct OwnPage {
     has_app: bool,
     codes_left: usize,
     sessions: Vec<SessionRow>,
-    /// Of the app that is being set up.
+    /// QR code for the app that is being set up.
     qr_code: Option<String>,
     outcome: Outcome,
 }

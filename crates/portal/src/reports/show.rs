@@ -16,7 +16,7 @@ use crate::visit::Visit;
 
 const DAYS: [u32; 3] = [7, 30, 90];
 const DAYS_DEFAULT: u32 = 30;
-/// Domains to choose from; others can be named in the URL.
+/// Most domains to choose from; others can be named in the URL.
 const DOMAINS_MAX: usize = 200;
 const SOURCES_MAX: usize = 200;
 
@@ -26,7 +26,7 @@ struct SourceRow {
     dkim: String,
     spf: String,
     failed: String,
-    /// Neither is aligned: DMARC fails.
+    /// Whether DMARC fails, because neither DKIM nor SPF is aligned.
     is_failing: bool,
 }
 
@@ -141,7 +141,7 @@ fn share(part: u64, whole: u64) -> String {
     percent((whole > 0).then(|| part as f64 / whole as f64))
 }
 
-/// Result types of RFC 8460, section 4.3.
+/// Advice on a result type of RFC 8460, section 4.3.
 fn advice(kind: &str) -> &'static str {
     match kind {
         "starttls-not-supported" => "The receiving host does not offer STARTTLS.",

@@ -22,17 +22,17 @@ const DAY: Duration = Duration::from_hours(24);
 const WAIT_MAX: Duration = Duration::from_mins(15);
 /// A failed attempt is repeated automatically; after this long people should know.
 const FAILING_MIN: Duration = Duration::from_mins(1);
-/// Domains with wrong records that are named; a link leads to the others.
+/// Most domains with wrong records that are named; a link leads to the others.
 const FAILING_DOMAINS_MAX: usize = 5;
-/// Webhooks, and domains with a host of their own for links, that are examined.
-const LOOKED_AT_MAX: usize = 200;
+/// Most webhooks, and domains with a host of their own for links, that are examined.
+const EXAMINED_MAX: usize = 200;
 const POOLS_MAX: usize = 50;
 
 pub(super) struct Figure {
     pub(super) label: String,
     pub(super) value: String,
     pub(super) note: String,
-    /// `bad` beyond its limit.
+    /// CSS class: `bad` beyond its limit.
     pub(super) tone: &'static str,
     /// Page with the details.
     pub(super) path: String,
@@ -40,7 +40,7 @@ pub(super) struct Figure {
 
 pub(super) struct Trouble {
     pub(super) text: Sentence,
-    /// What to do, as the words of a link.
+    /// Remedy, as the text of a link.
     pub(super) action: &'static str,
     pub(super) path: String,
 }
@@ -48,7 +48,7 @@ pub(super) struct Trouble {
 pub(super) struct Health {
     pub(super) figures: Vec<Figure>,
     pub(super) troubles: Vec<Trouble>,
-    /// Addresses that warm up, in words.
+    /// Sentences about addresses that warm up.
     pub(super) warm_ups: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl Health {
         let summary = visit.app().analytics_summary(&caller, &query).await?;
         let (figures, rates) = (&summary.figures, summary.figures.rates());
         let is_judged = figures.count(Metric::Accepted) >= JUDGED_MESSAGES_MIN;
-        let is_over = |rate: Option<f64>, most: f64| is_judged && rate.is_some_and(|rate| rate > most);
+        let is_over = |rate: Option<f64>, max: f64| is_judged && rate.is_some_and(|rate| rate > max);
         let analytics = format!("/servers/{id}/analytics");
         let messages = |query: &str| format!("/servers/{id}/messages{query}");
         let figure = |label: &str, value: String, note: String, is_bad: bool, path: String| Figure {
@@ -196,14 +196,14 @@ impl Health {
             let list = format!("/servers/{id}/domains?state={}", DomainState::Failing.as_str());
             self.trouble("The DNS records of more domains are wrong.".to_owned(), "See them all", list);
         }
-        let (domains, _) = app.list_domains(&caller, None, LOOKED_AT_MAX).await?;
+        let (domains, _) = app.list_domains(&caller, None, EXAMINED_MAX).await?;
         for view in &domains {
             self.add_link_host(id, view, now);
         }
         Ok(())
     }
 
-    /// Of the domain's own host for links.
+    /// Adds problems of the domain's own host for links.
     fn add_link_host(&mut self, id: i64, view: &DomainView, now: Timestamp) {
         let name = &view.domain.name;
         let host = view.records.iter().find_map(|record| record.link_host.as_ref());
@@ -222,7 +222,7 @@ impl Health {
         }
     }
 
-    /// Of the installation's own listeners: only the operator can renew them.
+    /// Adds problems of the certificates of the installation's listeners, which only the operator can renew.
     async fn add_certificates(&mut self, visit: &Visit) -> Result<(), Problem> {
         if visit.person.user.operator {
             for text in certificate_troubles(visit).await? {
@@ -234,7 +234,7 @@ impl Health {
 
     async fn add_webhooks(&mut self, visit: &Visit, id: i64) -> Result<(), Problem> {
         let caller = visit.caller(id, Operation::WebhooksList).await?;
-        let (webhooks, _) = visit.app().list_webhooks(&caller, None, LOOKED_AT_MAX).await?;
+        let (webhooks, _) = visit.app().list_webhooks(&caller, None, EXAMINED_MAX).await?;
         let now = visit.app().now();
         for webhook in webhooks {
             let path = format!("/servers/{id}/webhooks/{}", webhook.id);
@@ -259,7 +259,7 @@ impl Health {
         Ok(())
     }
 
-    /// Of the pool that the server sends from.
+    /// Adds warm-ups in the pool that the server sends from.
     async fn add_warm_ups(&mut self, visit: &Visit, server: &Server) -> Result<(), Problem> {
         let account = Some(server.account_id);
         let filter = PoolFilter { account, ..PoolFilter::default() };

@@ -25,7 +25,7 @@ struct Row {
 struct DeletedRow {
     id: i64,
     name: String,
-    /// Its data goes then.
+    /// When the server's data is removed.
     until: Option<When>,
 }
 
@@ -37,7 +37,7 @@ struct ListPage {
     next: Option<String>,
     /// Exact name to search for.
     q: String,
-    /// `yes`, `no` or empty.
+    /// Filter for suspended servers: `yes`, `no` or empty.
     suspended: String,
     pools: Vec<PoolChoice>,
     deleted: Vec<DeletedRow>,

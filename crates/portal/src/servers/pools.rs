@@ -15,7 +15,7 @@ pub(crate) struct PoolChoice {
     pub(crate) is_chosen: bool,
 }
 
-/// Pools that the account sees, or all for the operator. Without the shared one, which servers without a pool send from.
+/// Pools that the account sees, or all for the operator; without the shared pool, which servers without a pool send from.
 pub(crate) async fn pools_for(
     visit: &Visit,
     account: AccountId,

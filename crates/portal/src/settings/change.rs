@@ -31,7 +31,7 @@ pub(super) async fn update(Path(server): Path<i64>, sent: Form) -> Answer {
     }
 }
 
-/// The page with the refused form as it was sent; `path` is where it is sent to.
+/// The page with the refused form as it was sent; `path` is the path of the form's action.
 async fn again(visit: &Visit, server: i64, path: &str, fields: &Fields, problem: Problem) -> Answer {
     let text = problem.into_form_text()?;
     let page = form(visit, server, StatusCode::UNPROCESSABLE_ENTITY, Some(text.clone())).await;
@@ -54,7 +54,7 @@ fn read(fields: &Fields) -> Result<ServerChangeRequest, String> {
     })
 }
 
-/// The pool that mail leaves from; an empty field for the shared one.
+/// Sets the pool that mail leaves from; an empty field for the shared pool.
 pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let request = ServerUpdateRequest {
@@ -69,7 +69,7 @@ pub(super) async fn pool(Path(server): Path<i64>, sent: Form) -> Answer {
     }
 }
 
-/// Highest values for programs with keys of the server. Those of the operator and of the account are kept apart.
+/// Sets the highest values for programs with keys of the server. The operator's and the account's are stored separately.
 pub(super) async fn ceilings(Path(server): Path<i64>, sent: Form) -> Answer {
     let Form { visit, fields } = sent;
     let changed = match read_ceilings(&fields) {
@@ -102,7 +102,7 @@ fn read_ceilings(fields: &Fields) -> Result<ServerChangeRequest, String> {
     })
 }
 
-/// Empty for none.
+/// Reads a number; an empty field removes the limit.
 fn read_number(fields: &Fields, name: &str, words: &str) -> Result<Change<i64>, String> {
     match fields.filled(name) {
         None => Ok(Change::Clear),

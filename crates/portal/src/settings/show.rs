@@ -23,14 +23,14 @@ struct CeilingFields {
 }
 
 impl CeilingFields {
-    fn of(most: &Ceilings) -> Self {
+    fn of(ceilings: &Ceilings) -> Self {
         let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
         Self {
-            is_development: most.mode == Some(ServerMode::Development),
-            send_rate: most.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
-            hourly_limit: number(most.hourly_limit),
-            bodies_days: number(most.bodies_days),
-            messages_days: number(most.messages_days),
+            is_development: ceilings.mode == Some(ServerMode::Development),
+            send_rate: ceilings.send_rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            hourly_limit: number(ceilings.hourly_limit),
+            bodies_days: number(ceilings.bodies_days),
+            messages_days: number(ceilings.messages_days),
         }
     }
 }
@@ -41,7 +41,7 @@ struct SettingsPage {
     layout: Layout,
     server: i64,
     name: String,
-    /// Counted up by changes, so that a form does not undo that of somebody else.
+    /// Incremented by every change, so that a form does not undo somebody else's change.
     version: i64,
     is_live: bool,
     suspended: Option<String>,
@@ -54,7 +54,7 @@ struct SettingsPage {
     messages_days: String,
     /// Highest values that the operator allows, in words.
     ceilings: Vec<String>,
-    /// Those that the person's side set: the operator, or the account.
+    /// Ceilings that the person can change: the operator's, or the account's.
     own_ceilings: CeilingFields,
     pools: Vec<PoolChoice>,
     created_at: When,

@@ -103,7 +103,7 @@ impl FormPage {
         page_with(status, self)
     }
 
-    /// Whether it asks for a password without naming the person: programs that store passwords want a field for the name.
+    /// Whether it has a field for a password but none for the name, which password managers need.
     fn lacks_username(&self) -> bool {
         self.fields.iter().any(|field| field.kind == "password")
             && !self.fields.iter().any(|field| matches!(field.autocomplete, "username" | "email"))

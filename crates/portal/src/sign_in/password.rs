@@ -24,9 +24,9 @@ pub(super) async fn show(request: OpenRequest) -> Answer {
 
 pub(super) async fn submit(request: OpenRequest) -> Answer {
     let (email, next) = (request.fields.text("email"), request.fields.text("next"));
-    let given =
+    let credentials =
         SignInRequest { email: email.to_owned(), password: request.fields.raw("password").to_owned() };
-    match request.app().sign_in(given, &request.visitor).await {
+    match request.app().sign_in(credentials, &request.visitor).await {
         Ok(SignIn::Done(session)) => Ok(request.signed_in(&session, next)),
         Ok(SignIn::NeedsCode { token }) => code::form(&token, next, None),
         Err(refusal) => form(&request, email, next, Some(Problem::from(refusal).into_form_text()?)),

@@ -38,13 +38,13 @@ pub(super) async fn add(Path(server): Path<i64>, form: Form) -> Answer {
     }
 }
 
-/// The field `expires_at`: the end of that day. A text that is no day is passed on, for `app` to refuse it.
+/// Reads the field `expires_at` as the end of that day. A text that is no day is passed on, for `app` to refuse it.
 pub(super) fn end_of_last_day(fields: &Fields) -> Option<String> {
     let day = fields.filled("expires_at")?;
     Some(days::end(day).map_or_else(|| day.to_owned(), Timestamp::to_rfc3339))
 }
 
-/// Removes the address of the button (`only`), or the ticked ones.
+/// Removes the address of the button (`only`), or the ticked addresses.
 pub(super) async fn remove(Path(server): Path<i64>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::SuppressionsRemove).await?;
     let addresses: Vec<String> = match form.fields.filled("only") {

@@ -1,4 +1,4 @@
-//! Suppressed addresses as CSV: all, or those that the filters of the list select.
+//! Suppressed addresses as CSV: all, or the ones that the filters of the list select.
 
 use axum::body::{Body, Bytes};
 use futures_util::stream;
@@ -15,7 +15,7 @@ use crate::visit::Visit;
 /// Addresses read for one piece.
 const PIECE_ROWS: usize = 500;
 
-/// Where the next piece begins.
+/// Position at which the next piece begins.
 enum Rest {
     /// In the order of addresses.
     All { after: Option<String> },

@@ -15,11 +15,11 @@ use crate::refilled::refilled;
 use crate::shown::counted;
 use crate::visit::{Form, Visit};
 
-/// Lines of one form; longer lists go by the API.
+/// Most lines of one form; longer lists are imported by the API.
 const LINES_MAX: usize = 10_000;
 /// Lines passed to `app` at once.
 const PART_LINES: usize = 500;
-/// Refused lines that are named.
+/// Most refused lines that are named.
 const SHOWN_MAX: usize = 10;
 
 pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
@@ -29,7 +29,7 @@ pub(super) async fn submit(Path(server): Path<i64>, form: Form) -> Answer {
         let text = "The list has more than 10,000 lines: send it in parts.";
         return again(&visit, server, &fields, text).await;
     };
-    // For lines that say nothing themselves.
+    // Reason of lines that have none of their own.
     let reason = fields.filled("reason").map(ToOwned::to_owned);
     let expires_at = end_of_last_day(&fields);
     let (mut good, mut wrong) = (Vec::new(), Vec::new());

@@ -29,7 +29,7 @@ struct ReasonChoice {
     value: &'static str,
     words: &'static str,
     is_chosen: bool,
-    /// The reason of an address that a person adds, unless another is chosen.
+    /// Whether it is the default reason of an address that a person adds.
     is_usual: bool,
 }
 

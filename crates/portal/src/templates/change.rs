@@ -1,4 +1,4 @@
-//! Publishes a version, returns to the one before, or deletes a template.
+//! Publishes a version, returns to the previously published one, or deletes a template.
 
 use postroad_app::access::Operation;
 use postroad_app::templates::VersionRequest;

@@ -30,9 +30,9 @@ struct ComparePage {
     from: i64,
     to: i64,
     latest: i64,
-    /// Language of both.
+    /// Language in which both versions are rendered.
     locale: String,
-    /// Model of both, if it is not the sample.
+    /// Model of both versions, if it is not the sample.
     model: String,
     /// The model that was used.
     used_model: String,

@@ -20,7 +20,7 @@ use crate::shown::When;
 use crate::visit::Visit;
 
 const VERSIONS: usize = 20;
-/// Templates that are searched for layouts.
+/// Most templates that are searched for layouts.
 const TEMPLATES_MAX: usize = 500;
 
 /// The texts in the form.
@@ -32,7 +32,7 @@ pub(super) struct Draft {
     pub(super) html_body: String,
     pub(super) plain_body: String,
     pub(super) sample_model: String,
-    /// A layout surrounds the bodies of other templates.
+    /// Whether it is a layout, which surrounds the bodies of other templates.
     pub(super) is_layout: bool,
     /// Alias or id of the layout around it.
     pub(super) layout: String,
@@ -69,7 +69,7 @@ pub(super) struct Outcome {
     pub(super) status: StatusCode,
     pub(super) problem: Option<String>,
     pub(super) mistakes: Vec<Mistake>,
-    /// The texts were checked and not saved.
+    /// Result, if the texts were checked and not saved.
     pub(super) checked: Option<Checked>,
 }
 
@@ -80,15 +80,15 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Nothing was saved, for this reason.
+    /// The outcome of a form that was not saved, for this reason.
     pub(super) fn problem(text: String) -> Self {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, problem: Some(text), ..Self::default() }
     }
 }
 
-/// What a check found besides mistakes.
+/// Result of a check, besides mistakes.
 pub(super) struct Checked {
-    /// Such as `user.name` and `items[].price`.
+    /// Variables of the texts, such as `user.name` and `items[].price`.
     pub(super) variables: Vec<String>,
     pub(super) suggested_model: String,
 }
@@ -148,7 +148,7 @@ struct EditorPage {
     /// Command that sends the template.
     api_call: String,
     person: String,
-    /// For the form that sends a test.
+    /// Idempotency key of the form that sends a test.
     once: String,
 }
 
@@ -171,11 +171,11 @@ impl EditorPage {
     /// Link to the page with the preview in a language.
     fn link_to_locale(&self, tag: &str) -> String {
         let query = self.of_locale(tag);
-        // An empty link would keep the query of now.
+        // An empty `href` would keep the current query string.
         if query.is_empty() { "?".to_owned() } else { query }
     }
 
-    /// The same, in the language at this position of the form.
+    /// Lines with mistakes of a field of the language at this position of the form.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn bad_lines_of(&self, part: &str, at: &usize) -> String {
         self.bad_lines(&format!("locale_{part}_{at}"))

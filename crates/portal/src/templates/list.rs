@@ -21,7 +21,7 @@ struct Row {
     is_layout: bool,
     latest: i64,
     published: Option<i64>,
-    /// The newest version is not the published one.
+    /// Whether the newest version is not published.
     has_draft: bool,
     updated_at: When,
 }

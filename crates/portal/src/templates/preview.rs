@@ -29,7 +29,7 @@ pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// The version, language and model that the query names.
+/// Renders the version with the language and model that the query names.
 pub(super) async fn render(visit: &Visit, caller: &Caller, id: i64) -> Result<RenderedTemplate, Problem> {
     let template = TemplateRef::Id(TemplateId(id));
     let found = visit.app().find_template(caller, template.clone(), visit.query.number("version")).await?;
@@ -44,7 +44,7 @@ pub(super) async fn render(visit: &Visit, caller: &Caller, id: i64) -> Result<Re
     Ok(rendered)
 }
 
-/// The field `model`; `None` if it is empty.
+/// Reads the field `model`; `None` if it is empty.
 pub(super) fn read_model(fields: &Fields) -> Result<Option<Model>, Problem> {
     let Some(text) = fields.filled("model") else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| {

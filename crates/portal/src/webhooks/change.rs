@@ -16,7 +16,7 @@ use crate::query::query;
 use crate::redirect::see_other;
 use crate::visit::Form;
 
-/// How far back events are replayed.
+/// Choices of how far back events are replayed.
 const REPLAYED_HOURS: [i64; 4] = [1, 6, 24, 7 * 24];
 
 fn page(server: i64, id: i64, done: &str) -> String {
@@ -52,7 +52,8 @@ pub(super) async fn test(Path((server, id)): Path<(i64, i64)>, form: Form) -> An
     one::page_of(&form.visit, server, webhook, Outcome { sample: Some(sample), ..Outcome::default() }).await
 }
 
-/// Replays one event, or those of a time. One request takes some ten thousand events; the page then offers to go on.
+/// Replays one event, or all events of a time range. One request queues some ten thousand events; the page then offers to
+/// continue.
 pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksReplay).await?;
     let (app, webhook) = (form.visit.app(), WebhookId(id));
@@ -85,7 +86,7 @@ pub(super) async fn replay(Path((server, id)): Path<(i64, i64)>, form: Form) -> 
     Ok(see_other(&format!("/servers/{server}/webhooks/{id}{progress}")))
 }
 
-/// The field `hours`; or two times; or `since`, `until` and `after` of a replay that goes on.
+/// Reads the range: the field `hours`, or two times, or `since`, `until` and `after` of a replay that continues.
 fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, Option<EventId>), Problem> {
     let moment = |name: &str| fields.number(name).map(Timestamp::from_micros);
     if let (Some(since), Some(until), Some(after)) =
@@ -104,7 +105,7 @@ fn read_range(fields: &Fields, now: Timestamp) -> Result<(Timestamp, Timestamp, 
     Ok((now.minus(Duration::from_hours(hours.unsigned_abs())), now, None))
 }
 
-/// A field that the script fills from the reader's time zone, or the one of the form, which is in UTC.
+/// Reads a time: from the field that the script fills in the reader's time zone, else from the form's own field, in UTC.
 fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
     let text = match fields.filled(name) {
         Some(text) => text.to_owned(),
@@ -113,8 +114,8 @@ fn read_moment(fields: &Fields, name: &str) -> Option<Timestamp> {
     Timestamp::parse_rfc3339(&text)
 }
 
-/// The form names the secret that it replaces: sent twice, it makes one new secret. A second one would end the secret
-/// that the receiver still has.
+/// Creates a new secret. The form names the secret that it replaces, so that sending it twice creates only one: a second
+/// rotation would end the secret that the receiver still has.
 pub(super) async fn rotate_secret(Path((server, id)): Path<(i64, i64)>, form: Form) -> Answer {
     let caller = form.visit.caller(server, Operation::WebhooksRotateSecret).await?;
     let app = form.visit.app();

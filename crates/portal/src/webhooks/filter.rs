@@ -9,7 +9,7 @@ use crate::query::query;
 
 /// The filters of a query.
 pub(super) struct Filters {
-    /// `taken`, `not_taken` or empty.
+    /// Result of the attempts to show: `taken`, `not_taken` or empty.
     pub(super) result: String,
     pub(super) days: DayRange,
 }
@@ -20,14 +20,14 @@ impl Filters {
     }
 
     pub(super) fn is_set(&self) -> bool {
-        self.taken().is_some() || self.days.is_set()
+        self.taken_filter().is_some() || self.days.is_set()
     }
 
     pub(super) fn is(&self, result: &str) -> bool {
         self.result == result
     }
 
-    fn taken(&self) -> Option<bool> {
+    fn taken_filter(&self) -> Option<bool> {
         match self.result.as_str() {
             "taken" => Some(true),
             "not_taken" => Some(false),
@@ -36,12 +36,12 @@ impl Filters {
     }
 
     pub(super) fn selection(&self) -> WebhookAttemptFilter {
-        WebhookAttemptFilter { taken: self.taken(), since: self.days.from(), until: self.days.to() }
+        WebhookAttemptFilter { taken: self.taken_filter(), since: self.days.from(), until: self.days.to() }
     }
 
     /// Query of the page with the same filters, before an attempt.
     pub(super) fn query(&self, before: &str) -> String {
-        let result = if self.taken().is_some() { &self.result } else { "" };
+        let result = if self.taken_filter().is_some() { &self.result } else { "" };
         let (since, until) = (&self.days.since, &self.days.until);
         query(&[("result", result), ("since", since), ("until", until), ("before", before)])
     }

@@ -19,7 +19,7 @@ use crate::shown::{When, counted, duration};
 use crate::visit::Visit;
 
 const PAGE_ROWS: usize = 25;
-/// Bytes of a mark: enough to tell secrets apart, too few to be one.
+/// Bytes of the hash that identifies a secret: enough to tell secrets apart, too few to reveal one.
 const MARK_BYTES: usize = 9;
 
 /// Result of the last form, in addition to the page itself.
@@ -33,7 +33,7 @@ pub(super) struct Outcome {
     pub(super) problem: Option<String>,
 }
 
-/// A replay that stopped before its end, for the form that goes on.
+/// A replay that stopped before its end, for the form that continues it.
 struct ReplayRest {
     since: i64,
     until: i64,
@@ -87,7 +87,7 @@ struct WebhookPage {
     url: String,
     format: &'static str,
     formats: Vec<FormatChoice>,
-    /// Counted up by changes, so that a form does not undo that of somebody else.
+    /// Incremented by every change, so that a form does not undo somebody else's change.
     version: i64,
     problem: Option<String>,
     events: String,
@@ -96,7 +96,7 @@ struct WebhookPage {
     failing_since: Option<When>,
     /// A new secret.
     secret: Option<String>,
-    /// Names the current secret without showing it.
+    /// Identifies the current secret without showing it.
     secret_mark: String,
     /// The sample that was just posted.
     sample: Option<AttemptRow>,

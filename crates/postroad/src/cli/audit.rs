@@ -43,16 +43,16 @@ pub(crate) struct AuditExportArgs {
     /// Name or id of the account; the installation's own entries if left out
     #[arg(long)]
     pub(crate) account: Option<String>,
-    /// Only of this operation, such as servers/update
+    /// Only entries of this operation, such as servers/update
     #[arg(long)]
     operation: Option<String>,
-    /// Only about this kind of object, such as server
+    /// Only entries about this kind of object, such as server
     #[arg(long)]
     subject: Option<String>,
-    /// Only about the object with this id
+    /// Only entries about the object with this id
     #[arg(long)]
     subject_id: Option<i64>,
-    /// Only by this kind of actor: command_line, operator_key, account_key, server_key, user
+    /// Only entries by this kind of actor: command_line, operator_key, account_key, server_key, user
     #[arg(long)]
     actor: Option<String>,
     /// Only by the key or person with this id
@@ -61,7 +61,7 @@ pub(crate) struct AuditExportArgs {
     /// Only from this time on
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Only before this time
+    /// Only entries before this time
     #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     until: Option<Timestamp>,
     /// Only entries after this number

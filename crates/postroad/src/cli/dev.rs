@@ -30,7 +30,7 @@ pub(crate) struct DevArgs {
     /// key [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
-    /// Host name under which it is reached, such as that of a container; can be given several times. Requests for other
+    /// Host name under which it is reached, such as a container's; can be given several times. Requests for other
     /// hosts are refused
     #[arg(long = "host", value_name = "NAME", value_parser = parse_host)]
     pub(crate) hosts: Vec<String>,

@@ -20,13 +20,13 @@ pub(crate) struct QueueArgs {
 pub(crate) enum QueueCommand {
     /// List queued messages, the earliest due first
     List {
-        /// Only of this server: NAME, ACCOUNT/NAME or id
+        /// Only messages of this server: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
-        /// Only to this recipient domain
+        /// Only messages to this recipient domain
         #[arg(long)]
         domain: Option<String>,
-        /// How many at most
+        /// Most messages to list
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },

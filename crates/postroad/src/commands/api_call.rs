@@ -52,15 +52,15 @@ impl Profile {
         self.api_key.is_some() || self.account_api_key.is_some() || self.operator_api_key.is_some()
     }
 
-    /// The first URL of these profiles, and all keys of the first that has any. Keys of several profiles are never mixed:
-    /// another one's key may have more rights, or belong to another service.
+    /// The first URL of these profiles, and all keys of the first profile that has any. Keys of several profiles are never
+    /// mixed: a key of another profile may have more rights, or belong to another service.
     fn first_of(profiles: &[Self]) -> Self {
         let keys = profiles.iter().find(|profile| profile.has_key()).cloned().unwrap_or_default();
         Self { url: profiles.iter().find_map(|profile| profile.url.clone()), ..keys }
     }
 }
 
-/// Fails if the call did; the answer is printed in any case.
+/// Calls the endpoint. Fails if the call fails; the answer is printed in any case.
 pub(crate) async fn run(args: ApiArgs) -> anyhow::Result<()> {
     let profile = choose_profile(&args)?;
     let url = profile.url.as_deref().unwrap_or(URL);
@@ -130,7 +130,7 @@ fn headers(profile: &Profile) -> anyhow::Result<HeaderMap> {
     Ok(headers)
 }
 
-/// The user chose the URL, so any address is allowed.
+/// HTTP client that may connect to any address, because the user chose the URL.
 fn http() -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {

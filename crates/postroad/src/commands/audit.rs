@@ -16,7 +16,7 @@ pub(crate) async fn run(args: AuditArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A part of the log at a time; stops at the first entry that is missing or altered.
+/// Checks the log, a part at a time; stops at the first entry that is missing or altered.
 async fn verify(client: &mut Client, mut args: AuditVerifyArgs) -> anyhow::Result<()> {
     let (mut heads, mut entries) = (Vec::new(), 0);
     loop {
@@ -26,7 +26,7 @@ async fn verify(client: &mut Client, mut args: AuditVerifyArgs) -> anyhow::Resul
         if part["next"].is_null() {
             break;
         }
-        // What is expected was found already.
+        // The expected entries were checked with the first part.
         args = AuditVerifyArgs { expect: Vec::new(), from: serde_json::from_value(part["next"].take())? };
     }
     let answer = json!({ "accounts": heads.len(), "entries": entries, "whole": true, "heads": heads });
@@ -34,7 +34,7 @@ async fn verify(client: &mut Client, mut args: AuditVerifyArgs) -> anyhow::Resul
     Ok(())
 }
 
-/// A line of JSON for each entry, a part of the log at a time.
+/// Prints a line of JSON for each entry, a part of the log at a time.
 async fn export(client: &mut Client, mut args: AuditExportArgs) -> anyhow::Result<()> {
     loop {
         let part = client.execute(Request::Audit(AuditCommand::Export(args.clone()))).await?;

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     Ok(())
 }
 
-/// Who may call it, and by which names.
+/// Callers that are served, and host names by which they reach it.
 fn options(args: &DevArgs, config: &Config) -> DevOptions {
     let is_open = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     let is_unspecified = config.http.listen.is_some_and(|address| address.ip().is_unspecified());
@@ -96,7 +96,7 @@ fn options(args: &DevArgs, config: &Config) -> DevOptions {
     }
 }
 
-/// Ports that were taken, and those used instead.
+/// Ports that were taken, and the ports used instead.
 fn moved_ports(config: &Config, service: &Service) -> Vec<(u16, u16)> {
     let (smtp, got) = (&config.smtp, service.smtp_addresses);
     let listeners = [
@@ -110,7 +110,7 @@ fn moved_ports(config: &Config, service: &Service) -> Vec<(u16, u16)> {
     ports.filter(|(wanted, got)| *wanted != 0 && wanted != got).collect()
 }
 
-/// Creates a new key that replaces the key of the previous start on this folder, unless a fixed one is given.
+/// Creates a new key that replaces the key of the previous start on this folder, unless `api_key` fixes it.
 async fn set_up(config: &Config, app: &App, api_key: Option<String>) -> anyhow::Result<DevSetup> {
     if matches!(config.database, Database::Sqlite { .. }) {
         return Ok(app.dev_setup_with(DevSetupRequest { api_key, previous: None }).await?);

@@ -66,7 +66,7 @@ fn add_sections(page: &mut Vec<u8>, command: &clap::Command, path: &str) -> anyh
     Ok(())
 }
 
-/// Without hidden ones and clap's `help`.
+/// Subcommands without hidden ones and clap's `help`.
 fn shown_subcommands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
     command
         .get_subcommands()

@@ -14,13 +14,13 @@ use crate::control::Request;
 use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Size of one part; the control socket accepts a megabyte.
+/// Most lines of one part; the control socket accepts a megabyte.
 const PART_LINES_MAX: usize = 500;
 const PART_BYTES_MAX: usize = 256 << 10;
 
-/// Returns what to print; nothing if the list itself went to standard output.
-pub(super) async fn run(client: &mut Client, given: SuppressionCommand) -> anyhow::Result<Option<Value>> {
-    match given {
+/// Executes the command. Returns the answer to print; `None` if the list itself was written to standard output.
+pub(super) async fn run(client: &mut Client, command: SuppressionCommand) -> anyhow::Result<Option<Value>> {
+    match command {
         SuppressionCommand::Import { file, server, .. } => import(client, &file, &server).await.map(Some),
         SuppressionCommand::Export { file, server, .. } => export(client, &file, &server).await,
         command => execute(client, command).await.map(Some),
@@ -43,8 +43,8 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
     let mut part = Part::default();
     for line in list.lines {
         match line.request {
-            Ok(given) => {
-                let bytes = serde_json::to_string(&given)?.len();
+            Ok(item) => {
+                let bytes = serde_json::to_string(&item)?.len();
                 if bytes > PART_BYTES_MAX {
                     import.failed(line.number, "it is too long");
                     continue;
@@ -54,7 +54,7 @@ async fn import(client: &mut Client, file: &Path, server: &str) -> anyhow::Resul
                 }
                 part.bytes += bytes;
                 part.numbers.push(line.number);
-                part.items.push(given);
+                part.items.push(item);
             }
             Err(message) => import.failed(line.number, &message),
         }
@@ -115,7 +115,7 @@ impl Import {
     }
 }
 
-/// Writes the whole list. `None` if it went to standard output.
+/// Writes the whole list; returns `None` if it was written to standard output.
 async fn export(client: &mut Client, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
     let is_standard_output = file == Path::new("-");
     // A file or a pipe gets the list unescaped.

@@ -86,7 +86,7 @@ fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
     Ok(Source::Folder { data_dir, server: args.server.clone() })
 }
 
-/// The user chose the URL, so any address is allowed.
+/// HTTP client that may connect to any address, because the user chose the URL.
 fn http(json: bool) -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
@@ -99,7 +99,7 @@ fn http(json: bool) -> anyhow::Result<GuardedHttp> {
 }
 
 impl Source {
-    /// Without a cursor, returns only the current position of the stream.
+    /// Reads the next events; without a cursor, returns only the current position of the feed.
     async fn poll(&self, types: &[String], cursor: Option<&str>) -> anyhow::Result<Page> {
         match self {
             Self::Http { http, url, key } => {
@@ -153,7 +153,7 @@ fn page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
     Ok(Page { items, next_cursor: next_cursor.to_owned() })
 }
 
-/// `time  type  message  recipient  details`.
+/// The event as one line: `time  type  message  recipient  details`.
 fn line(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (data, message) = (&event["data"], &event["data"]["message"]);

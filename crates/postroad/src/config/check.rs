@@ -43,8 +43,7 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Plain HTTP that other machines can reach only redirects to HTTPS, which is useless without
-/// HTTPS.
+/// Refuses plain HTTP that other machines can reach without HTTPS: it only redirects to HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {
@@ -57,7 +56,7 @@ fn check_plain_http(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Minute counters need the dimensions of the other counters, so they cannot be kept longer.
+/// Refuses minute counters that are kept longer than the other counters, whose dimensions they need.
 fn check_counters(config: &Config, layers: &mut Layers) {
     let is_longer = match (config.retention.minute_counters, config.retention.counters) {
         (Some(minutes), Some(counters)) => minutes > counters,
@@ -82,7 +81,7 @@ fn check_domain_checks(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Mail for the operator must leave this service, or it would loop forever.
+/// Refuses forwarding of the operator's mail to an address of this service, where it would loop forever.
 fn check_forwarding(config: &Config, layers: &mut Layers) {
     let feedback = &config.feedback;
     if feedback.forward_to.as_ref().is_some_and(|to| feedback.is_taken_here(to, &config.hostname)) {

@@ -20,7 +20,7 @@ pub(crate) struct Delivery {
     pub(crate) smarthost_connections: usize,
     pub(crate) smarthost_rate: Option<SendRate>,
     pub(crate) allow_private_destinations: bool,
-    /// `None` leaves it to the command.
+    /// `None` for the default of the command (`serve` or `dev`).
     pub(crate) catch_all: Option<bool>,
     /// Empty for the default of the command.
     pub(crate) retry_schedule: Vec<Duration>,
@@ -38,7 +38,7 @@ pub(crate) struct Delivery {
     pub(crate) messages_max: usize,
     pub(crate) providers_file: Option<PathBuf>,
     pub(crate) warm_up_plan: Vec<u32>,
-    /// `None` leaves it to the command.
+    /// `None` for the default of the command (`serve` or `dev`).
     pub(crate) simulator: Option<bool>,
     pub(crate) simulator_domain: DomainName,
     pub(crate) ca_file: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub(crate) struct Delivery {
     pub(crate) dkim_ed25519: bool,
 }
 
-/// Printed as dots.
+/// A secret, which is printed as dots.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 

@@ -25,7 +25,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// `http.listen` is `POSTROAD_HTTP_LISTEN`.
+    /// Name of the environment variable: `http.listen` is `POSTROAD_HTTP_LISTEN`.
     pub(crate) fn variable(&self) -> String {
         format!("POSTROAD_{}", self.path.replace('.', "_").to_uppercase())
     }
@@ -34,7 +34,7 @@ impl Key {
 /// Variables that control the program without being settings of the file.
 pub(super) const RESERVED_VARIABLES: &[&str] = &["POSTROAD_API_KEY", "POSTROAD_CONFIG", "POSTROAD_LOG"];
 
-/// Keys of one section are together; those without a section come first, as TOML requires.
+/// All keys. Keys of one section are together; keys without a section come first, as TOML requires.
 pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "data_dir",
@@ -590,43 +590,43 @@ pub(crate) const KEYS: &[Key] = &[
         default: r#""30d""#,
         doc: "Bodies of messages. PostgreSQL deletes whole weeks. Every retention period is a duration, or \"forever\";\n\
               queued, scheduled and held messages are kept longer.",
-        set: |config, given| put(&mut config.retention.bodies, given.kept()),
+        set: |config, given| put(&mut config.retention.bodies, given.retention()),
     },
     Key {
         path: "retention.messages",
         default: r#""90d""#,
         doc: "Messages with all their data.",
-        set: |config, given| put(&mut config.retention.messages, given.kept()),
+        set: |config, given| put(&mut config.retention.messages, given.retention()),
     },
     Key {
         path: "retention.events",
         default: r#""90d""#,
         doc: "Events in the feed. Events that a webhook waits for are kept longer.",
-        set: |config, given| put(&mut config.retention.events, given.kept()),
+        set: |config, given| put(&mut config.retention.events, given.retention()),
     },
     Key {
         path: "retention.attempts",
         default: r#""90d""#,
         doc: "Delivery attempts and their transcripts.",
-        set: |config, given| put(&mut config.retention.attempts, given.kept()),
+        set: |config, given| put(&mut config.retention.attempts, given.retention()),
     },
     Key {
         path: "retention.webhook_attempts",
         default: r#""30d""#,
         doc: "Webhook attempts and their answers.",
-        set: |config, given| put(&mut config.retention.webhook_attempts, given.kept()),
+        set: |config, given| put(&mut config.retention.webhook_attempts, given.retention()),
     },
     Key {
         path: "retention.counters",
         default: r#""800d""#,
         doc: "Analytics counters.",
-        set: |config, given| put(&mut config.retention.counters, given.kept()),
+        set: |config, given| put(&mut config.retention.counters, given.retention()),
     },
     Key {
         path: "retention.minute_counters",
         default: r#""7d""#,
         doc: "Analytics counters by the minute; not longer than counters.",
-        set: |config, given| put(&mut config.retention.minute_counters, given.kept()),
+        set: |config, given| put(&mut config.retention.minute_counters, given.retention()),
     },
     Key {
         path: "retention.check_every",

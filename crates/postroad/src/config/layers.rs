@@ -38,7 +38,7 @@ impl Layers {
         }
     }
 
-    /// `origin` turns a line number into a value's origin.
+    /// Adds the values of a TOML text; `origin` turns a line number into a value's origin.
     fn add_document(&mut self, text: &str, origin: impl Fn(usize) -> ValueOrigin) {
         let place_of = |at: usize| origin(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
         let (document, errors) = DeTable::parse_recoverable(text);

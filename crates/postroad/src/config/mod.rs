@@ -67,7 +67,7 @@ pub(crate) struct Config {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Database {
-    /// `None` is the usual file in `data_dir`.
+    /// Path of the file; `None` for the default file in `data_dir`.
     Sqlite {
         file: Option<PathBuf>,
     },
@@ -76,7 +76,7 @@ pub(crate) enum Database {
     },
 }
 
-/// May hold a password: prints without it.
+/// URL of a PostgreSQL database; printed without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PostgresUrl(String);
 
@@ -104,7 +104,7 @@ pub(crate) struct Http {
     pub(crate) is_preferred: bool,
 }
 
-/// Both or neither.
+/// Files of certificate and key; both or neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tls {
     pub(crate) certificate: Option<PathBuf>,
@@ -113,7 +113,7 @@ pub(crate) struct Tls {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dns {
-    /// Empty for the system's.
+    /// Name servers; empty for the system's.
     pub(crate) nameservers: Vec<SocketAddr>,
     pub(crate) dnssec: DnssecTrust,
 }
@@ -138,7 +138,7 @@ pub(crate) enum LogFormat {
 }
 
 impl Config {
-    /// `variables` are those of the process; only `POSTROAD_*` are looked at, and they win over the file.
+    /// Loads the configuration. `variables` are those of the process; only `POSTROAD_*` are used, and they override the file.
     pub(crate) fn load(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,

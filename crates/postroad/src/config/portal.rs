@@ -8,14 +8,14 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Portal {
-    /// Without a trailing slash. `None` for the default.
+    /// Base URL without a trailing slash; `None` for the default.
     pub(crate) base_url: Option<String>,
     pub(crate) mail_from: Option<EmailAddress>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets {
-    /// `None` for the file in the data directory.
+    /// File with the sealing key; `None` for the file in the data directory.
     pub(crate) key_file: Option<PathBuf>,
 }
 

@@ -28,7 +28,7 @@ impl fmt::Display for ValueOrigin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) origin: ValueOrigin,
-    /// Names the key, the cause and the fix.
+    /// Text with the key, the cause and the fix.
     pub(crate) text: String,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
     (distance(nearest) <= 1 + last(path).len() / 4).then_some(nearest)
 }
 
-/// Stricter than for keys: two letters differ, or the section is missing.
+/// Variable of the most similar key. Stricter than for keys: at most two letters differ, or the section is missing.
 pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
     let section_left_out = variable.replacen("POSTROAD", "", 1);
     let distance = |known: &String| {

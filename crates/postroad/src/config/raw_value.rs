@@ -186,7 +186,7 @@ impl RawValue {
     }
 
     /// A retention period; `None` means forever.
-    pub(super) fn kept(&self) -> Result<Option<Duration>, String> {
+    pub(super) fn retention(&self) -> Result<Option<Duration>, String> {
         match self.text()? {
             "forever" => Ok(None),
             text => units::parse_duration(text)

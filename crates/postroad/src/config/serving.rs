@@ -13,7 +13,7 @@ use super::keys::KEYS;
 use super::layers::Layers;
 use crate::file_limit;
 
-/// Open files of HTTP clients, webhooks and the store, as an estimate.
+/// Estimated open files of HTTP clients, webhooks and the store.
 const OTHER_FILES: usize = 512;
 
 pub(super) fn check(config: &Config, layers: &mut Layers) {
@@ -96,7 +96,7 @@ fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
 }
 
-/// Every connection is an open file, and so is every DNS query.
+/// Warns if the limit on open files is too low: every connection is an open file, and so is every DNS query.
 fn check_file_limit(config: &Config, layers: &mut Layers) {
     let takes_smtp = config.smtp.listeners().next().is_some();
     let sessions = if takes_smtp { config.smtp.sessions_max } else { 0 };

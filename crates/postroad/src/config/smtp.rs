@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// AUTH is accepted only inside TLS, so a listener without a certificate would be useless.
+/// Refuses listeners without a certificate, which would be useless: AUTH is accepted only inside TLS.
 pub(super) fn check(config: &Config, layers: &mut Layers) {
     if config.tls.certificate.is_some() {
         return;

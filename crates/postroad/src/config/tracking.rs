@@ -13,7 +13,7 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tracking {
-    /// Without a trailing slash. `None` for the default.
+    /// Base URL without a trailing slash; `None` for the default.
     pub(crate) base_url: Option<String>,
     pub(crate) allow: Vec<IpNet>,
     pub(crate) ca_file: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct Tracking {
 }
 
 impl Config {
-    /// HTTP client that asks customers' tracking hosts for their certificates.
+    /// HTTP client that checks the certificates of customers' tracking hosts.
     pub(crate) fn tracking_client(&self) -> anyhow::Result<GuardedHttp> {
         let tls = ClientTls::new(self.tracking.ca_file.as_deref()).context("`tracking.ca_file`")?;
         let allowed = self.tracking.allow.clone();

@@ -13,7 +13,7 @@ use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 
 use super::Config;
 
-/// Somebody waits for the page.
+/// Short, because somebody waits for the page.
 const PICTURE_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const PICTURE_TIMEOUT: Duration = Duration::from_secs(6);
 const PICTURE_BYTES_MAX: usize = 2 << 20;

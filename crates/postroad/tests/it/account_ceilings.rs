@@ -20,8 +20,8 @@ fn recipients(count: usize) -> Value {
     good_but(json!({ "to": addresses }))
 }
 
-/// Waits until the server of `key` has so many events of these types; their data.
-async fn told(world: &World, key: Key<'_>, types: &[&str], count: usize) -> Vec<Value> {
+/// Waits until the server of `key` has `count` events of these types; returns their data.
+async fn wait_for_events(world: &World, key: Key<'_>, types: &[&str], count: usize) -> Vec<Value> {
     let events = eventually(async || {
         let listed = done(world, key, "events/list", &json!({ "types": types })).await;
         let items = listed["items"].as_array().unwrap().clone();
@@ -88,7 +88,8 @@ async fn messages_beyond_the_ceiling_of_an_account_are_held_and_told_of(world: W
     assert_eq!(*details, "The account's limit of 20 messages a month is reached");
     // Both servers get the event, once.
     for key in [own, second] {
-        let events = told(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;
+        let events =
+            wait_for_events(&world, key, &["send_limit.approaching", "send_limit.exceeded"], 2).await;
         let found: Vec<_> = events.iter().map(|event| (&event["type"], &event["data"]["volume"])).collect();
         assert_eq!(
             found,
@@ -336,7 +337,7 @@ async fn an_account_gets_no_more_things_than_its_ceilings_allow(world: World) {
     let counts = ["servers", "domains", "webhooks", "users"].map(|name| usage[name].as_u64().unwrap());
     assert_eq!(counts, [3, 2, 10, 1]);
     // Events come in order; 90 % of a small ceiling rounds up to all of it.
-    let events = told(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
+    let events = wait_for_events(&world, server, &["ceiling.approaching", "ceiling.reached"], 5).await;
     let found: Vec<String> = events
         .iter()
         .map(|event| {

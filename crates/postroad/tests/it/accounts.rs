@@ -83,7 +83,7 @@ pub(crate) async fn state(world: &World, customer: &Customer) -> Value {
     shown.into()
 }
 
-/// Every call about a thing of `of`, with the code for one that does not exist.
+/// Every call about an object of `of`, with the error code for a missing object.
 fn calls_about(of: &Customer) -> Vec<(&'static str, Value, &'static str)> {
     let (server, credential) = (&of.servers[0], &of.credentials[0]);
     let mut calls = vec![
@@ -749,8 +749,8 @@ async fn the_command_line_renames_and_changes_keys(world: World) {
         (&usage["account"], &usage["servers"], &usage["users"]),
         (&json!("uno"), &json!(2), &json!(0))
     );
-    let told = done(&world, by, "account/usage", &json!({})).await;
-    assert_eq!((&told["servers"], &told["domains"]), (&usage["servers"], &usage["domains"]));
+    let answer = done(&world, by, "account/usage", &json!({})).await;
+    assert_eq!((&answer["servers"], &answer["domains"]), (&usage["servers"], &usage["domains"]));
 
     let id = one.credentials[0].to_string();
     let shown = world.admin(&["key", "get", &id]);
@@ -780,7 +780,7 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
     std::fs::write(&profile, world.daemon.ready().to_string()).expect("a file");
     let profile = profile.to_str().expect("text");
     // Of the profile's keys, that of the operator may read every account.
-    let asked = |key: Option<&str>, variable: bool, option: bool| {
+    let run_with = |key: Option<&str>, variable: bool, option: bool| {
         let mut command = std::process::Command::new(program());
         for name in
             ["POSTROAD_URL", "POSTROAD_API_KEY", "POSTROAD_ACCOUNT_API_KEY", "POSTROAD_OPERATOR_API_KEY"]
@@ -803,12 +803,12 @@ async fn the_environments_key_is_used_unless_a_profile_is_named(world: World) {
         (output.status.success(), answer["data"]["name"].clone(), answer["data"]["code"].clone())
     };
     let key = one.key.as_str();
-    assert_eq!(asked(Some(key), true, false).1, "one", "the environment's key, at the profile's URL");
-    let named = asked(Some(key), false, true);
-    assert_eq!(named, asked(None, false, true), "the environment's key is not sent");
-    assert_eq!(named, asked(None, true, false));
-    assert_eq!(asked(Some("wrong"), true, false).2, "InvalidAccountAPIKey", "no other key is tried");
-    // A key of the environment with more rights is not sent beside that of the profile.
+    assert_eq!(run_with(Some(key), true, false).1, "one", "the environment's key, at the profile's URL");
+    let named = run_with(Some(key), false, true);
+    assert_eq!(named, run_with(None, false, true), "the environment's key is not sent");
+    assert_eq!(named, run_with(None, true, false));
+    assert_eq!(run_with(Some("wrong"), true, false).2, "InvalidAccountAPIKey", "no other key is tried");
+    // A key of the environment with more rights is not sent beside the key of the profile.
     let narrow = world.folder.path().join("narrow.json");
     let url = ready(&world, "url");
     std::fs::write(&narrow, json!({"url": url, "account_api_key": key}).to_string()).expect("a file");

@@ -1,4 +1,4 @@
-//! The time of an answer does not tell whether a thing, or a person, exists.
+//! The time of an answer does not reveal whether an object or a person exists.
 
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ fn assert_alike(name: &str, taken: [Vec<Duration>; 2]) {
         taken[taken.len() / 2]
     });
     let (faster, slower) = (one.min(other), one.max(other));
-    let most = faster + faster * 3 / 10 + Duration::from_micros(300);
-    assert!(slower <= most, "{name}: {one:?} and {other:?}");
+    let slower_max = faster + faster * 3 / 10 + Duration::from_micros(300);
+    assert!(slower <= slower_max, "{name}: {one:?} and {other:?}");
 }
 
 async fn the_time_of_an_answer_does_not_tell_whether_a_thing_exists(world: World) {

@@ -19,7 +19,7 @@ const PEAK_MB_MAX: u64 = 600;
 /// A victim's message, from the request to the answer, while everything goes on.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// The most that the service ever had in memory.
+/// Peak memory of the service.
 fn peak_mb(world: &World) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");

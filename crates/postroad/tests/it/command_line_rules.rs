@@ -1,4 +1,4 @@
-//! The command line obeys the same rules as the API: deleted things, reasons, limits; and tells when a ceiling is near.
+//! The command line obeys the same rules as the API: deleted things, reasons, limits; and it warns when a ceiling is near.
 
 use serde_json::{Value, json};
 

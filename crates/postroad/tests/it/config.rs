@@ -173,7 +173,7 @@ fn a_database_url_is_never_printed_with_its_password() {
     assert!(!said.contains("hunter2"), "{said}");
 }
 
-/// `UPDATE_GOLDEN=1` writes it anew.
+/// `UPDATE_GOLDEN=1` rewrites the file.
 #[test]
 fn help_is_as_it_was_agreed() {
     let commands: [&[&str]; 12] = [

@@ -16,7 +16,7 @@ use crate::world::{World, both_engines, good_but};
 
 both_engines!(a_deleted_account_and_server_leave_no_row_and_others_keep_theirs);
 
-/// Tables with rows of everybody that go within a week, and those of counters, which the test goes on to count.
+/// Tables whose rows are removed within a week, and tables of counters, which the test itself changes.
 const SHORT_LIVED: [&str; 7] = [
     "creations.",
     "idempotency_keys.",
@@ -49,9 +49,9 @@ async fn use_server(world: &World, customer: &Customer, name: &str, at: usize) {
 async fn until_counted(world: &World, key: &str, accepted: i64) {
     let now = SystemClock.now();
     let (from, to) = (now.minus(Duration::from_hours(1)), now.plus(Duration::from_hours(1)));
-    let asked = json!({"from": from.to_rfc3339(), "to": to.to_rfc3339()});
+    let range = json!({"from": from.to_rfc3339(), "to": to.to_rfc3339()});
     eventually(async || {
-        let counted = call(world, (SERVER, key), "analytics/summary", &asked).await;
+        let counted = call(world, (SERVER, key), "analytics/summary", &range).await;
         let text = counted["data"].to_string();
         if text.contains(&format!("\"accepted\":{accepted}")) { Ok(()) } else { Err(counted) }
     })
@@ -76,7 +76,7 @@ async fn purge(world: &World, app: &App, store: &Store, server: ServerId, accoun
     counting.stop();
 }
 
-/// Rows but those of the deleted, and those that go within a week anyway.
+/// Rows of accounts that were not deleted, except rows of `SHORT_LIVED`.
 fn of_others(rows: &OwnedRows, gone: &[String]) -> OwnedRows {
     let is_kept = |key: &String| {
         !SHORT_LIVED.iter().any(|table| key.starts_with(table)) && !gone.iter().any(|end| key.ends_with(end))

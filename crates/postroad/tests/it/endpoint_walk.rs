@@ -47,7 +47,7 @@ both_engines!(numbers_out_of_range_are_refused_by_name, each_scope_calls_what_th
 
 async fn numbers_out_of_range_are_refused_by_name(world: World) {
     let one = customer(&world, "one").await;
-    let mut asked = 0;
+    let mut calls = 0;
     for endpoint in endpoints(&world).await {
         let key = match &endpoint.takes {
             takes if takes.contains("operator_api_key") => (OPERATOR, ready(&world, "operator_api_key")),
@@ -88,10 +88,10 @@ async fn numbers_out_of_range_are_refused_by_name(world: World) {
                 "{} {field}: {answer}",
                 endpoint.name
             );
-            asked += 1;
+            calls += 1;
         }
     }
-    assert!(asked > 60, "{asked}");
+    assert!(calls > 60, "{calls}");
 }
 
 /// A key with its actor, and the name of its kind in the document.
@@ -153,7 +153,7 @@ async fn callers(world: &World, one: &Customer) -> Vec<Caller> {
 async fn each_scope_calls_what_the_table_says(world: World) {
     let one = customer(&world, "one").await;
     let endpoints = endpoints(&world).await;
-    let mut asked = 0;
+    let mut calls = 0;
     for Caller { header, key, takes, actor } in callers(&world, &one).await {
         for endpoint in &endpoints {
             let operation = Operation::ALL.iter().find(|operation| operation.name() == endpoint.name);
@@ -173,8 +173,8 @@ async fn each_scope_calls_what_the_table_says(world: World) {
             if !denied {
                 assert_eq!(answer["status"], "parameter-error", "{what}");
             }
-            asked += 1;
+            calls += 1;
         }
     }
-    assert!(asked > 1_000, "{asked}");
+    assert!(calls > 1_000, "{calls}");
 }

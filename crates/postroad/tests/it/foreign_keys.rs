@@ -1,5 +1,5 @@
 //! A walk over every endpoint of the OpenAPI document with keys and ids of another account: nothing is shown, nothing is
-//! changed, and a thing of another account answers exactly as one that does not exist.
+//! changed, and a thing of another account gets exactly the answer of a missing object.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ const AT_ONCE: usize = 8;
 /// Nothing has this id.
 pub(crate) const ABSENT: i64 = 999_999;
 
-/// A thing of the other account and one that does not exist, by group of endpoints and field.
+/// Ids of the other account's object and of a missing object, by group of endpoints and field.
 pub(crate) type Things = BTreeMap<(&'static str, &'static str), (Value, Value)>;
 
-/// One endpoint asked for a foreign thing and for an absent one, or without naming a thing.
+/// Two calls of an endpoint, with a foreign and with a missing object; or one call that names none.
 struct Question {
     path: String,
     key: (&'static str, String),
@@ -124,7 +124,7 @@ async fn shown_by_server(world: &World, server: Key<'_>) -> Value {
     shown.into()
 }
 
-/// The keys of `one` that an endpoint takes, and one that it does not.
+/// The keys of `one` that an endpoint accepts, and a key that it refuses.
 fn keys(operation: &Value, one: &Customer) -> Vec<(&'static str, String)> {
     let takes =
         |name: &str| operation["security"].as_array().unwrap().iter().any(|way| way.get(name).is_some());
@@ -196,7 +196,7 @@ fn questions(document: &Value, things: &Things, one: &Customer) -> Vec<Question>
     questions
 }
 
-/// The answer with the value that was asked for taken out, as a value and in texts.
+/// The answer without the value of the request, as a value and in texts.
 fn without(answer: &Value, value: &Value) -> Value {
     match answer {
         _ if answer == value => json!("…"),
@@ -245,9 +245,9 @@ async fn no_endpoint_shows_or_changes_a_thing_of_another_account(world: World) {
     let before = shown(&world, &zebra).await;
     let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
     let questions = questions(&document, &things, &one);
-    let asked: std::collections::BTreeSet<&str> =
+    let called_paths: std::collections::BTreeSet<&str> =
         questions.iter().map(|question| question.path.as_str()).collect();
-    assert_eq!(asked.len(), document["paths"].as_object().unwrap().len(), "every endpoint is asked");
+    assert_eq!(called_paths.len(), document["paths"].as_object().unwrap().len(), "every endpoint is called");
     assert!(questions.len() > 150, "{}", questions.len());
     stream::iter(questions).for_each_concurrent(AT_ONCE, |question| ask(&world, question, false)).await;
     assert_eq!(shown(&world, &zebra).await, before);

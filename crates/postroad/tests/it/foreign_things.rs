@@ -1,4 +1,5 @@
-//! Things of another account that a request names beside its main one: templates of mail, events, sessions, positions in lists.
+//! Objects of another account that a request names besides its main object: templates of mail, events, sessions,
+//! positions in lists.
 
 use serde_json::{Value, json};
 

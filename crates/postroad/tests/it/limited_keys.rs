@@ -1,4 +1,5 @@
-//! Keys with limits of networks and time make no credentials without them; a rotated credential stays over.
+//! Keys bound to networks or a time create no credentials without these limits; the grace period of a rotated
+//! credential cannot be extended.
 
 use serde_json::{Value, json};
 

@@ -55,7 +55,7 @@ async fn large_sends_go_on_while_another_server_waits_for_a_receiver_that_hangs(
     accepting.abort();
 }
 
-/// Of the daemon, in bytes: what is in memory now, and the most there was since the last look.
+/// Memory of the daemon in bytes: now, and the peak since the last call.
 fn memory(world: &World) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let kib = |name: &str| {
@@ -124,7 +124,7 @@ fn heavy_requests() -> Vec<(&'static str, String, Value)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyte() {
-    /// What the measurement itself is off by: threads, pages that the allocator keeps, the store's own work.
+    /// Error of the measurement: threads, pages that the allocator keeps, the store's own work.
     const SLACK: u64 = 6 << 20;
     let world = World::start(Engine::Sqlite);
     // Whatever is made once is made now.
@@ -141,8 +141,8 @@ async fn a_request_takes_no_more_memory_than_three_times_its_bytes_and_a_megabyt
         let reply =
             world.request("POST", path, &[("content-type", content_type.as_str().unwrap())], body).await;
         assert_eq!(reply.status, 200, "{path} {beginning}: {}", reply.text());
-        let (_, most) = memory(&world);
-        let taken = most.saturating_sub(before);
+        let (_, peak) = memory(&world);
+        let taken = peak.saturating_sub(before);
         assert!(taken <= 3 * bytes + (1 << 20) + SLACK, "{path} {beginning}: {bytes} bytes took {taken}");
     }
 }

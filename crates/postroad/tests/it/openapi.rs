@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::scheduling::in_millis;
 use crate::world::{Engine, World, good_but};
 
-/// What an answer has that its schema does not allow, or has not that it demands.
+/// Finds properties of answers that their schema does not allow, and required properties that are missing.
 struct Schemas {
     document: Value,
 }
@@ -47,7 +47,7 @@ impl Schemas {
         }
     }
 
-    /// Everything but properties that nobody knows: of `allOf` no part knows those of the others.
+    /// Checks everything except for unknown properties: a part of `allOf` does not know the properties of the other parts.
     fn check_known(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = self.resolve(schema);
         for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -393,7 +393,7 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         visit.by_operator(path, wrong).await;
     }
 
-    // Answers that come before an endpoint is asked.
+    // Answers that come before an endpoint is called.
     let (key, big) = (visit.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));
     let too_large = visit.world.client.post_json("/api/v1/send/message", Some(&key), &big).await;
     let no_key = visit.world.client.post_json("/api/v1/server/get", None, &json!({})).await;

@@ -77,7 +77,7 @@ async fn ready(world: &World) -> (u16, Value) {
     (reply.status, reply.json())
 }
 
-/// What `/ready` says once it has this status.
+/// Answer of `/ready`, once it has this status.
 async fn until_ready_is(world: &World, status: u16) -> Value {
     eventually(async || {
         let (found, answer) = ready(world).await;
@@ -132,7 +132,7 @@ fn set_writable(path: &Path, writable: bool) {
     }
 }
 
-/// What is open stays writable: SQLite's files and the journal's current segment. New files cannot be made.
+/// Open files stay writable (SQLite's files and the journal's current segment); new files cannot be created.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ready_tells_that_the_data_folder_is_read_only() {
     let world = World::start_heeding_permissions();

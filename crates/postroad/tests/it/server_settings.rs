@@ -16,9 +16,9 @@ async fn update(world: &World, body: Value) -> Value {
 }
 
 /// Kind and data of the server's own events. Stops the service.
-async fn told(world: &mut World) -> Vec<(EventKind, Value)> {
+async fn server_events(world: &mut World) -> Vec<(EventKind, Value)> {
     let events = world.events_at_the_end(0).await;
-    events.into_iter().map(|told| (told.kind, serde_json::from_str(&told.data).unwrap())).collect()
+    events.into_iter().map(|event| (event.kind, serde_json::from_str(&event.data).unwrap())).collect()
 }
 
 both_engines!(
@@ -104,10 +104,10 @@ async fn an_hourly_limit_that_is_used_up_is_told_and_holds_the_rest(world: World
         (&json!("hourly_limit"), &json!("The hourly limit of 10 messages is reached"))
     );
     world.restart();
-    let told = told(&mut world).await;
-    let kinds: Vec<EventKind> = told.iter().map(|(kind, _)| *kind).collect();
+    let events = server_events(&mut world).await;
+    let kinds: Vec<EventKind> = events.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
-    for (_, data) in told {
+    for (_, data) in events {
         assert_eq!((&data["limit"], &data["volume"]), (&json!(10), &json!(12)));
         assert!(data["hour"].as_str().unwrap().ends_with(":00:00Z"), "{data}");
     }
@@ -118,13 +118,13 @@ async fn a_domain_is_told_of_when_it_becomes_verified(world: World) {
     world.admin(&["domain", "create", "shop.example", "--server", "dev"]);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
-    let told = told(&mut world).await;
-    assert_eq!(told.len(), 1, "{told:?}");
+    let events = server_events(&mut world).await;
+    assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(
-        (told[0].0, &told[0].1["domain"]["name"]),
+        (events[0].0, &events[0].1["domain"]["name"]),
         (EventKind::DomainVerified, &json!("shop.example"))
     );
-    // Without a server, too; then nobody is there to be told.
+    // Without a server, too; then nobody gets the event.
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
     assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);
     world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);

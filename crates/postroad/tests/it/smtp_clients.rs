@@ -12,7 +12,7 @@ use crate::world::{Engine, World};
 
 const RECIPIENTS: &str = "ann@example.com,bob@example.org";
 
-/// What a client is told.
+/// Parameters of a client script.
 struct Order<'a> {
     port: String,
     listener: &'a str,

@@ -24,7 +24,7 @@ pub(crate) fn assert_harmless(shown: &str) {
     assert!(!shown.contains(is_dangerous), "{shown:?}");
 }
 
-/// What an `admin` command shows to a person, without `--json`.
+/// Output of an `admin` command without `--json`.
 pub(crate) fn admin_text(world: &World, args: &[&str]) -> String {
     command_text(world, "admin", args)
 }

@@ -43,9 +43,9 @@ async fn mails_to(world: &World, to: &str) -> usize {
 }
 
 async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
-    let asked = json!({"email": "bob@customer.example", "idempotency_key": "k1"});
-    let first = call(&world, ACCOUNT, "users/invite", &asked).await;
-    let again = call(&world, ACCOUNT, "users/invite", &asked).await;
+    let request = json!({"email": "bob@customer.example", "idempotency_key": "k1"});
+    let first = call(&world, ACCOUNT, "users/invite", &request).await;
+    let again = call(&world, ACCOUNT, "users/invite", &request).await;
     assert_eq!((code(&first), code(&again)), ("success", "success"), "{first} {again}");
     assert_eq!(first["data"], again["data"]);
     assert_eq!(
@@ -62,23 +62,23 @@ async fn inviting_again_with_the_same_key_sends_no_second_mail(world: World) {
     assert_eq!(mails_to(&world, "bob@customer.example").await, 1);
     // The operator's answer has the link, once.
     let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
-    let asked =
+    let request =
         json!({"email": "dora@customer.example", "account": account, "mail": false, "idempotency_key": "k3"});
-    let first = call(&world, OPERATOR, "users/invite", &asked).await;
-    let again = call(&world, OPERATOR, "users/invite", &asked).await;
+    let first = call(&world, OPERATOR, "users/invite", &request).await;
+    let again = call(&world, OPERATOR, "users/invite", &request).await;
     assert!(first["data"]["link"].is_string() && again["data"]["link"].is_null(), "{first} {again}");
     let log = call(&world, ACCOUNT, "account/audit", &json!({"operation": "users/invite"})).await;
     assert_eq!(log["data"]["items"].as_array().unwrap().len(), 3, "none for a repetition: {log}");
     // Of one that was taken back, nothing is left to answer with.
     let id = json!({ "id": first["data"]["id"], "account": account });
     assert_eq!(code(&call(&world, OPERATOR, "users/uninvite", &id).await), "success");
-    assert_eq!(code(&call(&world, OPERATOR, "users/invite", &asked).await), "InvitationNotFound");
+    assert_eq!(code(&call(&world, OPERATOR, "users/invite", &request).await), "InvitationNotFound");
 }
 
 async fn concurrent_invitations_with_one_key_send_one_mail_with_a_link_that_works(world: World) {
-    let asked = json!({"email": "eve@customer.example", "idempotency_key": "at once"});
+    let request = json!({"email": "eve@customer.example", "idempotency_key": "at once"});
     let answers =
-        futures_util::future::join_all((0..8).map(|_| call(&world, ACCOUNT, "users/invite", &asked))).await;
+        futures_util::future::join_all((0..8).map(|_| call(&world, ACCOUNT, "users/invite", &request))).await;
     for answer in &answers {
         assert_eq!((code(answer), &answer["data"]), ("success", &answers[0]["data"]), "{answer}");
     }
@@ -122,8 +122,8 @@ async fn invitations_tell_how_many_are_left(world: World) {
     // The operator's are not limited.
     let account = call(&world, ACCOUNT, "account/get", &json!({})).await["data"]["id"].clone();
     let operator = world.daemon.ready()["operator_api_key"].as_str().unwrap().to_owned();
-    let asked = json!({"account": account, "email": "bob@customer.example"});
-    let reply = invite(OPERATOR, &operator, &asked).await;
+    let request = json!({"account": account, "email": "bob@customer.example"});
+    let reply = invite(OPERATOR, &operator, &request).await;
     assert_eq!((code(&envelope(&reply)), reply.header("ratelimit-limit")), ("success", None));
 }
 
@@ -209,8 +209,8 @@ async fn the_command_line_invites_people(world: World) {
 }
 
 async fn people_are_invited_by_mail_changed_and_removed(world: World) {
-    let asked = json!({"email": "Bob@Customer.example", "role": "admin"});
-    let invited = call(&world, ACCOUNT, "users/invite", &asked).await;
+    let request = json!({"email": "Bob@Customer.example", "role": "admin"});
+    let invited = call(&world, ACCOUNT, "users/invite", &request).await;
     assert_eq!(code(&invited), "success", "{invited}");
     assert_eq!(
         (&invited["data"]["email"], &invited["data"]["role"]),

@@ -41,7 +41,7 @@ pub(crate) enum Engine {
     Postgres,
 }
 
-/// What a scenario of [`both_engines`] asks for.
+/// First parameter of a scenario of [`both_engines`].
 pub(crate) trait StartedOn {
     fn engine(engine: Engine) -> Self;
 }
@@ -247,7 +247,7 @@ impl World {
         self.until(id, status, |now, _| now == status).await
     }
 
-    /// Waits until so many deliveries are recorded.
+    /// Waits until `count` deliveries are recorded.
     pub(crate) async fn until_deliveries(&self, id: i64, count: usize) -> Vec<Value> {
         self.until(id, &format!("{count} deliveries"), |_, deliveries| deliveries.len() >= count).await
     }

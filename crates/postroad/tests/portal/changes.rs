@@ -1,4 +1,4 @@
-//! Changes of things that exist: other times, names, keys, and what was deleted.
+//! Changes of existing objects: other times, names, keys, and deleted objects.
 
 use std::time::Duration;
 

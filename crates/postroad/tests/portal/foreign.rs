@@ -1,4 +1,4 @@
-//! A person of a second account on every page with the things of the first: the answer is that for things that do not exist.
+//! A person of a second account on every page with ids of the first: the answer is the one for missing objects.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ async fn rival(site: &Site) -> String {
     reply.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// Status, target and text, without the path that was asked for.
-fn seen(reply: &Reply, path: &str) -> (u16, String, String) {
+/// Status, redirect target and text, with the requested path replaced.
+fn comparable(reply: &Reply, path: &str) -> (u16, String, String) {
     let location = reply.header("location").unwrap_or_default().replace(path, "…");
     (reply.status, location, reply.text().replace(path, "…"))
 }
@@ -53,7 +53,7 @@ async fn things_of_another_account_answer_as_absent_ones(site: Site) {
     let before = site.get("/account/audit", &operator).await.text();
     let cookie = rival(&site).await;
     let token = form_token(&site.get("/servers", &cookie).await);
-    let mut asked = 0;
+    let mut calls = 0;
     for (kind, route, fields, whose) in ROUTES {
         let is_theirs = matches!(whose, For::AtLeast(least) if *least < Person::Operator);
         if !is_theirs || !(route.contains('{') || fields.contains('{')) {
@@ -63,14 +63,14 @@ async fn things_of_another_account_answer_as_absent_ones(site: Site) {
         for names in [&names, &absent] {
             let (path, fields) = (filled(names, route), filled(names, fields));
             let reply = ask(&site, *kind, &path, &fields, &cookie, &token).await;
-            let seen = seen(&reply, &path);
-            answers.push((path, seen));
+            let answer = comparable(&reply, &path);
+            answers.push((path, answer));
         }
         let [(path, foreign), (_, nothing)] = answers.as_slice() else { panic!("two answers") };
         assert_eq!(foreign, nothing, "{kind:?} {path} {fields}");
         assert!([404, 422, 303].contains(&foreign.0), "{kind:?} {path} {fields}: {foreign:?}");
-        asked += 1;
+        calls += 1;
     }
-    assert!(asked > 80, "{asked}");
+    assert!(calls > 80, "{calls}");
     assert_eq!(site.get("/account/audit", &operator).await.text(), before, "nothing was changed");
 }

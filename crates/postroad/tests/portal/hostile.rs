@@ -1,4 +1,4 @@
-//! Texts that strangers choose run nothing in the portal, and mail that is looked at loads nothing.
+//! Texts chosen by strangers run no script in the portal, and a displayed mail loads nothing.
 
 use bytes::Bytes;
 use postroad_testkit::http::Method;
@@ -57,12 +57,12 @@ pub(crate) const PAYLOADS: [&str; 40] = [
 #[tokio::test]
 async fn texts_of_messages_replies_and_answers_run_nothing() {
     // The other mail server answers with a payload of its own for each recipient.
-    let reply = |asked: &RuleContext<'_>| {
-        let number: usize = asked.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
+    let reply = |context: &RuleContext<'_>| {
+        let number: usize = context.line.split_once("<u")?.1.split('@').next()?.parse().ok()?;
         Some(Answer::reply(&format!("550 5.1.1 {}", ascii(PAYLOADS[number]))))
     };
     let peer = SmtpPeer::start(
-        Script::new().when(move |asked| if asked.stage == Stage::RcptTo { reply(asked) } else { None }),
+        Script::new().when(move |context| if context.stage == Stage::RcptTo { reply(context) } else { None }),
     );
     let receiver = WebhookCatcher::start();
     let answers = PAYLOADS.map(|payload| CatcherAnswer::Full(200, Vec::new(), payload.as_bytes().to_vec()));

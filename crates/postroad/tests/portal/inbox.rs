@@ -1,4 +1,4 @@
-//! The inbox of `postroad dev` in the portal, and those of development servers.
+//! The inboxes of `postroad dev` and of development servers in the portal.
 
 use serde_json::json;
 
@@ -73,7 +73,7 @@ async fn an_inbox_of_more_than_a_page_can_be_leafed_through() {
     assert_eq!(rows(&found), 1, "{found}");
 }
 
-/// What deletes something is in the log.
+/// Every deletion is in the log.
 #[tokio::test]
 async fn emptied_inboxes_and_inspectors_are_in_the_audit_log() {
     let site = Site::start();

@@ -1,4 +1,4 @@
-//! Keys of servers, accounts and the operator: which work, from where, until when, and how long a replaced one does.
+//! Keys of servers, accounts and the operator: which work, from where, until when, and how long a replaced key works.
 
 use serde_json::json;
 

@@ -16,8 +16,8 @@ use crate::site::{Site, pictures, server_of};
 fn delaying() -> (SmtpPeer, Arc<AtomicBool>) {
     let takes_mail = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&takes_mail);
-    let script = Script::new().when(move |asked| {
-        let is_refused = asked.stage == Stage::RcptTo && !flag.load(Ordering::SeqCst);
+    let script = Script::new().when(move |context| {
+        let is_refused = context.stage == Stage::RcptTo && !flag.load(Ordering::SeqCst);
         is_refused.then(|| Answer::reply("452 4.2.2 Mailbox full"))
     });
     (SmtpPeer::start(script), takes_mail)
@@ -48,7 +48,7 @@ async fn an_open_detail_stays_open_when_the_page_updates_itself() {
     assert_eq!(browser.console().await, [""; 0]);
 }
 
-/// What is typed stays; what happened meanwhile appears when the field is left.
+/// Typed text stays; changes that happened meanwhile appear when the field loses the focus.
 #[tokio::test]
 async fn an_update_waits_for_somebody_who_types() {
     let site = Site::start();

@@ -127,7 +127,7 @@ async fn a_test_in_another_language_is_another_message() {
     }
 }
 
-/// Fields of a form: its hidden ones as a page has them, and those of the example.
+/// Fields of a form: hidden fields as the page has them, and the fields of the example.
 async fn whole_form(site: &Site, cookie: &str, lists: &[String], path: &str, fields: &str) -> String {
     let mut all: HashMap<String, String> = HashMap::new();
     for list in lists {

@@ -1,4 +1,4 @@
-//! Every route of the portal with an example and the least person who may use it. A test compares the table with the
+//! Every route of the portal with an example and the lowest role that may use it. A test compares the table with the
 //! portal's source, so that a new page without a row here fails.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ use Person::{Admin, Member, Operator, ReadOnly};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Page,
-    /// Never ends: only its head is asked for.
+    /// Never ends: only its head is read.
     Stream,
     Form,
 }

@@ -53,7 +53,7 @@ pub(crate) fn forms(html: &str) -> Vec<String> {
         .collect()
 }
 
-/// What keeps a form from being sent by a browser alone.
+/// Why a browser could not send the form without scripts.
 fn form_fault(form: &str, page: &str) -> Option<&'static str> {
     let tag = form.split('>').next().unwrap();
     let action = attribute(tag, "action").unwrap_or_else(|| page.to_owned());

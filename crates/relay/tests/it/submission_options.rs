@@ -1,4 +1,4 @@
-//! Submission options in headers: the same that the HTTP API takes as fields.
+//! Submission options in headers, which are fields of the HTTP API.
 
 use postroad_model::Status;
 

@@ -11,7 +11,7 @@ use crate::body::Body;
 pub struct ClientConfig {
     pub helo_name: HeloName,
     pub tls: TlsMode,
-    /// For smart hosts.
+    /// Credentials for a smart host.
     pub credentials: Option<Credentials>,
     /// Use PIPELINING if offered.
     pub pipelining: bool,
@@ -82,7 +82,7 @@ impl From<IpAddr> for HeloName {
 pub struct Credentials {
     pub username: String,
     pub password: String,
-    /// Also send them without TLS: for a relay on the loopback.
+    /// Whether they are sent without TLS too, as to a relay on the loopback.
     pub allow_without_tls: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct OutgoingMessage {
     pub mail_from: Option<EmailAddress>,
     pub rcpt_to: EmailAddress,
     pub body: Body,
-    /// The header contains UTF-8 that only SMTPUTF8 allows (RFC 6532). The session checks addresses itself.
+    /// Whether the header contains UTF-8 that only SMTPUTF8 allows (RFC 6532). The session checks addresses itself.
     pub has_utf8_header: bool,
 }
 

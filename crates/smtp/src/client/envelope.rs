@@ -5,7 +5,7 @@ use postroad_model::EmailAddress;
 use super::config::OutgoingMessage;
 use crate::capabilities::Capabilities;
 
-/// Adds only parameters that the server offers (RFC 5321 2.2.1) and that are needed.
+/// The MAIL command, with only those parameters that the server offers (RFC 5321 2.2.1) and that are needed.
 pub(super) fn mail_line(message: &OutgoingMessage, offered: &Capabilities) -> String {
     let mut line = format!("MAIL FROM:<{}>", message.mail_from.as_ref().map(mailbox).unwrap_or_default());
     if offered.size {
@@ -27,7 +27,7 @@ pub(super) fn rcpt_line(message: &OutgoingMessage) -> String {
     format!("RCPT TO:<{}>", mailbox(&message.rcpt_to))
 }
 
-/// Uses the ASCII form of the domain, which every server knows.
+/// The address with the ASCII form of its domain, which every server accepts.
 fn mailbox(address: &EmailAddress) -> String {
     format!("{}@{}", address.local_part(), address.domain())
 }

@@ -14,7 +14,7 @@ pub enum Event {
     /// The next bytes end the message. The session keeps them until this event is taken: write the journal's
     /// mark then, before asking for more output.
     Finishing,
-    /// Exactly one per `send`. `Ready` or `Closed` follows.
+    /// Outcome of a message; exactly one per `send`. `Ready` or `Closed` follows.
     Outcome(Outcome),
     /// The session has ended. Write the remaining output of `fill_output` (a QUIT), then close the socket.
     Closed(Closed),
@@ -23,9 +23,9 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub verdict: Verdict,
-    /// Phase of the deciding reply, or of the missing one.
+    /// Phase of the deciding reply, or of the reply that is missing.
     pub phase: Phase,
-    /// The last byte of the message had been handed out.
+    /// Whether the last byte of the message had been handed out.
     pub after_final: bool,
 }
 
@@ -40,11 +40,11 @@ impl Outcome {
 pub enum Verdict {
     /// The peer is responsible now (RFC 5321 4.2.5).
     Accepted(Reply),
-    /// 4yz or 5yz, to the command of the outcome's phase.
+    /// A 4yz or 5yz reply to the command of the outcome's phase.
     Refused(Reply),
-    /// Larger than the SIZE the peer announced; nothing was sent (RFC 1870 6.1).
+    /// The message is larger than the SIZE that the peer announced; nothing was sent (RFC 1870 6.1).
     TooLarge { size: u64, size_max: u64 },
-    /// Needs SMTPUTF8, which is not offered; nothing was sent (RFC 6531 3.2).
+    /// The message needs SMTPUTF8, which is not offered; nothing was sent (RFC 6531 3.2).
     Utf8NotOffered,
     /// The session ended without a reply; the following `Closed` says why.
     Interrupted,

@@ -20,7 +20,7 @@ pub(super) struct Transaction {
     next_chunk: BodyCursor,
     unsent: u64,
     pub(super) finish: Finish,
-    /// The outcome was reported; only cleaning up follows.
+    /// Whether the outcome was reported; only cleaning up follows.
     pub(super) is_decided: bool,
 }
 
@@ -86,7 +86,7 @@ impl ClientSession {
         }
     }
 
-    /// The size of a chunk must be known and bounded, whatever the configuration says.
+    /// Whether the message is sent together with its envelope, in one chunk of known and bounded size.
     fn goes_in_single_flight(&self, size: u64) -> bool {
         size <= self.config.single_flight_bytes_max && size <= self.config.chunk_bytes_max
     }

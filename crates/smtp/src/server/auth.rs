@@ -11,12 +11,12 @@ use super::transaction::Transaction;
 use super::{Question, ServerSession, State};
 use crate::reply::{Reply, ReplyClass};
 
-/// Some clients omit the padding.
+/// Base64 with or without padding, which some clients omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// `Username:` and `Password:`; some clients check the text.
+/// `Username:` in base64, then `Password:`; some clients check the text.
 const USERNAME_PROMPT: &str = "VXNlcm5hbWU6";
 const PASSWORD_PROMPT: &str = "UGFzc3dvcmQ6";
 

@@ -2,7 +2,7 @@
 
 use crate::client::HeloName;
 
-/// Shared by all sessions of a listener.
+/// Configuration shared by all sessions of a listener.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Host name in the banner and in EHLO replies.
@@ -26,7 +26,7 @@ pub struct ServerConfig {
 /// commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareLf {
-    /// For listeners open to strangers.
+    /// Refuses the message; for listeners open to strangers.
     Refused,
     /// Converts it to CRLF, as Postfix 3.9 does. For authenticated clients. It never ends the data (RFC 5321
     /// 4.1.1.4).
@@ -94,19 +94,19 @@ impl Default for Extensions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     pub message_bytes_max: u64,
-    /// Recipients of one message.
+    /// Most recipients of one message.
     pub recipients_max: usize,
-    /// RFC 5321 4.5.3.1.4 says 512, and each extension adds to it.
+    /// Longest command. RFC 5321 4.5.3.1.4 says 512 bytes, and each extension adds to it.
     pub command_bytes_max: usize,
-    /// Length of a message line, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer
-    /// lines; accepting them is safe because messages are handed on in pieces.
+    /// Longest line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer lines;
+    /// accepting them is safe because messages are handed on in pieces.
     pub text_line_bytes_max: usize,
-    /// Invalid commands since the last accepted message. Refusals by the driver do not count.
+    /// Most invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,
-    /// Commands since the last accepted message.
+    /// Most commands since the last accepted message.
     pub commands_max: u32,
     pub bad_credentials_max: u32,
-    /// Bytes of input that may wait for the driver's answer.
+    /// Most bytes of input that wait for the driver's answer.
     pub ahead_bytes_max: usize,
 }
 

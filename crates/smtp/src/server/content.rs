@@ -145,7 +145,7 @@ impl ContentCheck {
         }
     }
 
-    /// The message is complete: a CR at its end is a bare one.
+    /// Ends the check: a CR at the end of the message is a bare one.
     pub(super) fn end(&mut self) {
         if self.flaw.is_none() && self.after_cr {
             self.flaw = Some(DropCause::BareNewline);

@@ -15,7 +15,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailFrom {
     pub path: ReversePath,
-    /// RFC 1870: size that the client announced, which may differ from the actual one.
+    /// RFC 1870: size that the client announced, which may differ from the real size.
     pub size: Option<u64>,
     /// RFC 6152: `BODY=8BITMIME`.
     pub is_eight_bit: bool,
@@ -48,7 +48,7 @@ pub enum ReversePath {
 }
 
 impl ReversePath {
-    /// Empty for the null path.
+    /// The address; empty for the null path.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Null => "",

@@ -24,7 +24,7 @@ impl ServerSession {
         self.say(&Reply::new(250, vec![self.config.host_name.as_str().to_owned()]));
     }
 
-    /// RFC 5321 4.1.4: a later greeting clears the transaction like RSET.
+    /// Takes a greeting; a later one clears the transaction like RSET (RFC 5321 4.1.4).
     fn greet(&mut self, host: &str) {
         self.abandon();
         self.helo = Some(host.to_owned());

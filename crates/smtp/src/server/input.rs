@@ -9,7 +9,7 @@ pub(super) struct Input {
     bytes: BytesMut,
     /// No LF occurs before this index, so it is not searched again.
     searched: usize,
-    /// The current line is too long; the rest of it is discarded.
+    /// Whether the current line is too long, so that the rest of it is discarded.
     is_overlong: bool,
 }
 

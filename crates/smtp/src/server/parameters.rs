@@ -4,9 +4,9 @@ use super::config::Extensions;
 use super::envelope::{MailFrom, Notify, RcptTo, Ret};
 use super::replies::StandardReply;
 
-/// RFC 3461 4.4
+/// Longest ENVID (RFC 3461 4.4).
 const ENVID_BYTES_MAX: usize = 100;
-/// RFC 3461 4.2
+/// Longest ORCPT (RFC 3461 4.2).
 const ORCPT_BYTES_MAX: usize = 500;
 
 pub(super) fn take_mail(mail: &mut MailFrom, text: &str, offered: Extensions) -> Result<(), StandardReply> {
@@ -79,7 +79,7 @@ fn parameters(text: &str) -> Result<Vec<Parameter<'_>>, StandardReply> {
     Ok(found)
 }
 
-/// RFC 1870 6: up to twenty digits. A value over 64 bits exceeds any limit.
+/// Parses SIZE: up to twenty digits (RFC 1870 6). A value over 64 bits exceeds any limit.
 fn parse_size(value: &str) -> Result<u64, StandardReply> {
     if value.len() > 20 || !value.bytes().all(|b| b.is_ascii_digit()) {
         return Err(StandardReply::BadArguments);
@@ -87,7 +87,7 @@ fn parse_size(value: &str) -> Result<u64, StandardReply> {
     Ok(value.parse().unwrap_or(u64::MAX))
 }
 
-/// RFC 6152 2. BINARYMIME (RFC 3030) is not offered.
+/// Whether BODY is 8BITMIME (RFC 6152 2). BINARYMIME (RFC 3030) is not offered.
 fn parse_body(value: &str) -> Result<bool, StandardReply> {
     match value.to_ascii_uppercase().as_str() {
         "7BIT" => Ok(false),
@@ -129,7 +129,7 @@ fn parse_orcpt(value: &str) -> Result<String, StandardReply> {
     Ok(format!("{kind};{}", decode_xtext(address, ORCPT_BYTES_MAX)?))
 }
 
-/// RFC 3461 4: `+41` is `A`. Plain UTF-8 is allowed with SMTPUTF8 (RFC 6533 3).
+/// Decodes xtext, in which `+41` is `A` (RFC 3461 4). Plain UTF-8 is allowed with SMTPUTF8 (RFC 6533 3).
 fn decode_xtext(value: &str, bytes_max: usize) -> Result<String, StandardReply> {
     let bad = StandardReply::BadArguments;
     let mut pieces = value.split('+');

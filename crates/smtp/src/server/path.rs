@@ -7,7 +7,7 @@ use postroad_model::EmailAddress;
 use super::envelope::ReversePath;
 use super::replies::StandardReply;
 
-/// Splits the text between the brackets from the text behind them.
+/// Splits the text between the brackets from the text after them.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('<')?;
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -35,18 +35,18 @@ pub(super) fn parse_sender(path: &str) -> Result<ReversePath, StandardReply> {
     }
 }
 
-/// Refuses address literals, like everything without a domain.
+/// Parses a recipient. Refuses address literals, like everything without a domain.
 pub(super) fn parse_recipient(path: &str) -> Result<EmailAddress, StandardReply> {
     refuse_route(path)?;
     EmailAddress::parse(path).map_err(|_| StandardReply::BadRecipient)
 }
 
-/// RFC 5321 F.2 allows a server to refuse `@one,@two:user@three`; today only spammers use it.
+/// Refuses source routes such as `@one,@two:user@three`, which RFC 5321 F.2 allows; today only spammers use them.
 fn refuse_route(path: &str) -> Result<(), StandardReply> {
     if path.starts_with('@') { Err(StandardReply::SourceRoute) } else { Ok(()) }
 }
 
-/// `user@host` or `user@[address]`.
+/// Whether the path is `user@host` or `user@[address]`.
 fn is_local(path: &str) -> bool {
     let Some((local_part, host)) = path.rsplit_once('@') else { return false };
     let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -57,7 +57,7 @@ fn is_local(path: &str) -> bool {
     is_host && path.len() <= 254 && EmailAddress::parse(&format!("{local_part}@host.invalid")).is_ok()
 }
 
-/// RFC 5321 4.1.3
+/// Whether it is an address literal (RFC 5321 4.1.3).
 fn is_address(literal: &str) -> bool {
     match literal.split_at_checked(5) {
         Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => address.parse::<Ipv6Addr>().is_ok(),

@@ -68,7 +68,7 @@ pub enum StandardReply {
 
 use StandardReply as R;
 
-/// In the order of the enum.
+/// Code and text of each reply, in the order of the enum.
 const TABLE: [(StandardReply, u16, &str); 51] = [
     (R::Ok, 250, "2.0.0 OK"),
     (R::SenderOk, 250, "2.1.0 Sender OK"),

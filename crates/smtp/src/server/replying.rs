@@ -6,7 +6,7 @@ use super::transaction::Transaction;
 use super::{ServerSession, State};
 use crate::reply::Reply;
 
-/// RFC 5321 4.5.3.1.5: includes code and line end.
+/// Longest line of a reply, with code and line end (RFC 5321 4.5.3.1.5).
 const REPLY_LINE_BYTES_MAX: usize = 512;
 
 impl ServerSession {

@@ -138,9 +138,9 @@ fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
     let mut out = Vec::new();
     assert_eq!(session.fill_output(&mut out, 1_000), 1_000);
     session.feed(b"552 5.3.4 too big\r\n");
-    let told = outcome(&mut session);
-    assert!(matches!(&told.verdict, Verdict::Refused(reply) if reply.code == 552), "{told:?}");
-    assert_eq!((told.phase, told.after_final), (Phase::Body, false));
+    let result = outcome(&mut session);
+    assert!(matches!(&result.verdict, Verdict::Refused(reply) if reply.code == 552), "{result:?}");
+    assert_eq!((result.phase, result.after_final), (Phase::Body, false));
     assert_eq!(session.phase(), Phase::Closed);
     assert_eq!(session.fill_output(&mut out, 10_000), 0);
 }
@@ -167,8 +167,8 @@ fn last_bytes_wait_until_the_driver_knows() {
     assert!(out.ends_with(b"\r\n.\r\n"));
     assert_eq!(session.phase(), Phase::Final);
     session.connection_ended(EndCause::TimedOut);
-    let told = outcome(&mut session);
-    assert!(told.is_possible_duplicate(), "{told:?}");
+    let result = outcome(&mut session);
+    assert!(result.is_possible_duplicate(), "{result:?}");
 }
 
 #[test]

@@ -185,10 +185,10 @@ async fn break_at_any_byte_never_loses_track() {
                 let peer = SmtpPeer::start(script);
                 let report = deliver(&peer, config(), &["hi|"]).await;
                 for received in peer.messages() {
-                    let told = &report.outcomes[0];
-                    let is_known = matches!(told.verdict, Verdict::Accepted(_));
-                    assert!(is_known || told.is_possible_duplicate(), "{bytes}: {told:?}");
-                    assert!(received.answer.is_some() || !is_known, "{bytes}: {told:?}");
+                    let outcome = &report.outcomes[0];
+                    let is_known = matches!(outcome.verdict, Verdict::Accepted(_));
+                    assert!(is_known || outcome.is_possible_duplicate(), "{bytes}: {outcome:?}");
+                    assert!(received.answer.is_some() || !is_known, "{bytes}: {outcome:?}");
                 }
                 assert!(report.outcomes.len() <= 1);
             }
@@ -222,8 +222,8 @@ async fn silent_server_runs_into_the_deadline_of_its_phase() {
 
 #[tokio::test]
 async fn server_that_closes_between_messages_is_understood() {
-    let peer = SmtpPeer::start(Script::new().offering(EVERYTHING).when(|asked| {
-        let is_second = asked.stage == Stage::MailFrom && asked.message == 2;
+    let peer = SmtpPeer::start(Script::new().offering(EVERYTHING).when(|context| {
+        let is_second = context.stage == Stage::MailFrom && context.message == 2;
         is_second.then(|| Answer::reply("421 4.7.0 enough for today").then_close())
     }));
     let report = deliver(&peer, config(), &["one|", "two|", "three|"]).await;

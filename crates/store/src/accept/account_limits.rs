@@ -20,7 +20,7 @@ pub(crate) struct WindowCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) admitted: usize,
-    /// Why the rest is held.
+    /// Why the messages that do not fit are held; `None` if all fit.
     pub(crate) cause: Option<HoldCause>,
     counts: Vec<WindowCount>,
 }

@@ -37,7 +37,7 @@ pub(crate) async fn count(
     Ok(admission)
 }
 
-/// Removes messages from the count that were not sent after all.
+/// Subtracts messages that were counted but not sent after all.
 pub(crate) async fn give_back(
     sql: &Sql<'_>,
     limits: &AccountLimits,

@@ -27,12 +27,12 @@ impl HandOver {
 pub(crate) struct Sink(Arc<dyn FreshSink>);
 
 impl Sink {
-    /// Whether this server's messages may be claimed for it.
+    /// Whether delivery has room for this server's messages.
     pub(crate) fn has_room(&self, server: ServerId) -> bool {
         self.0.has_room(server)
     }
 
-    /// A bug in delivery must not take the thread that commits, and with it everybody's mail, down.
+    /// Passes messages to delivery. Catches panics there, which would otherwise end the thread that commits all mail.
     pub(crate) fn take(&self, fresh: Fresh) {
         let (send_id, messages) = (fresh.send.id, fresh.recipients.len());
         if catch_unwind(AssertUnwindSafe(|| self.0.take(fresh))).is_err() {

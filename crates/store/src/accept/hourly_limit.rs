@@ -1,5 +1,5 @@
-//! Events of a server's hourly limit: nearly reached, reached. Each once an hour, in the transaction that crosses the
-//! threshold.
+//! Events about a server's hourly limit: nearly reached, reached. Each is written once an hour, in the transaction that
+//! crosses the threshold.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ pub(crate) fn crossed_thresholds(limit: u32, before: i64, after: i64) -> impl It
     approaching.into_iter().chain(exceeded)
 }
 
-/// The same event with the server whose limit it is.
+/// Adds the server whose limit it is to an event.
 pub(crate) fn with_server(event: &NewEvent, id: ServerId, name: Option<&str>) -> NewEvent {
     let mut data = Map::from_iter([("server".to_owned(), json!({ "id": id.0, "name": name }))]);
     if let Ok(Value::Object(own)) = serde_json::from_str(&event.data) {

@@ -1,4 +1,4 @@
-//! The initial state of a message and its rows; the same on both engines.
+//! The initial state of a message and its rows, for both engines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -82,8 +82,8 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
     moment.as_secs() / 3_600
 }
 
-/// Messages of a send that count against limits now: of its server, and then of its account. Scheduled ones count when
-/// they become due.
+/// Messages of a send that count against the limits of its server and its account now. Scheduled messages count when they
+/// become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
     causes: &'a HoldCauses,
@@ -104,7 +104,7 @@ pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], cause
     }
 }
 
-/// Limits per (server, hour).
+/// Key of an hourly limit: server, and hours since 1970.
 pub(crate) type Hour = (ServerId, i64);
 
 pub(crate) struct InitialRow<'a> {
@@ -164,7 +164,7 @@ impl<'a> InitialRow<'a> {
         }
     }
 
-    /// `message.accepted` is 1; the event of the first delivery, if any, 2.
+    /// `seq` of the last initial event: 1 for `message.accepted`, 2 if an event of a first delivery follows.
     pub(crate) fn last_seq(&self) -> i64 {
         if self.delivery.is_some() { 2 } else { 1 }
     }

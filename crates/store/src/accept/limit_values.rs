@@ -8,7 +8,7 @@ use postroad_model::{AccountId, LimitPeriod, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountLimits {
     pub account_id: AccountId,
-    /// By `LimitPeriod::ALL`; `None` for no limit.
+    /// In the order of `LimitPeriod::ALL`; `None` for no limit.
     pub limits: [Option<u32>; 3],
 }
 
@@ -70,7 +70,7 @@ impl AccountLimits {
 }
 
 impl Window {
-    /// Column `period`.
+    /// Value of the column `period`.
     pub(crate) fn period_code(&self) -> i64 {
         self.period as i64 + 1
     }

@@ -25,8 +25,8 @@ pub use send::{
 
 #[boxed_futures]
 impl Store {
-    /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
-    /// entries, events and idempotency key are on stable storage, all of them or none.
+    /// Accepts a send. When this returns `Stored`, it counts as accepted: the send, its messages, their queue entries,
+    /// events and idempotency key are on stable storage. On failure none of them is.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
@@ -54,7 +54,7 @@ impl Store {
         accepted
     }
 
-    /// Runs in its own task, so that a caller that disconnects leaves nothing half done.
+    /// Accepts sends in a task of its own, so that a caller that disconnects leaves nothing half done.
     async fn accept_apart(&self, sends: Vec<NewSend>) -> Result<Accepted> {
         let engine = Arc::clone(&self.engine);
         let accepting = tokio::spawn(async move {

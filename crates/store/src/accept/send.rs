@@ -13,7 +13,7 @@ use super::limit_values::{AccountLimits, LimitUse};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 
-/// Facts that all messages of a send share; never changed after acceptance.
+/// Data that all messages of a send share; it never changes after acceptance.
 #[derive(Debug, Clone)]
 pub struct SendInfo {
     pub server_id: ServerId,
@@ -65,7 +65,7 @@ pub struct SendOptions {
     /// The template it was rendered from: its alias, or its id if it has none. Used by analytics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// It has an attachment. Unknown for messages of older versions.
+    /// Whether it has an attachment; always false for messages of older versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub attachment: bool,
 }

@@ -1,5 +1,5 @@
-//! Finds the attempt by which each event is counted, with its pool, source address, encryption and failure. For events
-//! after delivery it is the attempt that delivered.
+//! Finds the attempt whose pool, source address, encryption and failure an event is counted under. For events after
+//! delivery, such as opens, it is the attempt that delivered.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::pools;
 use crate::sql::{Sql, to_json};
 
-/// Replaces requested pools by those used, and fills in the values that only an attempt determines.
+/// Replaces requested pools by the pools that were used, and fills in the values that only an attempt determines.
 pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,

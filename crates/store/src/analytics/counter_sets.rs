@@ -1,4 +1,5 @@
-//! Numbers of dimension sets. Each server has its own numbers, assigned by the node that moves its mark.
+//! Numbers of dimension sets, which are combinations of values of dimensions. Each server has its own numbers, assigned by
+//! the node that moves the server's mark.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -68,7 +69,7 @@ async fn find_known(
     rows.iter().map(|row| Ok((row.int(0)? as usize, (row.int(1)?, row.int(2)?)))).collect()
 }
 
-/// Returns false if a known set was removed meanwhile, because it was not used for very long.
+/// Writes the changes. Returns false if a known set was removed meanwhile, because it was unused for very long.
 pub(crate) async fn write(
     sql: &Sql<'_>,
     server_id: ServerId,

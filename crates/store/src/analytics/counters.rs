@@ -22,7 +22,7 @@ use crate::sql::{Row, Sql, to_json};
 pub(crate) struct Additions {
     sets: SetChanges,
     counters: Vec<(CounterKey, [Vec<u8>; 3])>,
-    /// By block of days and domain.
+    /// New values by block of days and domain.
     recipient_domains: Vec<((i64, String), Vec<u8>)>,
 }
 
@@ -98,7 +98,8 @@ async fn add_known_days(
     Ok(())
 }
 
-/// Returns false if somebody else counted these events meanwhile; then nothing is written.
+/// Writes the additions and moves the mark. Returns false if another node counted these events meanwhile; then nothing is
+/// written.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,

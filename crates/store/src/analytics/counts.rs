@@ -26,7 +26,7 @@ macro_rules! metrics {
 metrics! {
     Accepted = "accepted",
     Sent = "sent",
-    /// Attempts, not messages.
+    /// Temporary failures; counts attempts, not messages.
     SoftFail = "soft_fail",
     HardFail = "hard_fail",
     Bounced = "bounced",

@@ -11,7 +11,7 @@ use crate::varint;
 /// Days (UTC) stored together.
 const DAYS: i64 = 32;
 
-/// By the index of the day in its block.
+/// Counts by the index of the day in its block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DayCounts(BTreeMap<u64, Counts>);
 
@@ -25,7 +25,7 @@ const fn block_seconds() -> i64 {
 }
 
 impl DayCounts {
-    /// `seconds` is any time of the day that the counts belong to.
+    /// Adds the counts of one day; `seconds` is any time of that day.
     pub(crate) fn add(&mut self, seconds: i64, counts: &Counts) {
         let day = seconds.rem_euclid(block_seconds()) / Grain::Day.seconds();
         self.0.entry(day as u64).or_default().add(counts);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::sql::Row;
 
-/// Distinct labels counted per server: this many tags, and as many templates and source addresses.
+/// Most distinct labels of each limited dimension per server: tags, templates, source addresses.
 pub const LABELS_MAX: usize = 1_000;
 /// The label under which labels beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
@@ -50,7 +50,7 @@ impl DimensionType for i64 {
     }
 }
 
-/// Clears a column if it is marked as one of attempts.
+/// Clears a column if it is marked `of attempts`.
 macro_rules! clear {
     (attempts $column:expr) => {
         $column.clear()
@@ -113,7 +113,7 @@ macro_rules! dimensions {
             $($(#[$doc])* $breakdown,)+
             /// All dimensions of a message, for queries about more than one.
             Full,
-            /// All dimensions, including those of attempts. Separate from `Full`, because it has several times as many
+            /// All dimensions, including dimensions of attempts. Separate from `Full`, because it has several times as many
             /// sets.
             FullByAttempt,
         }
@@ -145,7 +145,7 @@ macro_rules! dimensions {
                 }
             }
 
-            /// The dimensions that it distinguishes; the others are empty.
+            /// `full` with only the dimensions that this breakdown distinguishes; the others are empty.
             pub(crate) fn part_of(self, full: &Dimensions) -> Dimensions {
                 match self {
                     Self::Total => Dimensions::default(),
@@ -165,7 +165,7 @@ macro_rules! dimensions {
 }
 
 dimensions! {
-    /// Of the From header.
+    /// Domain of the From header.
     Domain = 1, domain: String;
     Tag = 2, tag: String, limited "tags";
     /// Operator of the recipient domain's mail servers.
@@ -175,7 +175,7 @@ dimensions! {
     Credential = 32, credential_id: i64;
     /// Why an attempt failed, or why the message bounced.
     BounceClass = 64, bounce_class: String, of attempts;
-    /// Source address of the attempt; for later events, that of the delivery.
+    /// Source address of the attempt; for events after delivery, of the attempt that delivered.
     SourceIp = 128, source_ip: String, limited "source addresses", of attempts;
     /// TLS version of that attempt.
     TlsVersion = 256, tls_version: String, of attempts;

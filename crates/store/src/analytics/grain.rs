@@ -5,10 +5,10 @@ use postroad_model::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grain {
-    /// Kept for a shorter time than the others.
+    /// Counters of minutes are kept for a shorter time than others.
     Minute,
     Quarter,
-    /// In UTC.
+    /// Full hours of UTC.
     Hour,
     /// From midnight UTC.
     Day,

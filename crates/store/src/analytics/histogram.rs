@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::varint;
 
-/// Steps per doubling, as a power of two.
+/// Steps per doubling, as a power of two: 2⁴ = 16.
 const STEP_BITS: u32 = 4;
 const STEPS: u64 = 1 << STEP_BITS;
 const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
@@ -52,7 +52,7 @@ impl Histogram {
         }
     }
 
-    /// Each step is encoded as its distance from the one before.
+    /// Encodes each step as its distance from the previous step, followed by its count.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * self.counts.len());
         let mut before = 0;

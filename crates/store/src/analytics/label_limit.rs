@@ -1,5 +1,5 @@
-//! Limit of tags and templates per server. Senders choose these labels freely; those beyond the limit are counted
-//! together.
+//! Limit of tags, templates and source addresses per server. Senders choose tags and templates freely; labels beyond the
+//! limit are counted together.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -117,7 +117,7 @@ impl Limited<'_> {
         self.sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Number of labels; the limit at most.
+    /// Number of labels; counts up to the limit.
     async fn count(&self) -> Result<usize, StoreError> {
         let (code, limit) = (self.dimension.breakdown.code(), LABELS_MAX as i64);
         let params = [self.server_id.0.into(), code.into(), OTHER_LABELS.into(), limit.into()];

@@ -8,9 +8,9 @@ use crate::error::StoreError;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
     pub counts: Counts,
-    /// From acceptance (or the time it was scheduled for) to the start of the first attempt.
+    /// Times from acceptance, or from the scheduled time, to the start of the first attempt.
     pub first_attempt: Histogram,
-    /// Until it was sent, from the same start.
+    /// Times from acceptance, or from the scheduled time, to delivery.
     pub sent: Histogram,
 }
 

@@ -1,8 +1,8 @@
 //! Turns a batch of events into additions to the counters.
 //!
-//! Statuses decide: `hard_fail` is a message that ended as HardFail (permanently refused, or expired), `bounced` one
-//! that was Sent and then bounced. `soft_fail` counts attempts that reached a host; all others count a message once,
-//! except opens and clicks.
+//! `hard_fail` counts messages that ended as HardFail (permanently refused, or expired), `bounced` messages that were Sent
+//! and then bounced. `soft_fail` counts attempts that reached a host. All other metrics count a message once, except opens
+//! and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -43,12 +43,12 @@ pub(crate) struct CountedEvent {
     pub(crate) facts: Facts,
 }
 
-/// Facts about the message. They never change, except for those about its attempts.
+/// Facts about the message. They never change, except for the dimensions of its attempts.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
-    /// Without the provider. The pool is the one that was used, or will be used; source address, encryption and bounce
-    /// class are those of the event's attempt.
+    /// All dimensions except the provider. The pool is the one that was or will be used; source address, encryption and
+    /// bounce class belong to the event's attempt.
     pub(crate) dimensions: Dimensions,
     /// When it was accepted, or the time it is scheduled for.
     pub(crate) wanted_at: Timestamp,
@@ -103,7 +103,7 @@ impl EventData {
         self.reason.as_deref() == Some("suppressed")
     }
 
-    /// Whether it describes an attempt at a host. A later bounce names the host that wrote it.
+    /// Whether the event describes an attempt at a host. A later bounce does not, although it names a host.
     pub(crate) fn is_attempt(&self) -> bool {
         self.mx.is_some() && !self.is_async_bounce()
     }
@@ -117,7 +117,7 @@ impl EventData {
         self.source_ip.as_deref().unwrap_or_default()
     }
 
-    /// One of a fixed set of names, whatever a peer negotiated; empty without TLS.
+    /// TLS version, as one of a fixed set of names; empty without TLS.
     pub(crate) fn tls_version(&self) -> &'static str {
         match self.tls_version.as_deref() {
             None => "",
@@ -127,7 +127,7 @@ impl EventData {
         }
     }
 
-    /// Empty if nothing failed. A class of a later version counts as `other`.
+    /// Bounce class; empty if nothing failed. A class that this version does not know counts as `other`.
     pub(crate) fn bounce_class(&self) -> &'static str {
         let class = self.bounce.as_ref().and_then(|bounce| bounce.class.as_deref()).or(self.class.as_deref());
         class.map_or("", |class| BounceClass::parse(class).unwrap_or(BounceClass::Other).as_str())
@@ -189,8 +189,8 @@ struct SetIndexes {
 }
 
 impl Tally {
-    /// Stops before the last event once there are `rows_max` rows to write. `providers` by recipient domain; `holds` by
-    /// message, for those that need them.
+    /// Adds up events until there are `rows_max` rows to write. `providers` is by recipient domain; `holds` by message, for
+    /// messages that need them.
     pub(crate) fn of(
         events: &[CountedEvent],
         providers: &HashMap<String, String>,
@@ -288,7 +288,7 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
     sums
 }
 
-/// By people, by programs, first by a person, first by anybody.
+/// Metrics of an open or click: by people, by programs, first by a person, first by anybody.
 type TrackingMetrics = [Metric; 4];
 
 fn count_tracking_event(
@@ -305,8 +305,8 @@ fn count_tracking_event(
     }
 }
 
-/// A message that was held is not counted: its latency says nothing about our speed. Before the first attempt there is
-/// only its acceptance, or delays without an attempt (the DNS did not answer).
+/// Adds the latency of a message's first attempt or delivery. Messages that were held do not count: their latency says
+/// nothing about our speed.
 fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
     let EventData { attempt: Some(attempt), time, .. } = event.data else { return };
     let is_attempt = match event.kind {

@@ -16,7 +16,7 @@ pub(crate) struct Uncounted {
     pub(crate) from: EventCursor,
     pub(crate) to: EventCursor,
     pub(crate) is_full: bool,
-    /// Without events that are never counted.
+    /// Events to count, without events that are never counted.
     pub(crate) events: Vec<CountedEvent>,
     pub(crate) providers: HashMap<String, String>,
     pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
@@ -79,7 +79,7 @@ pub(crate) async fn find_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<Even
     row.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }
 
-/// On PostgreSQL, only events that no open transaction can precede.
+/// Reads rows after the mark. On PostgreSQL, only events that no open transaction can precede.
 async fn read_rows(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -111,7 +111,8 @@ async fn read_rows(
     .await
 }
 
-/// `None` for tests, incoming mail, events of the server, and deleted messages.
+/// The event of a row; `None` for events that are not counted: of tests, incoming mail, deleted messages, and the server
+/// itself.
 fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, StoreError> {
     let is_outgoing = row.text_opt(14)?.as_deref() == Some("outgoing");
     if row.flag(6)? || !is_outgoing {
@@ -148,7 +149,7 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
     }))
 }
 
-/// 0 for the installation's default.
+/// The pool of a server; 0 for the installation's default.
 async fn server_pool(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreError> {
     let row = sql.query_opt("SELECT pool_id FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
     row.map_or(Ok(0), |row| Ok(row.int_opt(0)?.unwrap_or(0)))

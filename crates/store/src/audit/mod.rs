@@ -62,7 +62,7 @@ impl Store {
         Self { audit: Some(Arc::new(audit)), ..self.clone() }
     }
 
-    /// Records an act on something that is not in the store, with one field that says what was done.
+    /// Records an action on something that is not in the store, with one field that says what was done.
     pub async fn record_act(&self, name: &'static str, done: &'static str) -> Result<()> {
         self.write_described(move |_| {
             Box::pin(async move { Ok(((), Some(Described::from_iter([(name.to_owned(), done.into())])))) })

@@ -13,7 +13,7 @@ const VERIFY_PAGE: i64 = 1_000;
 /// Entries looked at for one page: with a filter that few of them pass, a page ends before it is full.
 const SCANNED_MAX: i64 = 5_000;
 
-/// Entries of an account; `None` takes all.
+/// Filter of an account's entries; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub operation: Option<String>,
@@ -49,11 +49,11 @@ pub struct AuditVerdict {
     pub account_id: AccountId,
     /// Number of entries that exist unchanged.
     pub intact_count: i64,
-    /// Hash of the last of them in hexadecimal. Kept elsewhere, it can prove later that none was removed.
+    /// Hash of the last intact entry, in hexadecimal. Kept elsewhere, it can prove later that none was removed.
     pub hash: String,
     /// The number of the first entry that is missing or changed.
     pub broken_at: Option<i64>,
-    /// Whether entries after these are still to be checked.
+    /// Whether more entries follow that were not checked yet.
     pub has_more: bool,
 }
 
@@ -96,8 +96,8 @@ impl Store {
         self.fetch_all(text, params, |row| row.int(0).map(AccountId)).await
     }
 
-    /// Follows the chain of an account for a thousand entries, or to its head. Begins after the entry `after` with
-    /// this hash, which an earlier part returned; 0 begins with the first.
+    /// Follows the chain of an account for a thousand entries, or to its head. Begins after the entry `after`, whose hash
+    /// an earlier call returned; 0 begins with the first entry.
     pub async fn verify_audit(&self, account_id: AccountId, after: i64, hash: &str) -> Result<AuditVerdict> {
         // Read the head first: entries added meanwhile come after it.
         let head = self
@@ -290,7 +290,7 @@ async fn list(
     Ok(AuditPage { entries, next })
 }
 
-/// Ordered by `seq`, so that a reader that continues after the last entry misses none.
+/// Lists entries by `seq`, so that a reader that continues after the last entry misses none.
 async fn export(
     sql: &Sql<'_>,
     account_id: AccountId,

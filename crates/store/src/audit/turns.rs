@@ -5,9 +5,9 @@
 use postroad_model::ServerId;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Changes at once on this node: a part of the connections, so that others have some left.
+/// Most concurrent changes on this node. Fewer than the connections, so that other work has some left.
 const AT_ONCE: usize = 4;
-/// Servers share so many queues. Each has one turn at a time.
+/// Number of queues that servers share by id. Each queue has one turn at a time.
 const QUEUES: usize = 256;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct AuditTurns {
     at_once: Semaphore,
 }
 
-/// The turn ends when this is dropped.
+/// The right to make a change; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     _of_server: MutexGuard<'a, ()>,

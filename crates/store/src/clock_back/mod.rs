@@ -12,7 +12,7 @@ use postroad_model::idgen::moment_of;
 use crate::{Engine, Result, Store};
 use queue::QueuePosition;
 
-/// Rows that one transaction looks at.
+/// Rows that one transaction examines.
 const AT_ONCE: i64 = 500;
 /// Outbox rows checked together. Usually none of them is late.
 const OUTBOX_PAGE: i64 = 5_000;
@@ -47,7 +47,8 @@ impl Store {
         }
     }
 
-    /// Does the same for webhook events, with the pauses after the first attempt, the second, …
+    /// Makes webhook events due that would wait longer than their pause. `pauses` are those after the first attempt, the
+    /// second, … Returns how many it changed.
     pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
         let mut after = Some(outbox::START);
@@ -68,7 +69,7 @@ impl Store {
         Ok(changed)
     }
 
-    /// Does the same for holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
+    /// Corrects holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;

@@ -28,7 +28,7 @@ impl Page {
         self.after.iter().chain(&self.last).map(|part| (*part).into()).collect()
     }
 
-    /// Where the next page begins; `None` after the last one.
+    /// Position at which the next page begins; `None` after the last page.
     pub(crate) fn next(&self) -> Option<RowKey> {
         Some(self.last).filter(|last| *last != END)
     }

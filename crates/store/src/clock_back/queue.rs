@@ -21,7 +21,7 @@ pub(crate) struct Late {
     pub(crate) key: Key,
     /// When it should be due.
     pub(crate) due_at: Timestamp,
-    /// Its sender chose this time.
+    /// Whether the sender chose this time (`send_at`).
     is_scheduled: bool,
 }
 
@@ -37,7 +37,7 @@ impl Late {
     }
 }
 
-/// Of a send's options.
+/// The part of a send's options that is needed here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ScheduledOptions {
@@ -85,7 +85,7 @@ pub(crate) async fn list_late(
     Ok((late, last.filter(|_| rows.len() as i64 == limit)))
 }
 
-/// The corrected due time of a message that is due in the future; `None` if it is right.
+/// The corrected due time of a message that is due in the future; `None` if its due time is right.
 fn corrected(
     due_at: Timestamp,
     last_delivery_at: Option<Timestamp>,

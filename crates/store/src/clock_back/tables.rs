@@ -19,7 +19,7 @@ pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Res
     .await
 }
 
-/// Does the same for idempotency keys, which are kept for `key_kept`.
+/// Shortens idempotency keys that expire later than `key_kept` from now, at most `limit`. Returns how many.
 pub(crate) async fn pull_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,
@@ -34,7 +34,8 @@ pub(crate) async fn pull_idempotency_keys(
     .await
 }
 
-/// Gates, hours of limits, days of warm-ups, the health of webhooks: tables with a few rows for each server or address.
+/// Corrects gates, hours of limits, days of warm-ups and the health of webhooks, whose tables have only a few rows for each
+/// server or address.
 pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
     let changes = [
         "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",

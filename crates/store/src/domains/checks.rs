@@ -1,6 +1,6 @@
-//! Checks of domains' records: which ones are due, and what a check changed.
+//! Checks of domains' DNS records: claims due checks and records their results.
 //!
-//! Only one node checks a domain: the one that moves `next_check_at` first. If that node dies, the check is repeated
+//! Only the node that first moves `next_check_at` checks a domain. If that node dies, the check is repeated
 //! when the new time comes.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use super::{keys, pending_events, statements, tracking};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// Longer than any check takes.
+/// A claimed check is repeated after this time, which is longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
-/// Due domains that are read to choose from.
+/// Due domains that are read, to choose from them by account.
 const DUE_READ_MAX: i64 = 200;
 /// Concurrent checks of one account: name servers that never answer must not delay other accounts' checks.
 const PER_ACCOUNT_MAX: usize = 5;
@@ -65,7 +65,8 @@ pub(super) async fn claim_due(
     Ok(taken)
 }
 
-/// Up to `limit` of the due domains: the first of each account, then the second of each, counting the running ones.
+/// Up to `limit` of the due domains: the first of each account, then the second of each, and so on. Running checks count
+/// as turns that the account has had.
 fn take_turns(
     due: Vec<(DomainId, AccountId)>,
     mut running: HashMap<AccountId, usize>,
@@ -82,7 +83,7 @@ fn take_turns(
     by_turn.into_iter().take(limit).map(|(_, due)| due).collect()
 }
 
-/// Whether the domain may be checked now: no check of it began within `apart`.
+/// Claims a check of the domain now. `false` if another check of it began within `apart`.
 pub(super) async fn claim(
     sql: &Sql<'_>,
     id: DomainId,
@@ -101,7 +102,7 @@ pub(super) async fn claim(
 }
 
 /// Records a check with its changes to the domain and its keys, and their event. Ignores a check that began before the
-/// one already recorded. Returns whether sending is affected.
+/// recorded check did. Returns whether sending is affected.
 pub(super) async fn record(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,

@@ -8,7 +8,7 @@ use super::statements::usable;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// `Conflict` if the domain already has a key with this selector.
+/// Inserts a key. `Conflict` if the domain already has a key with this selector.
 pub(super) async fn insert(
     sql: &Sql<'_>,
     domain_id: DomainId,
@@ -87,7 +87,7 @@ pub(super) async fn list(
     rows.into_iter().map(read).collect()
 }
 
-/// Verification by the operator also activates the domain's keys, unless others already sign.
+/// Activates the waiting keys of a domain that the operator has verified, unless other keys already sign.
 pub(super) async fn activate_waiting(
     sql: &Sql<'_>,
     domain: &Domain,
@@ -126,7 +126,7 @@ pub(super) async fn step(
     Ok(())
 }
 
-/// `None` unless the domain is verified for the server.
+/// Signing keys and bounce domain; `None` unless the domain is verified for the server.
 pub(super) async fn find_delivery(
     sql: &Sql<'_>,
     server_id: ServerId,

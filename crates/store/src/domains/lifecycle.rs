@@ -13,8 +13,8 @@ pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// The record of a replaced key is still needed for this long: mail that it signed may be in transit.
 const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// A name in use is given up after this many failed checks in a row, over at least `NAME_FAILING_MIN`. One or two wrong
-/// DNS answers change nothing. But a name that is really gone must not be used for days, because receivers refuse
+/// A name in use is no longer used after this many failed checks in a row, over at least `NAME_FAILING_MIN`. One or two
+/// wrong DNS answers change nothing. But a name that is really gone must not be used for days, because receivers refuse
 /// senders that do not exist.
 const NAME_FAILS_MAX: u32 = 3;
 const NAME_FAILING_MIN: Duration = Duration::from_mins(30);
@@ -84,7 +84,7 @@ pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Time
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyStep {
     Enter(KeyState),
-    /// The DNS denies its record, or no longer does.
+    /// Whether the DNS denies the key's record has changed.
     SetFails(bool),
     Delete,
 }

@@ -27,13 +27,13 @@ pub struct DomainLink {
 
 #[boxed_futures]
 impl Store {
-    /// `NotFound` without the domain, `LimitReached` if it already has `most` unexpired links.
-    pub async fn create_domain_link(&self, new: NewDomainLink, most: usize) -> Result<DomainLink> {
+    /// `NotFound` without the domain, `LimitReached` if it already has `links_max` unexpired links.
+    pub async fn create_domain_link(&self, new: NewDomainLink, links_max: usize) -> Result<DomainLink> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(create(sql, new, most as i64, now))).await
+        self.write(move |sql| Box::pin(create(sql, new, links_max as i64, now))).await
     }
 
-    /// Newest first, without expired ones.
+    /// Unexpired links of a domain, newest first.
     pub async fn list_domain_links(&self, domain_id: DomainId, limit: usize) -> Result<Vec<DomainLink>> {
         let text = "SELECT id, domain_id, created_at, expires_at FROM domain_links
                     WHERE domain_id = $1 AND expires_at > $2 ORDER BY id DESC LIMIT $3";
@@ -57,14 +57,14 @@ impl Store {
 async fn create(
     sql: &Sql<'_>,
     new: NewDomainLink,
-    most: i64,
+    links_max: i64,
     now: Timestamp,
 ) -> Result<DomainLink, StoreError> {
     statements::lock(sql, new.domain_id).await?;
     let text =
         "SELECT id FROM domain_links WHERE domain_id = $1 AND expires_at > $2 ORDER BY id DESC LIMIT $3";
-    let open = sql.query(text, &[new.domain_id.0.into(), now.into(), most.into()]).await?;
-    if open.len() as i64 >= most {
+    let open = sql.query(text, &[new.domain_id.0.into(), now.into(), links_max.into()]).await?;
+    if open.len() as i64 >= links_max {
         return Err(StoreError::LimitReached);
     }
     let row = sql

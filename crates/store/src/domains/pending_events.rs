@@ -49,7 +49,7 @@ pub(super) async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt(text, &[]).await?.is_some())
 }
 
-/// Some of the domains with stored events. Other nodes cannot get them before the transaction ends.
+/// Locks and returns some domains with stored events. Other nodes skip them until the transaction ends.
 pub(super) async fn claim_waiting(sql: &Sql<'_>) -> Result<Vec<DomainId>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id FROM domains WHERE untold IS NOT NULL ORDER BY id LIMIT 20"

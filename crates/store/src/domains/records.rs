@@ -55,7 +55,7 @@ names! {
 names! {
     KeyAlgorithm {
         Rsa = "rsa",
-        /// For a second signature only.
+        /// Used only for a second signature, beside RSA.
         Ed25519 = "ed25519",
     }
 }
@@ -91,11 +91,11 @@ impl fmt::Debug for NewDkimKey {
 pub struct NewDomain {
     pub owner: DomainOwner,
     pub name: DomainName,
-    /// Verified by the operator: its keys sign from the beginning.
+    /// Whether the operator verified it, so that its keys sign from the beginning.
     pub is_verified: bool,
     pub keys: Vec<NewDkimKey>,
     pub next_check_at: Timestamp,
-    /// Already known results for its records: a JSON array.
+    /// Results for its records that are already known: a JSON array.
     pub records: String,
     /// Most domains that the owner may have, including this one.
     pub owner_max: usize,
@@ -110,7 +110,7 @@ pub struct DomainKey {
     pub public_spki: Vec<u8>,
     pub state: KeyState,
     pub state_since: Timestamp,
-    /// Since when the DNS denies its record.
+    /// Time since which the DNS denies its record.
     pub fails_since: Option<Timestamp>,
     pub created_at: Timestamp,
 }
@@ -118,9 +118,9 @@ pub struct DomainKey {
 /// Whether one of the customer's own names is used instead of the installation's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameUse {
-    /// Since when it is used.
+    /// Time since which it is used.
     pub since: Option<Timestamp>,
-    /// Since when checks have failed while the name is still used.
+    /// Time since which checks have failed while the name is still used.
     pub fails_since: Option<Timestamp>,
     /// Failed checks in a row.
     pub fails: u32,
@@ -137,15 +137,15 @@ pub struct Domain {
     pub id: DomainId,
     pub account_id: AccountId,
     pub account_name: String,
-    /// `None`: it belongs to the account.
+    /// `None` if the domain belongs to the account.
     pub server_id: Option<ServerId>,
     pub server_name: Option<String>,
     pub name: DomainName,
     pub verified_by: Option<VerifiedBy>,
     pub verified_at: Option<Timestamp>,
-    /// Since when all required records are verified, according to the last check with a verdict.
+    /// Time since which all required records are verified, according to the last check with a verdict.
     pub good_since: Option<Timestamp>,
-    /// Since when they fail.
+    /// Time since which required records fail.
     pub failing_since: Option<Timestamp>,
     pub checked_at: Option<Timestamp>,
     pub next_check_at: Timestamp,
@@ -176,17 +176,17 @@ impl Domain {
     }
 }
 
-/// An owner's domains before one is added.
+/// An owner's domains, read before another is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerDomains {
     pub account_id: AccountId,
-    /// Counted up to a limit.
+    /// Number of domains; counted up to a limit.
     pub count: usize,
-    /// Whether it already has a domain of this name.
+    /// Whether the owner already has a domain of this name.
     pub has_name: bool,
 }
 
-/// Domains to list; `None` takes all of the scope.
+/// Domains to list; `None` in a field matches all of the scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainFilter {
     pub scope: DomainScope,
@@ -200,11 +200,11 @@ impl From<DomainScope> for DomainFilter {
     }
 }
 
-/// Whose domains a list has.
+/// Owner of the domains to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainScope {
     All,
-    /// Domains that a server may send from: its own, and its account's of other names.
+    /// Domains that a server may send from: its own, and those of its account that have other names.
     UsableBy(ServerId),
     /// Domains of the account itself.
     OfAccount(AccountId),
@@ -247,13 +247,13 @@ pub struct DomainDelivery {
     pub has_return_path: bool,
 }
 
-/// The result of checking a domain's records. `None` where the DNS gave no answer: such values do not change.
+/// The result of checking a domain's records. A value is `None` if the DNS gave no answer; it then stays as it was.
 #[derive(Debug, Clone)]
 pub struct DomainCheck {
     pub id: DomainId,
-    /// A check that began before the one already recorded is ignored.
+    /// Start of the check. A check that began before the recorded check did is ignored.
     pub begun_at: Timestamp,
-    /// A JSON array, stored as it is.
+    /// Results of the records: a JSON array, stored as it is.
     pub records: String,
     /// Records as shown in events: a JSON array.
     pub event_records: String,

@@ -10,7 +10,7 @@ use crate::{Removed, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
-    /// Counts messages, and those that passed (RFC 7489).
+    /// Counts messages, and messages that passed (RFC 7489).
     Dmarc,
     /// Counts sessions, and successful ones (RFC 8460).
     Tls,
@@ -34,7 +34,7 @@ pub struct DomainReport {
     pub domain: DomainName,
     pub kind: ReportKind,
     pub organisation: String,
-    /// Chosen by the organisation; the same report may arrive twice.
+    /// Id chosen by the organisation. The same report may arrive twice.
     pub report_id: String,
     pub begin: Timestamp,
     pub end: Timestamp,
@@ -58,7 +58,7 @@ pub struct DomainReportSum {
 
 #[boxed_futures]
 impl Store {
-    /// Those of the names that are domains of servers or accounts.
+    /// The names among these that are domains of servers or accounts.
     pub async fn list_known_domains(&self, names: Vec<DomainName>) -> Result<Vec<DomainName>> {
         self.read(move |sql| Box::pin(list_known(sql, names))).await
     }
@@ -85,8 +85,8 @@ impl Store {
         self.read(move |sql| Box::pin(sum_up(sql, domain))).await
     }
 
-    /// Reports that overlap the time range, by kind, organisation and id, after `after`. Reports received before
-    /// `received_since` are omitted: they may be about a previous owner of the domain.
+    /// Reports that overlap the time range, in the order of kind, organisation and id, after `after`. Omits reports
+    /// received before `received_since`, which may be about a previous owner of the domain.
     pub async fn list_domain_reports_between(
         &self,
         domain: DomainName,
@@ -107,9 +107,9 @@ impl Store {
     }
 }
 
-/// Anybody can send reports; honest receivers never send so many about one domain.
+/// Most reports kept per domain. Anybody can send reports; honest receivers never send so many about one domain.
 const PER_DOMAIN_MAX: i64 = 10_000;
-/// Number deleted at once, so that not every further report has to delete one.
+/// Reports deleted at once at the limit, so that not every further report has to delete one.
 const MADE_ROOM: i64 = 100;
 const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
 const REMOVED_AT_ONCE: i64 = 500;

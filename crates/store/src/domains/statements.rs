@@ -52,8 +52,8 @@ async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Opt
 pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let (account_id, server_id) = account_of(sql, new.owner).await?;
     lock_owner(sql, account_id, server_id).await?;
-    let most = new.owner_max as i64;
-    let owned = survey(sql, new.owner, new.name.clone(), most).await?;
+    let owner_max = new.owner_max as i64;
+    let owned = survey(sql, new.owner, new.name.clone(), owner_max).await?;
     if owned.count >= new.owner_max && !owned.has_name {
         return Err(StoreError::LimitReached);
     }
@@ -194,12 +194,12 @@ pub(super) async fn list(
     with_keys(sql, sql.query(text, &params).await?).await
 }
 
-/// The owner's domains, counted up to `most`. `NotFound` without the server.
+/// The owner's domains, counted up to `count_max`. `NotFound` without the server.
 pub(super) async fn survey(
     sql: &Sql<'_>,
     owner: DomainOwner,
     name: DomainName,
-    most: i64,
+    count_max: i64,
 ) -> Result<OwnerDomains, StoreError> {
     let (account_id, server_id) = account_of(sql, owner).await?;
     let (text, id) = match server_id {
@@ -215,7 +215,7 @@ pub(super) async fn survey(
             account_id.0,
         ),
     };
-    let row = sql.query_opt(text, &[id.into(), most.into(), name.as_str().into()]).await?;
+    let row = sql.query_opt(text, &[id.into(), count_max.into(), name.as_str().into()]).await?;
     let row = row.ok_or(StoreError::NotFound)?;
     Ok(OwnerDomains { account_id, count: row.int(0)? as usize, has_name: row.int(1)? > 0 })
 }

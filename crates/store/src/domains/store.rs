@@ -55,14 +55,14 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, filter, after, limit as i64))).await
     }
 
-    /// The owner's domains before one of this name is added, counted up to `most`. `NotFound` without the server.
+    /// The owner's domains before one of this name is added, counted up to `count_max`. `NotFound` without the server.
     pub async fn survey_domain_owner(
         &self,
         owner: DomainOwner,
         name: DomainName,
-        most: usize,
+        count_max: usize,
     ) -> Result<OwnerDomains> {
-        self.read(move |sql| Box::pin(statements::survey(sql, owner, name, most as i64))).await
+        self.read(move |sql| Box::pin(statements::survey(sql, owner, name, count_max as i64))).await
     }
 
     /// `None` unless the domain is verified for the server.
@@ -175,13 +175,13 @@ impl Store {
             return Ok(0);
         }
         let now = self.clock.now();
-        let told = self
+        let domains = self
             .write_with_ids(move |sql, ids| {
                 Box::pin(async move { checks::write_pending_events(sql, &ids, now).await })
             })
             .await?;
         self.notifier.notify_all();
-        Ok(told)
+        Ok(domains)
     }
 
     /// Links with the previous host work until `links_until`.

@@ -11,7 +11,7 @@ use crate::search::forget;
 use crate::sql::{Row, Sql, to_json};
 use crate::{Described, Engine, Result, Store};
 
-/// The same for SQL. Nothing that arrives later is recorded for a message with this recipient.
+/// `ERASED_ADDRESS` as a literal for `concat!`. Nothing that arrives later is recorded for a message with this recipient.
 macro_rules! erased_address {
     () => {
         "erased@erased.invalid"
@@ -22,14 +22,14 @@ pub(crate) use erased_address;
 /// Recipient of an erased message.
 pub const ERASED_ADDRESS: &str = erased_address!();
 
-/// Messages before and after a send's id that are searched for its recipients: their ids were created together, with
+/// Messages on each side of a send's id that are searched for its recipients: their ids were created together, with
 /// few others in between.
 const NEIGHBOURS_MAX: usize = 5_000;
-/// Read at once. Only the largest sends have more recipients, or many others in between.
+/// Messages read in one step; nearly all sends need only one step on each side.
 const NEIGHBOURS_AT_ONCE: usize = 500;
-/// Events changed in one transaction; accepts wait for it.
+/// Events changed in one transaction. Few, because accepts wait for it.
 const EVENTS_AT_ONCE: i64 = 100;
-/// The same for returned mail.
+/// Returned mails changed in one transaction.
 const RETURNED_AT_ONCE: usize = 20;
 
 /// Result of erasing a message.
@@ -48,7 +48,7 @@ struct Related {
     has_personal_tag: bool,
     /// All recipients' copies of the send, including the message itself.
     copies: Vec<i64>,
-    /// Returned mail of all copies, which may contain the text with all its recipients: message and send.
+    /// Message and send of each mail returned for one of the copies; it may contain the text with all recipients.
     returned: Vec<(i64, i64)>,
 }
 
@@ -165,8 +165,8 @@ async fn find_related(
     Ok(Some(Related { send_id: SendId(send_id), has_personal_tag, copies, returned }))
 }
 
-/// Copies on one side of the send's id. The search ends where a step finds none. Only messages of the node that accepted the
-/// send count: those of other nodes lie between its ids of one second and those of the next.
+/// Copies on one side of the send's id. Stops after a step that read ids of the accepting node but no copy. Ids contain
+/// second, then node: a step with ids of other nodes only proves nothing.
 async fn find_copies(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -177,17 +177,17 @@ async fn find_copies(
     while read < NEIGHBOURS_MAX {
         let params = [server_id.0.into(), position.into(), (NEIGHBOURS_AT_ONCE as i64).into()];
         let rows = sql.query(text, &params).await?;
-        let (mut is_any, mut is_same_node) = (false, false);
+        let (mut has_copy, mut is_same_node) = (false, false);
         for row in &rows {
             position = row.int(0)?;
             is_same_node |= node_of(position) == node_of(send_id);
             if row.int(1)? == send_id {
                 copies.push(position);
-                is_any = true;
+                has_copy = true;
             }
         }
         read += rows.len();
-        if rows.len() < NEIGHBOURS_AT_ONCE || (is_same_node && !is_any) {
+        if rows.len() < NEIGHBOURS_AT_ONCE || (is_same_node && !has_copy) {
             break;
         }
     }
@@ -218,7 +218,7 @@ async fn erase_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Resu
     Ok(())
 }
 
-/// For returned mail, erases the sender too: an automatic reply comes from the person.
+/// Erases data of returned mail, including the sender: an automatic reply comes from the person.
 async fn erase_returned_send(sql: &Sql<'_>, server_id: ServerId, send_id: SendId) -> Result<(), StoreError> {
     let text =
         "UPDATE sends SET subject = '', metadata = '{}', mail_from = '', message_id = '', from_domain = ''

@@ -40,7 +40,7 @@ pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
     }
 }
 
-/// An event about a server, not a message; these have their own `seq`.
+/// Appends an event about a server, not a message. Such events have their own `seq`.
 pub(crate) async fn append_of_server(
     sql: &Sql<'_>,
     ids: &IdGenerator,

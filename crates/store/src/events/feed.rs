@@ -14,7 +14,7 @@ pub struct FeedQuery {
     pub server_id: ServerId,
     pub after: EventCursor,
     pub kinds: EventSet,
-    /// Only those of one message.
+    /// Only events of this message.
     pub message_id: Option<MessageId>,
     /// Events to scan; fewer may match.
     pub limit: usize,
@@ -25,7 +25,7 @@ pub struct FeedPage {
     pub events: Vec<FeedEvent>,
     /// Cursor of the next page.
     pub next: EventCursor,
-    /// There may be more.
+    /// Whether there may be more events.
     pub has_more: bool,
 }
 
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// Events that no open transaction can precede.
+/// SQL condition: events that no open transaction can precede.
 macro_rules! settled {
     () => {
         "e.xact < settled_xact()"

@@ -7,7 +7,7 @@ use super::event::NewEvent;
 use crate::suppressions::Suppression;
 
 impl NewEvent {
-    /// For every reason except suppression.
+    /// The event of a message held for any reason except suppression.
     pub(crate) fn held(reason: HoldReason, details: &str) -> Self {
         let data = json!({ "status": Status::Held, "details": details, "reason": reason });
         Self { kind: EventKind::Held, data: data.to_string() }
@@ -25,12 +25,12 @@ impl NewEvent {
 }
 
 impl Suppression {
-    /// The text in the delivery record of a message that it holds.
+    /// The text in the delivery record of a message that this suppression holds.
     pub fn sentence(&self) -> String {
         sentence(self.reason, &self.details, self.created_at)
     }
 
-    /// The event of a message that it holds.
+    /// The event of a message that this suppression holds.
     pub fn held_event(&self) -> NewEvent {
         NewEvent::held_suppressed(&self.sentence(), self.reason, self.created_at)
     }

@@ -1,4 +1,4 @@
-//! Events: append, read those of a message or a server, and notify waiting readers.
+//! Events: appends them, reads the events of a message or a server, and notifies waiting readers.
 
 pub(crate) mod append;
 pub(crate) mod event;

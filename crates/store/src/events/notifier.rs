@@ -35,12 +35,12 @@ impl EventNotifier {
         self.notify_shards(mask);
     }
 
-    /// For rare events whose servers only the transaction knew.
+    /// Notifies the readers of all servers; for rare events whose servers only the transaction knew.
     pub(crate) fn notify_all(&self) {
         self.notify_shards(u64::MAX);
     }
 
-    /// One bit for each shard.
+    /// Notifies the shards whose bits are set in `mask`.
     fn notify_shards(&self, mask: u64) {
         for (shard, channel) in self.shards.iter().enumerate() {
             if mask & 1 << shard != 0 {
@@ -62,7 +62,7 @@ impl Store {
         self.notifier.subscribe()
     }
 
-    /// The same for one server; occasionally also changes for others.
+    /// Changes whenever this process has appended events of the server; sometimes also for another server's events.
     pub fn server_event_notices(&self, server_id: ServerId) -> watch::Receiver<u64> {
         self.notifier.subscribe_server(server_id)
     }

@@ -21,10 +21,10 @@ pub struct RecentEventsQuery {
     pub kinds: EventSet,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
-    /// Only those before this one.
+    /// Only events before this event.
     pub before: Option<EventId>,
     pub limit: usize,
-    /// Events to look at; fewer may match.
+    /// Most events to examine; fewer may match.
     pub scanned_max: usize,
 }
 
@@ -38,7 +38,8 @@ pub struct RecentEvents {
 
 #[boxed_futures]
 impl Store {
-    /// Newest first. On an engine where transactions overlap, an event can still appear before one that was listed.
+    /// The newest events, newest first. On PostgreSQL, where transactions overlap, a later page misses events that appear
+    /// before a listed one meanwhile.
     pub async fn list_recent_events(&self, query: RecentEventsQuery) -> Result<RecentEvents> {
         self.read(move |sql| Box::pin(list(sql, query))).await
     }

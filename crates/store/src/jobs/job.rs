@@ -10,7 +10,7 @@ use crate::sql::Row;
 
 /// Problems stored with a job; further ones are only counted.
 pub(super) const PROBLEMS_MAX: usize = 100;
-/// Problems stored in addition: messages that the job tries again.
+/// Problems of messages that the job tries again, stored in addition.
 const REPEATED_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum JobPart {
 impl JobPart {
     /// Position of an erasure whose messages are done.
     pub const REMAINS_AT: MessageId = MessageId(0);
-    /// Positions up to this one, which no message has, count how often messages are still tried again.
+    /// Positions up to this one, which no message has, count how many more times messages are tried again.
     pub const REPEATS_AT: MessageId = MessageId(60);
 }
 
@@ -85,7 +85,7 @@ pub struct JobProblem {
     pub id: i64,
     pub code: String,
     pub message: String,
-    /// The job tries the message again.
+    /// Whether the job tries the message again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_repeated: bool,
 }
@@ -109,10 +109,10 @@ pub struct MessageJob {
     /// The job continues with messages before this one.
     pub position: MessageId,
     pub done: u64,
-    /// Of those done: messages that could not be changed.
+    /// Messages among the done ones that could not be changed.
     pub failed: u64,
     pub total: u64,
-    /// The first of those.
+    /// Problems of the first failed messages.
     pub problems: Vec<JobProblem>,
     pub claimed_until: Timestamp,
     pub created_at: Timestamp,
@@ -126,7 +126,7 @@ pub struct JobStep {
     pub problems: Vec<JobProblem>,
     /// Replaces the problems of messages that are tried again, instead of adding to them.
     pub is_repetition: bool,
-    /// Where the job continues.
+    /// Position at which the job continues.
     pub position: MessageId,
     pub state: JobState,
     /// The job continues after this time.
@@ -169,9 +169,9 @@ impl MessageJob {
         }
         self.failed += step.problems.len() as u64;
         for problem in step.problems {
-            let most = if problem.is_repeated { REPEATED_MAX } else { PROBLEMS_MAX };
+            let max = if problem.is_repeated { REPEATED_MAX } else { PROBLEMS_MAX };
             let alike = self.problems.iter().filter(|other| other.is_repeated == problem.is_repeated);
-            if alike.count() < most {
+            if alike.count() < max {
                 self.problems.push(problem);
             }
         }

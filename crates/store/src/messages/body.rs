@@ -15,8 +15,8 @@ use crate::{Engine, Result, Store};
 const LEVEL: i32 = 1;
 /// Compressed bodies up to this size are stored in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// Above this size the output buffer is estimated. zstd would allocate as much as the message itself, and both together
-/// exceed the memory limit of a request.
+/// Above this size the length of the output buffer is estimated. Otherwise zstd allocates as much as the message itself, and
+/// both together exceed the memory limit of a request.
 const ESTIMATED_BYTES_MIN: usize = 512 << 10;
 const SAMPLE_BYTES: usize = 16 << 10;
 /// Unused buffer space beyond this is freed for smaller bodies: a batch holds hundreds of them.
@@ -104,7 +104,7 @@ impl Store {
         found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
     }
 
-    /// The same for any send: bodies are removed before their messages.
+    /// The stored bytes of any send; `None` if they are removed already, which happens before their messages are.
     pub async fn find_body(
         &self,
         server_id: ServerId,

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// The fewest fields of a message.
+/// Only the id and token of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSummary {
     pub id: MessageId,
@@ -30,9 +30,9 @@ pub struct Message {
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.
     pub next_attempt_at: Option<Timestamp>,
-    /// When the sender wants it sent: the rescheduled time, else the `send_at` of its send.
+    /// Time of sending that the sender chose: the rescheduled time, else the `send_at` of its send.
     pub send_at: Option<Timestamp>,
-    /// When a hold of it was released, if it has been queued since then.
+    /// When it was released, if it was held and has been queued since then.
     pub released_at: Option<Timestamp>,
     pub send: Arc<SendInfo>,
 }

@@ -1,4 +1,4 @@
-//! Delivery records: adds one, lists those of a message with their SMTP transcripts.
+//! Delivery records: adds one, lists the records of a message with their SMTP transcripts.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub struct NewDelivery {
     pub remote_ip: Option<String>,
     pub source_ip: Option<String>,
     pub tls: Option<String>,
-    /// What required TLS; `None` if nothing did.
+    /// Policy that required TLS, such as DANE; `None` if none did.
     pub tls_policy: Option<String>,
     /// DNS names of the DKIM keys that signed the message, separated by spaces.
     pub dkim: Option<String>,

@@ -20,7 +20,7 @@ pub struct Outcome {
     pub claimed_for: Option<Timestamp>,
     /// Attempts count only when a remote host was tried.
     pub counts_as_attempt: bool,
-    /// When a hold ends; for outcomes that hold the message.
+    /// When the hold ends, if the outcome holds the message.
     pub hold_expiry: Option<Timestamp>,
     /// A `SoftFail` that this node keeps claimed, because the next attempt is already in its schedule.
     pub keep_claim: bool,
@@ -69,7 +69,7 @@ impl Outcome {
 pub(crate) enum AttemptMatch {
     /// The entry is waiting for this outcome.
     Same,
-    /// An earlier commit recorded this outcome, but its answer was lost.
+    /// This outcome is recorded already, by a commit whose result was lost.
     Recorded,
     /// The entry belongs to another attempt.
     Other,

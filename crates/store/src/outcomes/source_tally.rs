@@ -1,4 +1,4 @@
-//! Counts outcomes per source address; the same on both engines.
+//! Counts outcomes per source address, for both engines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ pub struct SourceCounts {
 /// Counts of a source on one UTC day for one receiver group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
-    /// Midnight at its start.
+    /// Midnight (UTC) at the start of the day.
     pub day: Timestamp,
     pub provider: String,
     pub counts: SourceCounts,
@@ -65,7 +65,7 @@ pub(crate) async fn list_days(
         .collect()
 }
 
-/// From this column on: sent, bounced, complained.
+/// Reads the columns sent, bounced and complained, from `at` on.
 pub(crate) fn read_counts(row: &Row, at: usize) -> Result<SourceCounts, StoreError> {
     Ok(SourceCounts {
         sent: row.int(at)? as u64,

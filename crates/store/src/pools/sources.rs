@@ -35,7 +35,7 @@ pub struct Source {
     pub address: IpAddr,
     pub helo: DomainName,
     pub weight: u32,
-    /// Counted up by every change.
+    /// Incremented by every change.
     pub version: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -46,11 +46,11 @@ pub struct Source {
     pub warmup_paused_at: Option<Timestamp>,
     /// Days of earlier pauses, which the plan does not count.
     pub warmup_days_paused: u32,
-    /// Since midnight UTC.
+    /// Messages sent since midnight UTC.
     pub sent_today: u64,
     pub bounced_today: u64,
     pub complained_today: u64,
-    /// The same by receiver group.
+    /// Counts since midnight UTC, by receiver group.
     pub today_by_provider: Vec<(String, SourceCounts)>,
     /// Today's counts since the warm-up was started or resumed: only these can pause it.
     pub to_judge: SourceCounts,
@@ -65,7 +65,7 @@ impl Source {
     }
 }
 
-/// Selects whose mail is meant.
+/// Senders whose source addresses are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendersOf {
     All,

@@ -26,7 +26,8 @@ pub(super) struct Outcome {
     pub(super) fresh: Vec<MessageId>,
 }
 
-/// Sorted, to avoid deadlocks between nodes. An expired key is free again; one whose hash is stored is not.
+/// Sorted, to avoid deadlocks between nodes. An expired key can be used again. So can an erased key, of which only a hash
+/// is stored, once it has expired.
 const CLAIM_KEYS: &str =
     "INSERT INTO idempotency_keys AS known (server_id, key, fingerprint, answer, expires_at)
     SELECT server_id, key, fingerprint, answer, expires_at
@@ -57,8 +58,8 @@ pub(super) enum Keys {
     First,
 }
 
-/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. What is pending, and `sink` has
-/// room for, is claimed for this node.
+/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. Pending messages that `sink` has
+/// room for are claimed for this node.
 pub(super) async fn accept(
     database: &Database,
     kind: BatchKind,
@@ -72,7 +73,7 @@ pub(super) async fn accept(
         // The ids were created under a lost lease; another node may create the same ones.
         return Err(lease::lost());
     }
-    // The first of the ids created on the way.
+    // `newest` stands for the ids that this batch will create, for example for events.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;
@@ -99,7 +100,7 @@ impl Batch<'_> {
         if self.sends.iter().any(|send| send.idempotency.is_some()) {
             client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
             is_begun = true;
-            repeated = repeated_keys(client, self.sends).await?;
+            repeated = claim_keys(client, self.sends).await?;
         }
         let mut accepted: Vec<Accepted> = self
             .sends
@@ -123,8 +124,8 @@ impl Batch<'_> {
         // Before the hold causes, which lock the hour's row.
         insert_large_bodies(client, &mut is_begun, new()).await?;
         let small = new().filter(|send| !is_large_body(send)).map(|send| send.compressed().len());
-        let bodies_are_there = small.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;
-        if bodies_are_there {
+        let sends_bodies_first = small.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;
+        if sends_bodies_first {
             for group in Bodies::in_groups(new()) {
                 insert_bodies(client, &mut is_begun, &group).await?;
             }
@@ -132,7 +133,8 @@ impl Batch<'_> {
         let Found { causes, server_events, uses } =
             hold_causes::find(client, &mut is_begun, new().collect()).await?;
         let (node, sink) = (self.node, self.sink);
-        let context = RowContext { ids: &node.ids, causes: &causes, node, sink, bodies_are_there };
+        let bodies_were_sent = sends_bodies_first;
+        let context = RowContext { ids: &node.ids, causes: &causes, node, sink, bodies_were_sent };
         let mut columns = Columns::of(new(), &context);
         for event in server_events {
             columns.add_server_event(EventId(self.node.ids.next()), event);
@@ -183,8 +185,8 @@ impl Batch<'_> {
     }
 }
 
-/// Sends large bodies before the batch, one piece per statement. A connection keeps twice the memory of the largest
-/// pipeline it ever sent, and a large message is in memory while it is sent.
+/// Sends large bodies before the batch, one piece per statement, because a connection keeps twice the memory of the
+/// largest pipeline it ever sent.
 async fn insert_large_bodies(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -213,7 +215,8 @@ async fn insert_bodies(
     Ok(())
 }
 
-/// Unless the commit is known to have succeeded, nobody will work on messages that it may have claimed.
+/// Reports the batch's claims as lost when it is dropped before `done`: the commit may have claimed messages that
+/// nobody works on.
 struct Committing<'a> {
     database: &'a Database,
     claimed: &'a [(ServerId, MessageId)],
@@ -234,8 +237,8 @@ impl Drop for Committing<'_> {
     }
 }
 
-/// Writes the batch's keys; returns the answers of those used before.
-async fn repeated_keys<'a>(
+/// Writes the batch's idempotency keys; returns the stored answers of keys that were used before.
+async fn claim_keys<'a>(
     client: &ClientWrapper,
     sends: &'a [NewSend],
 ) -> Result<HashMap<(ServerId, &'a str), StoredAnswer>, StoreError> {

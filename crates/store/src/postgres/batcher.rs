@@ -70,7 +70,7 @@ pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> An
     accepted
 }
 
-/// Ends when the engine is dropped and every waiting send is answered.
+/// Writes batches until the engine is dropped and every waiting send is answered.
 async fn work(database: Arc<Database>, kind: BatchKind, mut waiting: mpsc::Receiver<Waiting>) {
     while let Some(first) = waiting.recv().await {
         let mut bytes = first.send.weight();

@@ -1,4 +1,4 @@
-//! `begin` on PostgreSQL: one statement marks the entries, another reads the messages of those that need it.
+//! `begin` on PostgreSQL: one statement marks the entries, another reads the messages of entries that need it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -18,6 +18,7 @@ pub(super) struct Claims {
     accept_is_lost: AtomicBool,
 }
 
+/// The right to claim; one at a time.
 pub(super) struct Turn<'a> {
     claims: &'a Claims,
     is_lost: tokio::sync::MutexGuard<'a, bool>,
@@ -29,36 +30,37 @@ impl Claims {
     }
 
     pub(super) fn hold(&self, keys: impl IntoIterator<Item = Key>) {
-        self.held().extend(keys);
+        self.lock().extend(keys);
     }
 
     pub(super) fn forget<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) {
-        let mut held = self.held();
+        let mut held = self.lock();
         for key in keys {
             held.remove(key);
         }
     }
 
-    /// It is unknown whether an accept claimed `keys`.
+    /// Records that an accept ended without a result: it may have claimed `keys`.
     pub(super) fn lose(&self, keys: &[Key]) {
         self.forget(keys);
         self.accept_is_lost.store(true, Ordering::Release);
     }
 
-    fn held(&self) -> MutexGuard<'_, HashSet<Key>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
         self.held.lock()
     }
 }
 
 impl Turn<'_> {
-    /// The claims to keep when all others are released; `None` if all are known. From here until `end` no claim is
-    /// known.
-    pub(super) fn held_if_some_are_lost(&mut self) -> Option<Vec<Key>> {
+    /// The claims to keep when all others are released; `None` if none was lost. Until `end`, the result of this claim
+    /// counts as unknown.
+    pub(super) fn claims_to_keep(&mut self) -> Option<Vec<Key>> {
         let lost_by_accept = self.claims.accept_is_lost.swap(false, Ordering::AcqRel);
         let lost_by_claim = std::mem::replace(&mut *self.is_lost, true);
-        (lost_by_accept || lost_by_claim).then(|| self.claims.held().iter().copied().collect())
+        (lost_by_accept || lost_by_claim).then(|| self.claims.lock().iter().copied().collect())
     }
 
+    /// Records the messages that this turn claimed.
     pub(super) fn end(mut self, claimed: impl IntoIterator<Item = Key>) {
         self.claims.hold(claimed);
         *self.is_lost = false;

@@ -18,7 +18,7 @@ use crate::events::event::EventRow;
 use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 
-/// Size of a body's pieces; small enough that no single value is a burden for the server.
+/// Size of a body's pieces; small enough that no single value needs much of the database's memory.
 const PIECE_BYTES: usize = 512 << 10;
 
 table! { Sends<'a> of SendRow, "INSERT INTO sends ({columns}) SELECT * FROM {arrays}",
@@ -99,10 +99,10 @@ pub(super) struct RowContext<'a> {
     pub(super) ids: &'a IdGenerator,
     pub(super) causes: &'a HoldCauses,
     pub(super) node: &'a Node,
-    /// Takes what is pending, which this node claims, if it delivers.
+    /// Receiver of pending messages, which are claimed for this node; `None` if this node does not deliver.
     pub(super) sink: Option<&'a Sink>,
-    /// All bodies were sent before, not only the large ones.
-    pub(super) bodies_are_there: bool,
+    /// Whether all bodies were sent before, not only the large ones.
+    pub(super) bodies_were_sent: bool,
 }
 
 impl<'a> Columns<'a> {
@@ -110,7 +110,7 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for send in sends {
             columns.add_send(send);
-            if !context.bodies_are_there && !is_large_body(send) {
+            if !context.bodies_were_sent && !is_large_body(send) {
                 columns.bodies.add(send, 0, send.compressed());
             }
             columns.add_recipients(send, context);

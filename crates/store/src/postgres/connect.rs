@@ -34,8 +34,7 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 /// would read all of it, or fetch and sort. JIT compilation never pays off.
 const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
                        -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
-/// An acknowledged message is on stable storage, whatever the database's default is. `remote_*` and `local` are
-/// sufficient.
+/// Makes commits durable if the database's default would not. The settings `remote_*` and `local` are sufficient.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 /// The pool, and the canceller for connections that are discarded.
@@ -161,7 +160,7 @@ fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// For error texts: `postgres://user:…@host/db`.
+/// The URL for error texts: `postgres://user:…@host/db`.
 fn without_password(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (login, place))) => {

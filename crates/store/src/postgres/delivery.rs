@@ -30,11 +30,11 @@ impl Engine {
     ) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
-        let lost = turn.held_if_some_are_lost();
+        let kept = turn.claims_to_keep();
         let claimed = self
             .exchange(async |client| {
-                if let Some(held) = lost {
-                    queue::release_all_but(client, &node, &held).await?;
+                if let Some(kept) = kept {
+                    queue::release_all_but(client, &node, &kept).await?;
                 }
                 queue::claim(client, &node, due_by, limit, skip).await
             })
@@ -56,11 +56,11 @@ impl Engine {
     async fn take_over(&self, wanted: TakeOver<'_>) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
-        let lost = turn.held_if_some_are_lost();
+        let kept = turn.claims_to_keep();
         let claimed = self
             .exchange(async |client| {
-                if let Some(held) = lost {
-                    queue::release_all_but(client, &node, &held).await?;
+                if let Some(kept) = kept {
+                    queue::release_all_but(client, &node, &kept).await?;
                 }
                 match wanted {
                     TakeOver::These(keys) => queue::adopt(client, &node, keys).await,
@@ -90,7 +90,7 @@ impl Engine {
         Ok(begun)
     }
 
-    /// Fenced by the lease: a node that lost it cannot settle anything.
+    /// Records outcomes. Fenced by the lease: a node that lost it cannot settle anything.
     pub(crate) async fn finish(&self, outcomes: &[Arc<Outcome>]) -> Result<Vec<bool>, StoreError> {
         if outcomes.is_empty() {
             return Ok(Vec::new());

@@ -10,8 +10,9 @@ use deadpool_postgres::Transaction;
 
 use crate::error::StoreError;
 
-/// Higher than any cursor that readers of the old cluster can have, even if it continued after the dump: more
-/// transactions than a cluster makes in a year, with room for millions of moves.
+/// Added to the constant at each move, so that it exceeds any cursor that readers of the old cluster can have, even if that
+/// cluster continued after the dump. It is more transactions than a cluster makes in a year, with room for millions of
+/// moves.
 const BEYOND: i64 = 1 << 40;
 
 /// `marks` are read as well: the events at their positions may have been removed. A visible row comes from a

@@ -15,9 +15,9 @@ use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::suppressions::record::{erased_key, recipient_key};
 
-/// The first address at or after the wanted one, if it is equal: only one index has this order. Other indexes contain
-/// server and address with another column in between, and look equally cheap to a planner that believes the table to be
-/// empty.
+/// Finds suppressions as the first address at or after the wanted one, if it is equal. Only the right index has this order.
+/// Other indexes contain server and address with another column in between, and look equally cheap to a planner that
+/// believes the table to be empty.
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
     CROSS JOIN LATERAL (SELECT * FROM suppressions AS known
@@ -25,7 +25,7 @@ const FIND: &str = "SELECT known.server_id, known.address, reason, details, crea
         ORDER BY known.address LIMIT 1) AS known
     WHERE known.address = wanted.address AND (expires_at IS NULL OR expires_at > $3)";
 
-/// Sorted, to avoid deadlocks between nodes. Older hours are deleted.
+/// Adds to the counts of hours. Sorted, to avoid deadlocks between nodes. Older hours are deleted.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
     old AS (
@@ -70,7 +70,7 @@ impl Uses {
     }
 }
 
-/// An event about a server, not a message; these have their own `seq`.
+/// An event about a server, not a message. Such events have their own `seq`.
 pub(super) struct ServerEvent {
     pub(super) server_id: ServerId,
     pub(super) seq: i64,
@@ -86,7 +86,7 @@ struct Added {
     messages: Vec<MessageId>,
 }
 
-/// Begins the transaction if it needs a query.
+/// Finds the hold causes of a batch. Begins the transaction if it needs a query.
 pub(super) async fn find(
     client: &ClientWrapper,
     is_begun: &mut bool,
@@ -181,7 +181,7 @@ async fn suppressed(
     Ok(causes)
 }
 
-/// Adds to the servers' hours; returns the counts before.
+/// Adds to the counts of the servers' hours; returns the counts before that.
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,

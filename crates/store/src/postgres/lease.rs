@@ -38,7 +38,7 @@ pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), 
     Ok(())
 }
 
-/// `None` if all numbers are taken. `before` is the previous lease of this process, if any.
+/// Takes a lease; `None` if all numbers are taken. `before` is the previous lease of this process, if any.
 pub(super) async fn take(
     client: &mut Object,
     identity: &str,
@@ -105,7 +105,7 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
     Ok(())
 }
 
-/// The same inside an operation.
+/// Stores the highest id inside an operation; fails if this node lost its lease.
 pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
     let noted = sql
         .execute(

@@ -1,5 +1,5 @@
-//! Migrations under an advisory lock: if several nodes start at once, one runs them. The same applies to changes after
-//! a restore into another cluster.
+//! Runs migrations under an advisory lock, so that only one of several starting nodes runs them. Changes after a restore
+//! into another cluster run under it too.
 
 use deadpool_postgres::Object;
 use postroad_model::Timestamp;

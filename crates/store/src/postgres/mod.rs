@@ -48,10 +48,10 @@ use claims::Claims;
 use connect::Canceller;
 use pipeline::BusyConnection;
 
-/// On a healthy database every statement is faster.
+/// Timeout of statements; on a healthy database every statement is faster.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 
-/// Slower links to the database are not waited for.
+/// Slowest link to the database that timeouts allow for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 
 /// Shared by the engine's handle and its batchers.
@@ -64,7 +64,7 @@ struct Database {
     node: Option<RwLock<Node>>,
     claims: Claims,
     hand_over: Arc<HandOver>,
-    /// Held by the batch that is being written: one at a time.
+    /// Held while a batch of `accept_batch` is written, so that they are written one at a time.
     batch_turn: tokio::sync::Mutex<()>,
 }
 
@@ -73,7 +73,7 @@ struct Database {
 struct Node {
     number: u8,
     epoch: i64,
-    /// First epoch since which this installation has had the number without interruption.
+    /// Epoch since which this installation has had the number without interruption.
     owner_since: i64,
     ids: Arc<IdGenerator>,
 }
@@ -165,7 +165,7 @@ impl Engine {
         self.read_bytes(0, job).await
     }
 
-    /// Reads an answer of about this many bytes.
+    /// Reads a result of about this many bytes.
     async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
         let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
@@ -221,7 +221,7 @@ impl Engine {
         self.write(fenced(node, job)).await
     }
 
-    /// The same for operations with a body, with ids that were already created, about an older message.
+    /// Like `write_with_ids`, for operations that store a body and concern an older message; the ids were already created.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
         about: MessageId,
@@ -278,7 +278,7 @@ impl Database {
         Ok(node.read().clone())
     }
 
-    /// With about this many bytes to send.
+    /// Runs a job in a transaction that sends about this many bytes.
     async fn transaction<T>(&self, bytes: usize, job: Job<T>) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
         let result = bounded_for(bytes, async {
@@ -320,7 +320,7 @@ async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result
     bounded_for(0, work).await
 }
 
-/// Large bodies get as much time as a slow link needs.
+/// Runs `work` with a timeout that allows for sending this many bytes over a slow link.
 async fn bounded_for<T>(
     bytes: usize,
     work: impl Future<Output = Result<T, StoreError>>,

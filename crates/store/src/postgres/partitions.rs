@@ -17,7 +17,7 @@ pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 
-/// Weeks created ahead, so that a message has to wait for one only at the very start.
+/// Weeks created ahead, so that only the very first message waits for the creation of a partition.
 const AHEAD: i64 = 2;
 
 /// An arbitrary number that nobody else locks.
@@ -25,7 +25,7 @@ const LOCK: i64 = 0x7061_7274_6974_696f;
 
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
-    /// Weeks known to exist, counted from the ids' epoch.
+    /// Weeks whose partitions are known to exist, counted from the ids' epoch.
     made: Mutex<HashSet<i64>>,
 }
 
@@ -54,8 +54,8 @@ async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Creates it as a separate table and then attaches it. Unlike `CREATE TABLE … PARTITION OF`, that does not wait for
-/// users of the table (a dump may take hours) and does not block others.
+/// Creates a partition as a separate table and then attaches it. Unlike `CREATE TABLE … PARTITION OF`, that does not wait
+/// for users of the table (a dump may take hours) and does not block others.
 async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
     let mut client = pool.get().await?;

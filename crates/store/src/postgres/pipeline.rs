@@ -23,9 +23,11 @@ pub(super) struct Pipeline<'a> {
     /// `None` if the transaction has already begun.
     pub(super) begin: Option<&'static str>,
     pub(super) planned_each_time: Vec<Statement<'a>>,
-    /// With kept plans, in any order: they do not depend on each other and lock nothing that others change.
+    /// Statements with kept plans that run in any order: they do not depend on each other and lock nothing that others
+    /// change.
     pub(super) together: Vec<Statement<'a>>,
-    /// With kept plans, one after the other: rows that other transactions change too, in the common locking order.
+    /// Statements with kept plans that run one after the other: they change rows that other transactions change too, in the
+    /// common locking order.
     pub(super) in_order: Vec<Statement<'a>>,
 }
 
@@ -47,7 +49,7 @@ pub(super) async fn query(
 }
 
 /// Sends all statements and the COMMIT at once. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
-/// and we see the error of the one that failed.
+/// and the error of the failed statement is returned.
 pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Result<(), StoreError> {
     let planned = prepare(client, pipeline.planned_each_time).await?;
     let mut kept = Vec::new();
@@ -100,8 +102,8 @@ async fn prepare<'a>(
     Ok(prepared)
 }
 
-/// Joins all statements into one: each separate statement costs an answer, a tenth of the cost of a small batch. There
-/// are only some dozens of such texts, one per kind of batch.
+/// Joins all statements into one, because the answer to each separate statement costs a tenth of a small batch. Only some
+/// dozens of different texts result, one per kind of batch.
 fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
     let (mut text, mut all) = (String::new(), Vec::new());
     let last = statements.len() - 1;

@@ -16,7 +16,7 @@ use super::{Node, lease};
 use crate::error::StoreError;
 use crate::queue::{ClaimSkips, Claimed};
 
-/// Claims what `due` lists.
+/// Statement that claims the entries listed by `due`.
 macro_rules! claim {
     ($due:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! claim {
     };
 }
 
-/// A node that lost its lease claims nothing: another node would send the same messages.
+/// Claims due entries, oldest first. A node that lost its lease claims nothing: another node would send the same messages.
 const CLAIM: &str = claim!(
     "due AS MATERIALIZED (
         SELECT server_id, message_id FROM queue
@@ -38,8 +38,8 @@ const CLAIM: &str = claim!(
         ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)"
 );
 
-/// The same without the entries of some servers, of which there may be millions: it looks at each server's oldest entry, and
-/// takes from those whose oldest is due first.
+/// Claims due entries, except those of some servers, of which there may be millions. Reads each other server's oldest entry,
+/// and takes entries from the servers whose oldest is due first.
 const CLAIM_OF_OTHERS: &str = claim!(
     "senders (server_id) AS (
         SELECT (SELECT q.server_id FROM queue q WHERE q.claimed_node IS NULL AND q.scheduled = 0
@@ -62,8 +62,8 @@ const CLAIM_OF_OTHERS: &str = claim!(
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2) LIMIT $4)"
 );
 
-/// Entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may have been
-/// sent.
+/// Claims given entries that are free, or whose claim belongs to an expired lease. Messages begun under that claim may have
+/// been sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
         FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -79,7 +79,7 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// Does not touch entries of other claims. Messages that a dead node had begun get an expired epoch, where
+/// Releases claims of this node on given entries. Messages that a dead node had begun get an expired epoch instead, so that
 /// `ADOPT_ABANDONED` finds them.
 const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
@@ -94,14 +94,14 @@ const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
       AND queue.message_id = ANY ($4::bigint[]) AND begun_at > 0
       AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
-/// Like `RELEASE`.
+/// Like `RELEASE`, for all claims of this node except the given ones.
 const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
         claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
-/// Excludes messages that a dead node had begun, which may have been sent (`ADOPT_ABANDONED`). Epochs only grow, so the
-/// index leads directly to claims of earlier ones.
+/// Releases claims of dead nodes, except on messages that a dead node had begun, which may have been sent
+/// (`ADOPT_ABANDONED`). Epochs only grow, so the index leads directly to claims of earlier ones.
 const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -113,8 +113,8 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// A dead node gets a quarter of an hour to return and read its journal, even if it had returned before. The entries
-/// get the mark 0: if this node dies before it records the outcome, the next one does.
+/// Claims messages that dead nodes had begun. A dead node gets a quarter of an hour to return and read its journal, even if
+/// it had returned before. `begun_at` becomes 0: if this node dies before it records the outcome, the next node does.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
@@ -130,7 +130,7 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
-/// This node's journal knows messages that the node itself had begun, but not those that it had adopted.
+/// Lists messages that the previous process of this node had begun itself, which its journal knows; not adopted ones.
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0
     ORDER BY server_id, message_id";

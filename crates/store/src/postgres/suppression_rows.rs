@@ -1,4 +1,4 @@
-//! Writes suppressions on PostgreSQL. They are the last rows that a transaction locks, except those of its own node.
+//! Writes suppressions on PostgreSQL. They are the last rows that a transaction locks, except for its own node's row.
 
 use std::borrow::Cow;
 
@@ -32,8 +32,8 @@ table! { SuppressionTable<'a> of SuppressionColumns, "INSERT INTO suppressions A
 pub(crate) struct SuppressionRows<'a>(SuppressionTable<'a>);
 
 impl<'a> SuppressionRows<'a> {
-    /// `at` is the time of writing, which may be long after the cause: `begin` on other nodes compares it to find
-    /// suppressions newer than a message.
+    /// Adds a suppression. `at` is the time of writing, which may be long after the cause: `begin` on other nodes compares
+    /// it to find suppressions newer than a message.
     pub(crate) fn push(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
         self.0.push(SuppressionColumns {
             server_id: server_id.0,
@@ -46,7 +46,7 @@ impl<'a> SuppressionRows<'a> {
         });
     }
 
-    /// Returns the addresses that were written.
+    /// The statement that writes the rows; its result has the addresses that were written.
     pub(crate) fn statement(&self) -> Option<Statement<'_>> {
         self.0.statement()
     }

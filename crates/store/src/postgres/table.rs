@@ -57,7 +57,7 @@ macro_rules! table {
                 $(self.$column.push(row.$column);)+
             }
 
-            /// `None` without rows.
+            /// The statement that writes all rows; `None` without rows.
             pub(crate) fn statement(&self) -> Option<$crate::postgres::pipeline::Statement<'_>> {
                 static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
                 if [$(self.$column.len()),+][0] == 0 {

@@ -22,7 +22,7 @@ use crate::events::NewEvent;
 use crate::events::event::EventRow;
 use crate::tracking::{MessageState, NewTrackingEvent, sort, suppression};
 
-/// Locked in the order of their keys, as `finish` does.
+/// Locks messages in the order of their keys, as `finish` does.
 const LOCK: &str = concat!(
     "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test
     FROM unnest($1::bigint[], $2::bigint[]) AS row (server_id, id)
@@ -46,7 +46,7 @@ struct Changes<'a> {
 }
 
 impl Engine {
-    /// All or none. Fenced by the lease.
+    /// Records all events or none. Fenced by the lease.
     pub(crate) async fn record_tracking_events(
         &self,
         mut tracked: Vec<NewTrackingEvent>,
@@ -69,7 +69,7 @@ impl Engine {
     }
 }
 
-/// When it returns `Ok`, the transaction is committed.
+/// Records the events. When it returns `Ok`, the transaction is committed.
 async fn record(
     client: &ClientWrapper,
     node: &Node,
@@ -140,7 +140,7 @@ fn read(row: &Row) -> Result<(Key, MessageState), StoreError> {
 }
 
 impl Changes<'_> {
-    /// All tracking events of one message.
+    /// Adds all tracking events of one message.
     fn add_message(&mut self, tracked: &[NewTrackingEvent], state: &mut MessageState, ids: &IdGenerator) {
         let seq_before = state.last_seq;
         for tracked_event in tracked {

@@ -21,7 +21,7 @@ use crate::{Described, Engine, JobWithIds, Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// Carries the current status.
+    /// It was cancelled, and now has this status.
     Done(Status),
     /// It is being sent right now.
     TooLate,
@@ -29,7 +29,7 @@ pub enum Cancelled {
     NotWaiting,
 }
 
-/// Which waiting messages a change applies to. Others are treated as not waiting.
+/// Reason of waiting that a message must have for a change to apply. Other messages are treated as not waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingFor {
     Anything,
@@ -54,14 +54,14 @@ impl WaitingFor {
 
 #[boxed_futures]
 impl Store {
-    /// For the operator: makes a queued message due now, and queues a held one. Ends a claim on it. Limits and suppressions do
-    /// not apply to mail to the domain `exempt`.
+    /// For the operator: makes a queued message due now, or queues a held message. Ends a claim on it. Limits and
+    /// suppressions do not apply to mail to the domain `exempt`.
     pub async fn retry(&self, server_id: ServerId, id: MessageId, exempt: DomainName) -> Result<Retried> {
         self.retry_for(server_id, id, WaitingFor::Anything, true, exempt).await
     }
 
-    /// The same for other callers, if the message waits for this: they cannot release messages held by a ceiling on the
-    /// server's mode.
+    /// `retry` for other callers, if the message waits for `only`. They cannot release messages that are held by a ceiling
+    /// on the server's mode.
     pub async fn retry_if(
         &self,
         server_id: ServerId,
@@ -103,7 +103,7 @@ impl Store {
         self.cancel_if(server_id, id, WaitingFor::Anything).await
     }
 
-    /// The same, if the message waits for this.
+    /// Cancels a message if it waits for `only`.
     pub async fn cancel_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Cancelled> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(Cancelled, Entry)> =
@@ -132,7 +132,7 @@ impl Store {
     }
 }
 
-/// What the audit log says of a message that was changed.
+/// Description of a changed message for the audit log.
 pub(super) fn of_message(id: MessageId) -> Described {
     Described::from_iter([("message".to_owned(), id.0.into())])
 }

@@ -12,20 +12,20 @@ use crate::{Engine, Result, Store};
 pub struct Begin {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// As claimed: another time means that it was retried meanwhile.
+    /// Due time under which it was claimed. If the entry has another by now, it was retried meanwhile.
     pub due_at: Timestamp,
-    /// False for a fresh message, which the caller already has.
+    /// Whether to read the message; false for a fresh message, which the caller already has.
     pub needs_message: bool,
 }
 
 /// Answer of `begin` for one message.
 #[derive(Debug)]
 pub enum Begun {
-    /// May be sent; carries the message, if it was needed.
+    /// It may be sent; contains the message if it was read.
     Go(Option<Box<Message>>),
-    /// The recipient was suppressed meanwhile: finish it as held.
+    /// The recipient was suppressed meanwhile: the caller finishes the message as held.
     Suppressed(Box<Message>, Suppression),
-    /// The claim is no longer ours: cancelled, retried, reaped, or already begun.
+    /// This node no longer has the claim (the message was cancelled, retried or reaped), or has already begun it.
     Gone,
 }
 

@@ -1,4 +1,4 @@
-//! A claimed queue entry, and entries that are not claimed.
+//! A claimed queue entry, and the entries that a claim leaves out.
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
@@ -20,7 +20,7 @@ pub struct Claimed {
 /// Entries that a claim leaves out.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSkips {
-    /// On SQLite they are handed out all the same.
+    /// Domains that get no more; SQLite ignores them.
     pub domains: Vec<DomainName>,
     pub servers: Vec<ServerId>,
 }

@@ -9,7 +9,7 @@ use super::claimed::{ClaimSkips, Claimed};
 use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
-/// Times that scheduled messages become pending in one claim.
+/// Most rounds in one claim in which scheduled messages become pending.
 const PROMOTIONS_MAX: u32 = 4;
 
 #[boxed_futures]
@@ -25,9 +25,9 @@ impl Store {
         self.hand_over.attach(None);
     }
 
-    /// Hands out entries due by then, oldest first, that nobody else has. Scheduled messages that are due become pending
-    /// first, in turns of their servers, or are held if their server's hourly limit is reached. Entries that `skip` names are
-    /// left out, so that a server or a destination which takes no more does not block the others.
+    /// Claims unclaimed entries that are due by `due_by`, oldest first. Scheduled messages that are due become pending first,
+    /// in turns of their servers, or are held if their server's hourly limit is reached. Entries that `skip` names are left
+    /// out, so that a server or a destination that takes no more does not block the others.
     pub async fn claim(&self, due_by: Timestamp, limit: usize, skip: ClaimSkips) -> Result<Vec<Claimed>> {
         let mut turn = 0;
         loop {
@@ -88,8 +88,8 @@ impl Store {
         }
     }
 
-    /// Claims exactly these messages, if they are queued and no living node has them: to settle entries of a journal,
-    /// or outcomes from under a lost lease. Messages missing in the answer could not be claimed.
+    /// Claims exactly these messages, if they are queued and no living node has them. Used to settle entries of a journal, or
+    /// outcomes of messages claimed under a lost lease. Messages missing in the result could not be claimed.
     pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {
         match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.adopt(keys).await,
@@ -97,7 +97,7 @@ impl Store {
         }
     }
 
-    /// Releases the other messages that the previous process had begun; returns how many. Those it had only claimed,
+    /// Releases the other messages that the previous process had begun; returns how many. Messages that it had only claimed,
     /// perhaps a million, are reaped step by step.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {

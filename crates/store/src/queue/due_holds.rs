@@ -18,7 +18,7 @@ pub(super) struct DueEntry {
     pub(super) key: Key,
     pub(super) due_at: Timestamp,
     is_counted: bool,
-    /// Somebody released it from a hold, so the mode of its server does not hold it again.
+    /// Whether somebody released it from a hold, so that the mode of its server does not hold it again.
     is_released: bool,
 }
 
@@ -30,8 +30,8 @@ impl DueEntry {
     }
 }
 
-/// Counts the messages in the current hour of their servers and the periods of their accounts. Holds those that do not
-/// fit, and those of servers in development, which do not count. Every transaction locks the hours of servers first,
+/// Counts the messages in the current hour of their servers and the periods of their accounts. Holds messages that do not
+/// fit, and messages of servers in development, which do not count. Every transaction locks the hours of servers first,
 /// then the periods of accounts, and servers last.
 pub(super) async fn hold_some(
     sql: &Sql<'_>,

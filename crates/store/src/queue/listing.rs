@@ -8,7 +8,7 @@ use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
-/// Entries of one server that are counted; beyond it, a page says "more than".
+/// Most entries of one server that are counted; beyond it, a page says "more than".
 const COUNTED_MAX: i64 = 10_000;
 
 /// Selects the entries to list; `None` for all.
@@ -21,7 +21,7 @@ pub struct QueueFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueEntry {
-    /// A node has it in its schedule.
+    /// Whether a node has claimed it.
     pub claimed: bool,
     pub message_id: MessageId,
     pub server_id: ServerId,
@@ -43,9 +43,9 @@ pub struct QueueStats {
     /// Due later: scheduled, or waiting for the next attempt.
     pub scheduled: u64,
     pub oldest_due_at: Option<Timestamp>,
-    /// The largest twenty.
+    /// The twenty domains with the most entries.
     pub by_domain: Vec<(DomainName, u64)>,
-    /// There are more than were counted.
+    /// Whether there are more entries than were counted.
     pub is_more: bool,
 }
 
@@ -54,9 +54,9 @@ pub struct QueueStats {
 pub struct ServerQueue {
     /// At most 10,000.
     pub total: u64,
-    /// Of these, due now or overdue.
+    /// Entries among these that are due now or overdue.
     pub due: u64,
-    /// There are more than were counted.
+    /// Whether there are more entries than were counted.
     pub is_more: bool,
     /// Due time of the longest overdue message.
     pub oldest_due_at: Option<Timestamp>,
@@ -117,10 +117,10 @@ impl Store {
     }
 
     /// Counts at most `most` entries.
-    pub async fn queue_stats(&self, most: usize) -> Result<QueueStats> {
+    pub async fn queue_stats(&self, count_max: usize) -> Result<QueueStats> {
         let now = self.clock.now();
-        let most = i64::try_from(most).unwrap_or(i64::MAX - 1);
-        self.read(move |sql| Box::pin(stats(sql, now, most))).await
+        let count_max = i64::try_from(count_max).unwrap_or(i64::MAX - 1);
+        self.read(move |sql| Box::pin(stats(sql, now, count_max))).await
     }
 
     /// Due time of the longest overdue message. On PostgreSQL only of unclaimed messages: nodes know their own.
@@ -255,19 +255,19 @@ async fn count_of(sql: &Sql<'_>, server_id: ServerId, now: Timestamp) -> Result<
     })
 }
 
-pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, most: i64) -> Result<QueueStats, StoreError> {
+pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp, count_max: i64) -> Result<QueueStats, StoreError> {
     let counts = "SELECT count(*), coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0), min(due_at)
                   FROM (SELECT due_at FROM queue LIMIT $2) AS counted";
     let counts =
-        sql.query_opt(counts, &[now.into(), (most + 1).into()]).await?.ok_or(StoreError::NotFound)?;
+        sql.query_opt(counts, &[now.into(), (count_max + 1).into()]).await?.ok_or(StoreError::NotFound)?;
     let (total, due) = (counts.int(0)?, counts.int(1)?);
-    let is_more = total > most;
-    let (total, due) = (total.min(most) as u64, due.min(most) as u64);
+    let is_more = total > count_max;
+    let (total, due) = (total.min(count_max) as u64, due.min(count_max) as u64);
     let by_domain = sql
         .query(
             "SELECT domain, count(*) FROM (SELECT domain FROM queue LIMIT $2) AS counted
              GROUP BY domain ORDER BY count(*) DESC, domain LIMIT $1",
-            &[LARGEST_DOMAINS.into(), most.into()],
+            &[LARGEST_DOMAINS.into(), count_max.into()],
         )
         .await?;
     let by_domain = by_domain.iter().map(|row| Ok((domain(row, 0)?, row.int(1)? as u64)));

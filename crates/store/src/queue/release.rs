@@ -43,8 +43,8 @@ pub(super) async fn release(
     // Every transaction locks the hours of servers first, then the periods of accounts, and servers last.
     let mut before = 0;
     if let Some(limit) = hourly_limit {
-        let most = if by_operator { u32::MAX } else { limit };
-        match count_in_hour(sql, key, most, now).await? {
+        let counted_max = if by_operator { u32::MAX } else { limit };
+        match count_in_hour(sql, key, counted_max, now).await? {
             Some(count) => before = count - 1,
             None => return unchanged(Retried::OverHourlyLimit { limit }),
         }
@@ -75,7 +75,7 @@ pub(super) async fn release(
 struct ReleasingServer {
     name: String,
     hourly_limit: Option<u32>,
-    /// The operator or the account set this ceiling.
+    /// Whether a ceiling of the operator or the account keeps the server in development.
     is_for_development: bool,
     account_limits: Option<AccountLimits>,
 }
@@ -117,7 +117,7 @@ async fn count_in_hour(
     row.map(|row| row.int(0)).transpose()
 }
 
-/// Removes a message from the limits that counted it at this time: it is sent later instead.
+/// Subtracts a message from the limits that counted it at this time, because it is sent later instead.
 pub(super) async fn give_back(sql: &Sql<'_>, key: Key, counted_at: Timestamp) -> Result<(), StoreError> {
     let Some(server) = ReleasingServer::find(sql, key).await? else { return Ok(()) };
     give_hour_back(sql, key, server.hourly_limit, counted_at).await?;
@@ -141,7 +141,7 @@ async fn give_hour_back(
     Ok(())
 }
 
-/// Returns its due time, or `None` if somebody else changed it first.
+/// Queues the message; returns its due time, or `None` if somebody else changed it first.
 async fn queue(
     sql: &Sql<'_>,
     ids: &IdGenerator,

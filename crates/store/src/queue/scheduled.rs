@@ -16,10 +16,10 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, JobWithIds, Result, Store};
 
-/// Scheduled messages made pending in one transaction, and servers that share it.
+/// Most scheduled messages made pending in one transaction; also the most servers that share it.
 const PROMOTED_AT_ONCE: usize = 100;
 const SERVERS_AT_ONCE: usize = 20;
-/// Messages that are due wait for so long at most while others become pending.
+/// Longest time for making scheduled messages pending in one turn, while due messages wait to be claimed.
 const PROMOTING_MAX: Duration = Duration::from_millis(250);
 
 #[boxed_futures]
@@ -30,8 +30,8 @@ impl Store {
         self.fetch_opt(text, Vec::new(), |row| row.time(0)).await
     }
 
-    /// Makes about `limit` scheduled messages pending; whether there may be more. A failure is logged; it must not stop the
-    /// claims, and the next turn tries again.
+    /// Makes about `limit` scheduled messages pending; returns whether there may be more. A failure is only logged, because
+    /// it must not stop the claims; the next turn tries again.
     pub(super) async fn promote_due(&self, limit: usize) -> bool {
         match Box::pin(self.promote_in_turns(limit)).await {
             Ok(has_more) => has_more,
@@ -139,8 +139,8 @@ async fn list_due_servers(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<ServerId>
     rows.iter().map(|row| row.int(0).map(ServerId)).collect()
 }
 
-/// Puts those that are due into the open queue, the earliest first, at most `share` of each server. Those of servers in
-/// development, and those beyond the limits of their server and account, are held. Returns what became of each entry.
+/// Makes due messages of these servers pending, the earliest first, at most `share` of each server. Holds messages of servers
+/// in development, and those beyond the limits of their server and account. Returns the new state of each entry.
 pub(crate) async fn promote(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -189,7 +189,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(((), Entry::Queued(send_at)))
 }
 
-/// The hourly limit counted it when it first became due.
+/// Makes a message scheduled again that does not count again: the hourly limit counted it when it first became due.
 pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
@@ -205,8 +205,8 @@ pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
     Ok(())
 }
 
-/// When a message is due that became pending now: in the present hour, in which limits counted it. If it is moved later, that
-/// hour gets it back.
+/// Due time of a message that becomes pending now: within the current hour, in which limits counted it. If the message is
+/// rescheduled, it is subtracted from the hour of its due time.
 fn counted_due(due_at: Timestamp, now: Timestamp) -> Timestamp {
     if due_at < hour_start(now) { now } else { due_at }
 }

@@ -14,10 +14,10 @@ pub(crate) type Key = (ServerId, MessageId);
 /// Effect of a change on the message's queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// As it was.
+    /// The entry is unchanged.
     Unchanged,
     Gone,
-    /// It is queued, unclaimed.
+    /// The message is queued, unclaimed, and due at this time.
     Queued(Timestamp),
 }
 

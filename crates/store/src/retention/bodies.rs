@@ -30,8 +30,8 @@ impl Store {
         if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }
 
-    /// A body row does not contain its server, so bodies are found by their sends, continuing where the last removal
-    /// ended.
+    /// Removes bodies of one server. A body row does not contain its server, so bodies are found by their sends, continuing
+    /// where the last removal ended.
     pub(super) async fn remove_old_bodies_of(
         &self,
         removal: &mut Removal,
@@ -66,7 +66,8 @@ pub(crate) struct FoundBodies {
     pub(crate) last: Option<i64>,
 }
 
-/// SQLite only. `kept` lists servers that need some old rows: a body row does not contain its server.
+/// SQLite only: finds old bodies of all servers. `kept` lists servers that need some old rows; a body row does not contain
+/// its server.
 pub(crate) async fn find_bodies(
     sql: &Sql<'_>,
     after: i64,
@@ -95,7 +96,7 @@ pub(crate) async fn find_bodies(
     Ok(found)
 }
 
-/// SQLite only: bodies of one server. Examines no more sends, and finds no more bodies, than the limits.
+/// SQLite only: finds old bodies of one server. Examines no more sends, and finds no more bodies, than the limits.
 pub(crate) async fn find_bodies_of(
     sql: &Sql<'_>,
     cut: Cut,

@@ -6,18 +6,18 @@ use super::old_rows::{Cut, OldRows};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
-/// The ids of a send and its messages are created within this range, and so are those of events counted together. An
-/// hour of ids.
+/// Ids of one hour. The ids of a send and its messages are created within this range, and so are the ids of events counted
+/// together.
 pub(crate) const SPREAD: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
 struct OldestNeeded {
     server_id: ServerId,
-    /// Queued, scheduled or held.
+    /// Oldest message that is queued, scheduled or held.
     live_message: Option<i64>,
     unposted_event: Option<i64>,
     uncounted_event: Option<i64>,
-    /// Oldest message with events, whatever keeps these.
+    /// Oldest message that still has events, for any reason.
     message_with_events: Option<i64>,
 }
 
@@ -49,7 +49,8 @@ impl OldestNeeded {
     }
 }
 
-/// A few index look-ups for each server. Outbox rows whose event no longer exists need nothing.
+/// Reads the oldest needed ids of each server, with a few index look-ups each. Outbox rows whose event no longer exists need
+/// nothing.
 async fn list(sql: &Sql<'_>) -> Result<Vec<OldestNeeded>, StoreError> {
     macro_rules! text {
         ($uncounted:literal) => {

@@ -8,9 +8,9 @@ pub enum OldRows {
     Bodies,
     Transcripts,
     Deliveries,
-    /// By their own ids. Events that are not counted yet, or that a webhook waits for, stay.
+    /// Events, by their own ids. Events that are not counted yet, or that a webhook waits for, stay.
     Events,
-    /// By the ids of their messages; the same ones stay.
+    /// Events, by the ids of their messages. Events that are not counted yet, or that a webhook waits for, stay.
     EventsOfMessages,
     /// Messages that have events stay.
     Messages,

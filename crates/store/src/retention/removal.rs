@@ -9,18 +9,18 @@ use super::bounds;
 use super::old_rows::{Cut, OldRows};
 use crate::{Engine, Result, Store};
 
-/// Rows of one step. Bodies are larger, and freeing their pages takes long.
+/// Rows removed in one step.
 pub(crate) const ROWS_AT_ONCE: usize = 500;
 
 /// The next step of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemovalStage {
     Start,
-    /// SQLite's bodies of any server, after this one.
+    /// SQLite: bodies of any server, after this body.
     Bodies {
         after: i64,
     },
-    /// SQLite's bodies by their sends: of the server at this index of the cuts, after this send; `None` at the first.
+    /// SQLite: bodies of the server at this index of the cuts, found by their sends; after this send, `None` from the first.
     BodiesOf {
         server: usize,
         after: Option<i64>,
@@ -38,7 +38,7 @@ pub(crate) enum RemovalStage {
 pub struct Removal {
     pub(crate) which: OldRows,
     pub(crate) before_id: i64,
-    /// For every server, or for the selected ones.
+    /// First row that stays, of every server or of the selected servers.
     pub(crate) cuts: Vec<Cut>,
     pub(crate) stage: RemovalStage,
 }
@@ -46,9 +46,9 @@ pub struct Removal {
 /// One step of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// On PostgreSQL most tables lose whole weeks at once; these are counted instead.
+    /// Number of rows; where PostgreSQL drops whole weeks of a table at once, the number of weeks.
     pub rows: u64,
-    /// There may be more to remove.
+    /// Whether there may be more to remove.
     pub has_more: bool,
 }
 
@@ -69,9 +69,9 @@ impl Store {
         Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
-    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Keeps the
-    /// sends of bodies that the preceding removal of bodies left: what kept the body may be done by now, and without
-    /// its send nobody would find it.
+    /// Begins a removal for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Keeps
+    /// the sends of bodies that the preceding removal of bodies kept: the reason may be gone by now, and without its send
+    /// nobody would find the body.
     pub async fn begin_removal_of(
         &self,
         which: OldRows,

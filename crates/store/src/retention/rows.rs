@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use crate::{Result, Store};
 
 impl Store {
-    /// A reader looks first, because usually there is nothing to remove and there is only one writer.
+    /// Removes some rows. Reads first, because usually there is nothing to remove and there is only one writer.
     pub(super) async fn remove_rows_of(
         &self,
         removal: &mut Removal,
@@ -29,7 +29,7 @@ impl Store {
     }
 }
 
-/// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the most rows.
+/// SQL for removing old rows of a table. `$1` is the server, `$2` the first id that stays, `$3` the maximum number of rows.
 struct RowRemoval {
     has: &'static str,
     remove: &'static str,
@@ -62,7 +62,7 @@ macro_rules! by_key {
     };
 }
 
-/// Events removed with their messages: only those that are counted and that no webhook waits for.
+/// SQL condition of events that are removed with their messages: counted events that no webhook waits for.
 macro_rules! events_of_messages {
     ($is_counted:literal) => {
         RowRemoval {

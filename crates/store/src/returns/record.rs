@@ -11,7 +11,7 @@ use crate::suppressions::NewSuppression;
 /// A bounce or a report, with all its ids, about a message of the same server.
 #[derive(Debug)]
 pub struct NewReturn {
-    /// Of the mail that came back.
+    /// Data of the mail that came back.
     pub info: SendInfo,
     pub body: StoredBody,
     pub id: MessageId,
@@ -27,7 +27,7 @@ pub struct NewReturn {
 /// Effect on the message it is about, if that message can still take it.
 #[derive(Debug, Clone)]
 pub struct ReturnEffect {
-    /// For a bounce: its record, whose status is the message's new one. A complaint does not change the status.
+    /// For a bounce: its record, which has the message's new status. A complaint does not change the status.
     pub delivery: Option<NewDelivery>,
     /// Written once: a message bounces only once, and is complained about only once.
     pub event: NewEvent,
@@ -39,8 +39,8 @@ pub struct ReturnEffect {
 /// Result of `take_return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// False for a repetition, and if the message already has the maximum number.
+    /// Whether the mail was stored; false for a repetition, and if the message already has the maximum number.
     pub is_stored: bool,
-    /// The effect was new.
+    /// Whether the effect was new, so that it was applied.
     pub has_effect: bool,
 }

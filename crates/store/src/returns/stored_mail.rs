@@ -7,12 +7,12 @@ use crate::error::StoreError;
 use crate::messages::body::INLINE_BYTES_MAX;
 use crate::sql::{Sql, to_json};
 
-/// Everybody who received a message knows its return path, and could fill the disk through it.
+/// Most returned mails stored per message: everybody who received it knows its return path, and could fill the disk.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
-/// As for sends: small enough that no single value is a burden for the server.
+/// Size of a body's pieces on PostgreSQL, as for sends.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// Rejects repetitions, as when our 250 was lost, and more mails than anybody reads.
+/// Whether to store the mail: it is no repetition, such as after our 250 was lost, and within the maximum number.
 pub(crate) async fn is_wanted(sql: &Sql<'_>, new: &NewReturn) -> Result<bool, StoreError> {
     let stored = sql
         .query(

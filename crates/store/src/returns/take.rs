@@ -20,7 +20,7 @@ use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
 
 #[boxed_futures]
 impl Store {
-    /// When this returns `Ok`, the mail and its effect on the message are on stable storage, both or neither.
+    /// Stores the mail and applies its effect. When this returns `Ok`, both are on stable storage; on failure neither is.
     /// `NotFound` if there is no such message.
     pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
         let server_id = new.info.server_id;

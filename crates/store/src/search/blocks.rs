@@ -9,14 +9,20 @@ use super::statements;
 use crate::Result;
 use crate::sql::{Sql, to_json};
 
-/// Being written, as `search_blocks.state`.
-pub(super) const WRITING: i64 = 0;
-/// Written, and not checked for messages that were stored late, as `search_blocks.state`.
-pub(super) const UNCHECKED: i64 = 1;
-/// Merged from other blocks, as `search_blocks.state`.
-pub(super) const MERGED: i64 = 3;
+// Values of `search_blocks.state`. SQL texts contain the numbers.
 
-/// Blocks that are merged into one. So many small blocks cost a search about as much as a merged one.
+/// Being written.
+pub(super) const WRITING: i64 = 0;
+/// Written, but not yet checked for messages that were stored late.
+pub(super) const UNCHECKED: i64 = 1;
+/// Written and checked for late messages.
+pub(super) const CHECKED: i64 = 2;
+/// Merged from other blocks.
+pub(super) const MERGED: i64 = 3;
+/// Replaced by a merged block; kept for searches that listed it before.
+pub(super) const REPLACED: i64 = 4;
+
+/// Blocks that are merged into one. A search reads a merged block about as fast as this many small ones.
 pub const BLOCKS_PER_MERGE: usize = 16;
 
 /// A range of message ids that the index covers.
@@ -29,7 +35,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Under which key its postings are.
+    /// Key of its postings.
     pub(super) fn key(&self) -> i64 {
         if self.state == MERGED { merged_key(self.first_id) } else { self.first_id }
     }
@@ -60,10 +66,10 @@ pub(super) async fn list_before(
     rows.iter().map(read).collect()
 }
 
-/// Positions of tokens in blocks.
+/// Positions of tokens in blocks, by key of the block and token.
 pub(super) type Postings = HashMap<(i64, i64), Vec<u32>>;
 
-/// By key of the block and token. Each pair is one index look-up.
+/// Reads the postings of each token in each block: one index look-up per pair. `blocks` are keys (`Block::key`).
 pub(super) async fn read_postings(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -92,7 +98,7 @@ pub(super) async fn read_ids(
     rows.into_iter().map(|mut row| Ok((row.int(0)?, decode_ids(&row.take_blob(1)?)?))).collect()
 }
 
-/// Writes postings; replaces those of an interrupted writer.
+/// Writes postings; replaces postings of an interrupted writer.
 pub(super) async fn write_postings(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -1,5 +1,5 @@
-//! Adds the next block of a server to the index: after the accepts, in steps that delay nobody. On failure the block
-//! stays unwritten, searches keep scanning its messages, and the next turn writes it.
+//! Adds the next block of a server to the index, some time after its messages were accepted, in steps that delay nobody. On
+//! failure the block stays unwritten, searches keep scanning its messages, and the next turn writes it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// Messages with older ids may still be committing next to younger ones.
+/// Only messages that are at least this old are indexed: messages with smaller ids may be committed after them.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 /// If a writer is silent for this long, another node may write the block.
 const CLAIMED_FOR: Duration = Duration::from_mins(1);
-/// Postings of one transaction: accepts wait for it.
+/// Postings written in one transaction. Few, because accepts wait for it.
 pub(super) const ROWS_PER_STEP: usize = 500;
 /// Pause for accepts between two transactions.
 pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ pub(super) const STEP_PAUSE: Duration = Duration::from_millis(2);
 pub enum IndexProgress {
     /// A block was added or merged; there may be more to do.
     Added,
-    /// There is too little to do, or another node is doing it.
+    /// Nothing was done: there are too few messages or blocks, or another node works on them.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ struct NewBlock {
     server_id: ServerId,
     first_id: i64,
     last_id: i64,
-    /// Another writer did not finish it.
+    /// Whether another writer began it and did not finish.
     is_begun: bool,
 }
 
@@ -47,7 +47,7 @@ struct NewBlock {
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     block: NewBlock,
-    /// As in the row of the block.
+    /// End of the claim, as in the row of the block.
     until: Timestamp,
 }
 
@@ -91,9 +91,10 @@ impl Store {
         let Some(claim) = self.write_block(claim, postings).await? else {
             return Ok(IndexProgress::Nothing);
         };
-        let text = "UPDATE search_blocks SET state = 1, ids = $4 WHERE server_id = $1 AND first_id = $2
+        let text = "UPDATE search_blocks SET state = $5, ids = $4 WHERE server_id = $1 AND first_id = $2
                     AND state = 0 AND claimed_until = $3";
-        let params = vec![server_id.0.into(), block.first_id.into(), claim.until.into(), ids.into()];
+        let (first_id, state) = (block.first_id.into(), blocks::UNCHECKED.into());
+        let params = vec![server_id.0.into(), first_id, claim.until.into(), ids.into(), state];
         let is_added = self.execute(text, params).await? > 0;
         Ok(if is_added { IndexProgress::Added } else { IndexProgress::Nothing })
     }

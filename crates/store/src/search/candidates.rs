@@ -1,8 +1,8 @@
 //! Finds the messages of blocks that have the tokens of a search.
 //!
-//! Each look at a token of a block costs about the same, however few messages have it, and a search for a rare text looks
-//! into every block of the index. So tokens are looked up one after the other, those that few messages have first, and only
-//! in blocks where a match is still possible.
+//! Each look-up of a token in a block costs about the same, however few messages have it, and a search for a rare text looks
+//! into every block of the index. So tokens are looked up one after the other, rare ones first, and only in blocks where a
+//! match is still possible.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::postings::intersect;
 use crate::Result;
 use crate::sql::Sql;
 
-/// With so few candidates left in a block, reading them costs no more than looking at another token.
+/// With at most this many candidates left in a block, reading them costs no more than looking up another token.
 const FEW: usize = 4;
 
 /// Positions of candidates, by block.
 type Candidates = HashMap<i64, Vec<u32>>;
 
-/// How many messages of a block had a token, as far as the search has looked.
+/// How many messages per block have a token, in the blocks that the search has read.
 #[derive(Debug, Default)]
 pub(super) struct Frequencies(HashMap<i64, Frequency>);
 
@@ -37,7 +37,7 @@ impl Frequencies {
         frequency.messages += messages as u64;
     }
 
-    /// Messages per 1,000 blocks; tokens that were not looked at yet come first.
+    /// Messages per 1,000 blocks; 0 for a token that was not looked up yet, so that it comes first.
     fn of(&self, token: i64) -> u64 {
         self.0.get(&token).map_or(0, |seen| seen.messages.saturating_mul(1_000) / seen.blocks.max(1))
     }
@@ -87,18 +87,18 @@ async fn having_all(
     tokens.sort_by_key(|token| frequencies.of(*token));
     let mut found: Option<Candidates> = None;
     for token in tokens {
-        let asked: Vec<i64> = match &found {
+        let keys: Vec<i64> = match &found {
             None => blocks.to_vec(),
             Some(found) => {
                 found.iter().filter(|(_, some)| some.len() > FEW).map(|(block, _)| *block).collect()
             }
         };
-        if asked.is_empty() {
+        if keys.is_empty() {
             break;
         }
-        let read = blocks::read_postings(sql, server_id, &asked, &[token]).await?;
+        let read = blocks::read_postings(sql, server_id, &keys, &[token]).await?;
         let messages = read.values().map(Vec::len).sum();
-        frequencies.add(token, asked.len(), messages);
+        frequencies.add(token, keys.len(), messages);
         let mut having: Candidates =
             read.into_iter().map(|((block, _), positions)| (block, positions)).collect();
         if let Some(before) = found {

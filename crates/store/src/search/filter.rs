@@ -22,7 +22,7 @@ pub struct SearchFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterTerm {
     pub matcher: Matcher,
-    /// Find the messages that do not match.
+    /// Whether the term matches messages that the matcher does not match.
     pub is_negated: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct FilterTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     To(Needle),
-    /// One of these in the recipient.
+    /// One of these texts in the recipient.
     ToAny(Vec<Needle>),
     From(Needle),
     Subject(Needle),
@@ -53,18 +53,18 @@ pub enum Matcher {
 /// A text to find in any letter case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needle {
-    given: String,
+    original: String,
     lower: String,
 }
 
 impl Needle {
     pub fn new(text: &str) -> Self {
-        Self { given: text.to_owned(), lower: lower(text) }
+        Self { original: text.to_owned(), lower: lower(text) }
     }
 
-    /// The text as it was given.
-    pub fn given(&self) -> &str {
-        &self.given
+    /// The text with its original case.
+    pub fn original(&self) -> &str {
+        &self.original
     }
 
     pub(super) fn lower(&self) -> &str {

@@ -19,15 +19,15 @@ use crate::{Result, Store};
 
 /// Messages examined in one read.
 const ROWS_PER_STEP: usize = 500;
-/// The same after the first read, where messages are looked at one after the other.
+/// Messages examined in one read after the first, where messages are scanned one after the other.
 const ROWS_PER_SCAN: usize = 2_000;
-/// Blocks whose postings are looked at in one read; a merged one counts as its parts.
+/// Most blocks whose postings are read at once; a merged block counts as many as its parts.
 const BLOCKS_PER_STEP: usize = 2_048;
-/// A read looks at up to this many times the blocks of the one before.
+/// A read examines up to this many times as many blocks as the previous read.
 const STEP_GROWTH_MAX: u128 = 8;
 /// Blocks whose lists of ids are read together.
 const BLOCKS_OF_IDS: usize = 16;
-/// With more candidates than this in a block, those of the wanted statuses are listed first.
+/// With more candidates than this in a block, the messages with the wanted statuses are listed first.
 const CANDIDATES_MANY: usize = 64;
 
 /// Messages of a search, newest first.
@@ -42,23 +42,23 @@ pub struct SearchPage {
 struct Step {
     rows: Vec<SearchRow>,
     position: i64,
-    /// It looked into blocks, not at messages that are not indexed.
+    /// Whether it read blocks, not messages that are not indexed.
     is_of_blocks: bool,
-    /// It ended before the blocks did, because they have many candidates.
+    /// Whether it ended before the end of its blocks, because they have many candidates.
     is_cut: bool,
 }
 
-/// Where a search is.
+/// Progress of a search.
 #[derive(Debug, Clone, Copy)]
 struct SearchPosition {
     server_id: ServerId,
-    /// Messages before this one follow.
+    /// The search continues with messages before this id.
     position: i64,
-    /// Blocks to look into in one read; a merged one counts as its parts.
+    /// Most blocks to examine in one read; a merged block counts as many as its parts.
     blocks_max: usize,
-    /// Messages to look at in one read, if none of them is indexed.
+    /// Most messages to examine in one read, if none of them is indexed.
     scan_max: usize,
-    /// Also looks for messages that were stored after their block.
+    /// Whether to find messages too that were stored after their block was written.
     finds_late: bool,
 }
 
@@ -75,8 +75,8 @@ impl Store {
         self.search_pages(server_id, filter, before, limit, time_max, false).await
     }
 
-    /// The same, with messages that were stored after their block was written. That costs a read of the ids of each
-    /// block of the last minutes.
+    /// Like `search`, but also finds messages that were stored after their block was written. That costs a read of the ids
+    /// of each block of the last minutes.
     pub async fn search_with_late(
         &self,
         server_id: ServerId,
@@ -156,7 +156,7 @@ impl Store {
     }
 }
 
-/// Growth of the next read, so that it ends in the time left; the last one took `took`.
+/// Factor by which the next read may grow, so that it ends within the time left; the last read took `took`.
 fn step_growth(took: Duration, left: Duration) -> usize {
     let times = left.as_nanos() / took.as_nanos().max(1);
     usize::try_from(times.clamp(1, STEP_GROWTH_MAX)).unwrap_or(1)
@@ -206,7 +206,7 @@ async fn by_status(
     Ok(Step { rows: matching(rows, filter)?, position, is_of_blocks: false, is_cut: false })
 }
 
-/// Ids of messages with one of these statuses, newest first, at most one step.
+/// Ids of messages with one of these statuses, newest first, at most `ROWS_PER_STEP`.
 async fn list_by_status(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -266,7 +266,7 @@ async fn by_tokens(
     in_blocks(sql, filter, plan, place, &blocks, &found).await
 }
 
-/// Reads the candidates of blocks that follow each other, newest first, until a step's messages were looked at.
+/// Reads the candidates of consecutive blocks, newest first, up to the messages of one step.
 async fn in_blocks(
     sql: &Sql<'_>,
     filter: &SearchFilter,
@@ -325,7 +325,7 @@ async fn in_blocks(
     Ok(step)
 }
 
-/// Drops candidates with other statuses, if the list of the wanted ones is short enough.
+/// Drops candidates with other statuses, if the list of messages with the wanted statuses is short enough.
 async fn keep_listed(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -8,7 +8,7 @@ use super::{blocks, messages, tokens};
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// Tokens that one transaction changes: accepts wait for it.
+/// Tokens changed in one transaction. Few, because accepts wait for it.
 const TOKENS_AT_ONCE: usize = 100;
 
 /// Tokens of a message that reveal something about a person.
@@ -19,8 +19,8 @@ pub(crate) struct PersonalTokens {
 }
 
 impl Store {
-    /// The tokens of a message and of `copies`, all messages with the same texts, and the token of their tag if asked for. Read
-    /// them before the texts are erased.
+    /// Personal tokens of a message and of `copies`, which are all messages with the same texts; on request with the token of
+    /// their tag. Call it before the texts are erased.
     pub(crate) async fn list_personal_tokens(
         &self,
         server_id: ServerId,
@@ -63,7 +63,7 @@ impl Store {
 }
 
 /// Ends the claims of blocks that are being written with these messages, because they have the old texts. Call it in the
-/// transaction that erases the texts; another writer then begins again.
+/// transaction that erases the texts; another writer then begins again. State 0 is `blocks::WRITING`.
 pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[i64]) -> Result<()> {
     let (Some(first), Some(last)) = (messages.iter().min(), messages.iter().max()) else { return Ok(()) };
     let text = "UPDATE search_blocks SET claimed_until = 0
@@ -72,7 +72,7 @@ pub(crate) async fn end_writing(sql: &Sql<'_>, server_id: ServerId, messages: &[
     Ok(())
 }
 
-/// Returns whether a written block has the message.
+/// Removes tokens of a message; returns whether a written block has the message.
 async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]) -> Result<bool> {
     end_merge(sql, server_id, message).await?;
     // A merged block and the part that it replaces, until the part is removed.
@@ -92,7 +92,8 @@ async fn remove(sql: &Sql<'_>, server_id: ServerId, message: i64, tokens: &[i64]
     Ok(is_found)
 }
 
-/// A merge that has already read these postings must not finish: it would bring them back. Another one begins later.
+/// Ends a merge that has already read these postings: it would bring them back. Another one begins later. State 2 is
+/// `blocks::CHECKED`.
 async fn end_merge(sql: &Sql<'_>, server_id: ServerId, message: i64) -> Result<()> {
     let text = "UPDATE search_blocks SET claimed_until = 0
                 WHERE server_id = $1 AND state = 2 AND claimed_until > 0 AND first_id IN

@@ -1,5 +1,5 @@
 //! Adds messages that were stored after their block was written: their node's clock was behind, or their commit took
-//! long. A block is checked once, when nothing can be late any more.
+//! long. A block is checked once, when nothing can be late any more. State 1 in the SQL is `blocks::UNCHECKED`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -30,16 +30,16 @@ impl Store {
         else {
             return Ok(None);
         };
-        // Reading costs the writer nothing, and usually nothing is late.
+        // Read before writing: usually nothing is late, and reading does not occupy the writer.
         let late = self.read(move |sql| Box::pin(list_late(sql, server_id, first_id, last_id))).await?;
         for some in late.chunks(LATE_AT_ONCE) {
             let some = some.to_vec();
             self.write(move |sql| Box::pin(async move { add(sql, server_id, first_id, &some).await }))
                 .await?;
         }
-        let text = "UPDATE search_blocks SET state = 2, claimed_until = 0
+        let text = "UPDATE search_blocks SET state = $3, claimed_until = 0
                     WHERE server_id = $1 AND first_id = $2 AND state = 1";
-        self.execute(text, vec![server_id.0.into(), first_id.into()]).await?;
+        self.execute(text, vec![server_id.0.into(), first_id.into(), blocks::CHECKED.into()]).await?;
         Ok(Some(server_id))
     }
 }
@@ -59,7 +59,7 @@ pub(super) async fn list_late(
     Ok(ids.into_iter().filter(|id| !known.contains(id)).collect())
 }
 
-/// Does nothing if another node has added them meanwhile.
+/// Adds late messages to their block. Does nothing if another node has added them meanwhile.
 async fn add(sql: &Sql<'_>, server_id: ServerId, first_id: i64, late: &[i64]) -> Result<()> {
     let text = if sql.is_sqlite() {
         "SELECT ids FROM search_blocks WHERE server_id = $1 AND first_id = $2 AND state = 1"

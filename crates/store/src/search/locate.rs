@@ -1,5 +1,5 @@
-//! Find messages of any server by token or Message-ID. What is outside the index is read for many servers in one statement,
-//! because most servers are small and have no index.
+//! Finds messages of any server by token or Message-ID. Messages that are not indexed are read for many servers in one
+//! statement, because most servers are small and have no index.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId};
@@ -18,7 +18,8 @@ pub enum MessageName {
 
 #[boxed_futures]
 impl Store {
-    /// Messages of these servers with this name that no index covers, at most `limit`. Reads all of them.
+    /// Messages of these servers with this name that are not indexed, at most `limit`. Reads all messages that are not
+    /// indexed.
     pub async fn locate_unindexed(
         &self,
         name: MessageName,

@@ -1,7 +1,8 @@
 //! Merges blocks that follow each other into one, so that a search through many messages looks into few blocks.
 //!
-//! The merged postings are written beside those of the parts, under a key that nobody reads yet. One transaction then makes
-//! the block visible. The parts stay for a minute: a search that has listed them still finds their postings.
+//! The merged postings are written beside the parts' postings, under a key that nobody reads yet. One transaction then makes
+//! the block visible. The parts stay for a minute: a search that has listed them still finds their postings. `blocks.rs`
+//! names the states in the SQL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -29,7 +30,7 @@ const PARTS_KEPT_FOR: Duration = Duration::from_mins(1);
 struct Part {
     first_id: i64,
     last_id: i64,
-    /// Position of its first message in the merged block.
+    /// Position in the merged block of its first message.
     offset: u32,
 }
 
@@ -44,7 +45,7 @@ struct Found {
 struct Claim {
     server_id: ServerId,
     first_id: i64,
-    /// As in the row of the first block.
+    /// End of the claim, as in the row of the first block.
     until: Timestamp,
 }
 
@@ -98,7 +99,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes what a writer left that did not finish: a person may have been erased since. `None` if the claim is lost.
+    /// Removes postings of a merge that did not finish: a person may have been erased since. `None` if the claim is lost.
     async fn remove_interrupted_merge(&self, mut claim: Claim) -> Result<Option<Claim>> {
         loop {
             let now = self.clock.now();
@@ -120,7 +121,7 @@ impl Store {
         }
     }
 
-    /// `None` if the claim is lost.
+    /// Writes the merged postings in steps. `None` if the claim is lost.
     async fn write_merged_postings(&self, mut claim: Claim, parts: &[Part]) -> Result<Option<Claim>> {
         let mut from = Some(i64::MIN);
         while let Some(first) = from {
@@ -150,7 +151,7 @@ impl Store {
     }
 }
 
-/// The oldest blocks, if there are enough and all between them are checked.
+/// The oldest checked blocks, if there are enough and no other block lies between them.
 async fn find_parts(sql: &Sql<'_>, server_id: ServerId, count: usize) -> Result<Option<Found>> {
     let rows = sql.query(statements::CHECKED_BLOCKS, &[server_id.0.into(), (count as i64).into()]).await?;
     let mut parts = Vec::with_capacity(count);
@@ -187,7 +188,7 @@ async fn keep(sql: &Sql<'_>, claim: Claim, now: Timestamp) -> Result<Option<Clai
     Ok(Some(Claim { until, ..claim }))
 }
 
-/// Merged postings from this token on, at most one step of each part.
+/// Merged postings from the token `from` on, at most `TOKENS_PER_STEP` of each part.
 async fn read_range(sql: &Sql<'_>, server_id: ServerId, parts: &[Part], from: i64) -> Result<Range> {
     let mut last = i64::MAX;
     for part in parts {
@@ -219,17 +220,20 @@ async fn replace_parts(
     now: Timestamp,
 ) -> Result<bool> {
     let Some(Claim { server_id, first_id, .. }) = keep(sql, claim, now).await? else { return Ok(false) };
-    let text = "UPDATE search_blocks SET state = 4 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3";
-    sql.execute(text, &[server_id.0.into(), first_id.into(), last_id.into()]).await?;
-    let text = "UPDATE search_blocks SET state = 3, last_id = $3, ids = $4, claimed_until = $5
+    let text =
+        "UPDATE search_blocks SET state = $4 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3";
+    let params = [server_id.0.into(), first_id.into(), last_id.into(), blocks::REPLACED.into()];
+    sql.execute(text, &params).await?;
+    let text = "UPDATE search_blocks SET state = $6, last_id = $3, ids = $4, claimed_until = $5
                 WHERE server_id = $1 AND first_id = $2";
     let kept_until = now.plus(PARTS_KEPT_FOR);
-    let params = [server_id.0.into(), first_id.into(), last_id.into(), ids.into(), kept_until.into()];
-    sql.execute(text, &params).await?;
+    let (server_id, state) = (server_id.0.into(), blocks::MERGED.into());
+    sql.execute(text, &[server_id, first_id.into(), last_id.into(), ids.into(), kept_until.into(), state])
+        .await?;
     Ok(true)
 }
 
-/// Removes some rows of one part. The row of a merged block tells last that its parts are gone.
+/// Removes some rows of one part. When all parts are gone, `claimed_until` of the merged block becomes 0.
 async fn remove_part(sql: &Sql<'_>, server_id: ServerId, first_id: i64, last_id: i64) -> Result<()> {
     let text = "SELECT first_id FROM search_blocks
                 WHERE server_id = $1 AND first_id > $2 AND first_id <= $3 AND state = 4 ORDER BY first_id LIMIT 1";

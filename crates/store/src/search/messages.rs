@@ -24,7 +24,7 @@ pub struct SearchItem {
     pub tag: Option<String>,
     pub template: Option<String>,
     pub created_at: Timestamp,
-    /// When the sender wants it sent.
+    /// Time of sending that the sender chose.
     pub send_at: Option<Timestamp>,
     pub size: u64,
     pub test: bool,
@@ -49,7 +49,7 @@ pub(super) struct SearchRow {
     pub(super) size: i64,
     pub(super) test: bool,
     pub(super) created_at: Timestamp,
-    /// The time of a reschedule.
+    /// Time to which it was rescheduled.
     pub(super) send_at: Option<Timestamp>,
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn scan_down(
     sql.query(statements::SCAN_DOWN, &params).await?.iter().map(SearchRow::read).collect()
 }
 
-/// The same upwards, from the first id; for building the index.
+/// Outgoing messages from the first id on, oldest first; for building the index.
 pub(super) async fn scan_up(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -5,15 +5,15 @@ use postroad_model::{Status, idgen};
 use super::filter::{Matcher, Needle, SearchFilter};
 use super::tokens::{self, TokenKind};
 
-/// Tokens of one text that are looked up. More would cost more than they exclude.
+/// Most tokens of one text that are looked up. More would cost more than they exclude.
 const TOKENS_PER_TEXT: usize = 6;
-/// Tokens of a whole search.
+/// Most tokens of a whole search.
 const TOKENS_MAX: usize = 64;
 /// Ids can be ahead of the clock, or behind it after it was set back: they are searched this far from the time of
 /// acceptance.
 const ID_SLACK: std::time::Duration = std::time::Duration::from_hours(1);
 
-/// Where candidates come from.
+/// How the candidates of a search are found.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// All clauses must hold. Each is a choice between sets of tokens that must all be present. Empty if no token
@@ -58,7 +58,7 @@ impl Plan {
         !self.clauses.is_empty()
     }
 
-    /// Each must hold, by one of its sets of tokens.
+    /// The clauses, all of which must hold; a clause holds if one of its sets of tokens is present.
     pub(super) fn clauses(&self) -> &[Vec<Vec<i64>>] {
         &self.clauses
     }
@@ -80,7 +80,7 @@ impl ListedStatuses {
     }
 }
 
-/// Sets of tokens, one of which every match has; empty if tokens cannot decide.
+/// Sets of tokens, of which every match has at least one set; empty if tokens cannot exclude anything.
 fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     let value = |kind, value: &str| vec![vec![tokens::of_value(kind, value)]];
     let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
@@ -107,7 +107,7 @@ fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
     }
 }
 
-/// Some tokens spread evenly over a text, and those of its digits; `None` if it has fewer than three letters.
+/// Some tokens spread evenly over a text, and the tokens of its digits; `None` if it has fewer than three letters.
 fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
     let all: Vec<i64> = tokens::of_text(kind, needle.lower()).collect();
     let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::varint;
 
-/// Positions in ascending order, as differences. A token that most messages have costs one byte for each.
+/// Encodes positions in ascending order as differences. A token that most messages have costs one byte for each.
 pub(super) fn encode_positions(positions: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(positions.len() + 1);
     let mut next = 0;
@@ -25,7 +25,7 @@ pub(super) fn decode_positions(mut bytes: &[u8]) -> Result<Vec<u32>> {
     Ok(positions)
 }
 
-/// Ids in any order: those stored late are at the end.
+/// Encodes ids in any order: messages stored late are at the end.
 pub(super) fn encode_ids(ids: &[i64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ids.len() * 3);
     let mut last = 0_i64;

@@ -25,9 +25,9 @@ impl Store {
     }
 }
 
-/// The block's own row is removed last, so that a crash leaves nothing behind.
+/// Removes some postings of a block. The block's own row is removed last, so that a crash leaves nothing behind.
 async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u64> {
-    // A merge that is going on must not write more.
+    // Ends a merge in progress, which must not write more. State 2 is `blocks::CHECKED`.
     let text = "UPDATE search_blocks SET claimed_until = 0
                 WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until > 0";
     sql.execute(text, &[server_id.0.into(), block.into()]).await?;

@@ -1,5 +1,6 @@
 //! SQL of searches. Each statement uses an index, on both engines and whatever the planner assumes about table sizes:
-//! `OFFSET 0` keeps PostgreSQL from turning single look-ups into a join of whole tables.
+//! `OFFSET 0` keeps PostgreSQL from turning single look-ups into a join of whole tables. `blocks.rs` names the states of
+//! blocks.
 
 macro_rules! columns {
     () => {
@@ -24,7 +25,7 @@ macro_rules! scan {
 pub(super) const SCAN_DOWN: &str = scan!("m.id DESC");
 pub(super) const SCAN_UP: &str = scan!("m.id");
 
-/// The message after this many others.
+/// The message after `$4` others.
 pub(super) const NTH_MESSAGE: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND id >= $2 AND id < $3 AND bounce_for_id = 0 ORDER BY id LIMIT 1 OFFSET $4";
 
@@ -43,7 +44,7 @@ pub(super) const MESSAGES_POSTGRES: &str = concat!(
      WHERE m.bounce_for_id = 0"
 );
 
-/// The list of statuses equals that of the index, so that the index is used.
+/// The statuses are those of the index `messages_by_rare_status`, so that it is used.
 pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
      WHERE server_id = $1 AND status = $2 AND id >= $3 AND id < $4
      AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
@@ -57,12 +58,12 @@ pub(super) const CHECKED_BLOCKS: &str = "SELECT first_id, last_id FROM search_bl
      WHERE server_id = $1 AND state = 2 ORDER BY first_id LIMIT $2";
 pub(super) const MERGED_WITH_PARTS: &str = "SELECT server_id, first_id, last_id FROM search_blocks
      WHERE state = 3 AND claimed_until > 0 AND claimed_until <= $1 ORDER BY claimed_until LIMIT 1";
-/// On SQLite there is one writer at a time, so nothing needs a lock.
+/// Reads a claim. On SQLite there is one writer at a time, so nothing needs a lock.
 pub(super) const CLAIM_SQLITE: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3";
 pub(super) const CLAIM_POSTGRES: &str = "SELECT first_id FROM search_blocks
      WHERE server_id = $1 AND first_id = $2 AND state = 2 AND claimed_until = $3 FOR UPDATE";
-/// The token after this many others.
+/// The token after `$4` others.
 pub(super) const NTH_TOKEN: &str = "SELECT token FROM search_postings
      WHERE server_id = $1 AND block = $2 AND token >= $3 ORDER BY token LIMIT 1 OFFSET $4";
 pub(super) const TOKENS_BETWEEN: &str = "SELECT token, positions FROM search_postings

@@ -1,5 +1,5 @@
-//! Tokens of a message: hashes of all three-letter substrings of its texts, of its names as a whole, and of six digits in a row:
-//! many messages have the same three digits in their order numbers, but few the same six.
+//! Tokens of a message: hashes of all three-letter substrings of its texts, of whole names, and of six digits in a row. The
+//! latter because many messages share three digits of their order numbers, but few share six.
 
 use super::filter::lower;
 use super::messages::SearchRow;
@@ -26,9 +26,9 @@ pub(super) enum TokenKind {
 /// index.
 const SHARED_TOKENS: u64 = 1_024;
 
-/// Number of tokens shared by rows of digits, for the same reason.
+/// Number of tokens shared by sequences of digits, for the same reason.
 const DIGIT_TOKENS: u64 = 4_096;
-/// Length of a row of digits.
+/// Length of a sequence of digits.
 const DIGITS: usize = 6;
 
 /// All three-letter substrings of a text in lower case.
@@ -46,7 +46,7 @@ pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item =
     })
 }
 
-/// All rows of six digits in a text; none for texts that have no such tokens.
+/// Tokens of all sequences of six digits in a text; none for kinds of texts without such tokens.
 pub(super) fn of_digits(of: TokenKind, text: &str) -> impl Iterator<Item = i64> {
     let kind = match of {
         TokenKind::To => Some(TokenKind::ToDigits),
@@ -70,7 +70,7 @@ fn shared(kind: TokenKind, share: u64) -> i64 {
     hash.finish()
 }
 
-/// A value as a whole.
+/// Token of a whole value.
 pub(super) fn of_value(kind: TokenKind, value: &str) -> i64 {
     let mut hash = Hash::new(kind);
     hash.add(value.as_bytes());

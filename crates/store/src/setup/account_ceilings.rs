@@ -8,25 +8,25 @@ use crate::accept::AccountLimits;
 use crate::error::StoreError;
 use crate::sql::{Row, Value};
 
-/// `None` means no ceiling.
+/// Ceilings of an account; `None` means no ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct AccountCeilings {
     /// Messages of all servers together in an hour, a day and a month (UTC).
     pub hourly_limit: Option<u32>,
     pub daily_limit: Option<u32>,
     pub monthly_limit: Option<u32>,
-    /// Of each server.
+    /// Shared by all servers; also the highest rate that one of them may set.
     pub send_rate: Option<SendRate>,
     pub servers: Option<u32>,
     pub domains: Option<u32>,
     pub webhooks: Option<u32>,
     pub users: Option<u32>,
-    /// Of each server.
+    /// Longest retention that a server may set, in days.
     pub bodies_days: Option<u32>,
     pub messages_days: Option<u32>,
 }
 
-/// Changes of ceilings; `Keep` keeps one.
+/// Changes of ceilings; `Change::Keep` leaves a ceiling as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountCeilingsChange {
     pub hourly_limit: Change<u32>,
@@ -41,29 +41,29 @@ pub struct AccountCeilingsChange {
     pub messages_days: Change<u32>,
 }
 
-/// The columns of ceilings in the table of accounts, in the order of `read`.
+/// The columns of ceilings in `accounts`, each after `$prefix`, in the order of `read`.
 macro_rules! columns {
-    ($account:literal) => {
+    ($prefix:literal) => {
         concat!(
-            $account,
+            $prefix,
             "hourly_limit, ",
-            $account,
+            $prefix,
             "daily_limit, ",
-            $account,
+            $prefix,
             "monthly_limit, ",
-            $account,
+            $prefix,
             "send_rate, ",
-            $account,
+            $prefix,
             "servers_max, ",
-            $account,
+            $prefix,
             "domains_max, ",
-            $account,
+            $prefix,
             "webhooks_max, ",
-            $account,
+            $prefix,
             "users_max, ",
-            $account,
+            $prefix,
             "retention_bodies, ",
-            $account,
+            $prefix,
             "retention_messages"
         )
     };
@@ -87,7 +87,7 @@ impl AccountCeilings {
         }
     }
 
-    /// In the order of `columns`.
+    /// The values in the order of `columns`.
     pub(super) fn values(&self) -> [Value; 10] {
         let number = |limit: Option<u32>| limit.map(i64::from).into();
         [

@@ -39,7 +39,7 @@ pub struct AccountKey {
     pub suspended_reason: Option<String>,
 }
 
-/// Selects whose keys are listed.
+/// Owner of the keys to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountKeyOwner {
     Operator,
@@ -55,7 +55,7 @@ impl AccountKeyOwner {
     }
 }
 
-/// Keys to list; `None` takes all.
+/// Keys to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct AccountKeyFilter {
     pub name: Option<String>,
@@ -78,7 +78,7 @@ impl Store {
         self.read(move |sql| Box::pin(find_by_id(sql, id))).await
     }
 
-    /// In the order of their ids, after `after`.
+    /// Keys after `after`, in the order of their ids.
     pub async fn list_account_keys(
         &self,
         owner: AccountKeyOwner,

@@ -24,7 +24,7 @@ pub struct Account {
     pub ceilings: AccountCeilings,
 }
 
-/// Accounts to list; `None` takes all.
+/// Accounts to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct AccountFilter {
     pub name: Option<String>,
@@ -193,7 +193,7 @@ async fn update(
     if if_version.is_some_and(|version| version != account.version) {
         return Ok(Updated::OtherVersion(account.version));
     }
-    // Only a new name is checked: the account may have given itself the one that it has.
+    // Only a new name is checked: the account may have chosen its present name itself, which need not be unique.
     if let Some(name) = name.as_deref().filter(|name| by == SetBy::Operator && *name != account.name) {
         check_name(sql, name, id).await?;
     }

@@ -6,7 +6,7 @@ use super::server_change::ServerChange;
 use crate::error::StoreError;
 use crate::sql::Row;
 
-/// `None` means no ceiling. The effective values never exceed these.
+/// Ceilings of a server; `None` means no ceiling. The effective values never exceed these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
     /// `Development`: only the operator can make the server live.
@@ -28,7 +28,7 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    /// Position of its field in answers.
+    /// Position of its field in API answers.
     pub(super) const fn position(self) -> u8 {
         match self {
             Self::Mode(_) => 0,
@@ -74,8 +74,8 @@ pub(crate) fn lower<T: Copy>(one: Option<T>, other: Option<T>, is_above: impl Fn
     }
 }
 
-pub(crate) fn is_above(given: u32, ceiling: u32) -> bool {
-    given > ceiling
+pub(crate) fn is_above(value: u32, ceiling: u32) -> bool {
+    value > ceiling
 }
 
 /// The value after a change.
@@ -91,7 +91,7 @@ fn exceeded<T: Copy>(change: Change<T>, ceiling: Option<T>, is_above: impl Fn(T,
     ceiling.filter(|ceiling| match change {
         Change::Keep => false,
         Change::Clear => true,
-        Change::Set(given) => is_above(given, *ceiling),
+        Change::Set(value) => is_above(value, *ceiling),
     })
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
     })
 }
 
-/// A live server may be set to either mode; a development server stays one.
+/// Column value of a ceiling on the mode: `development` keeps the server in development; `live` means no ceiling.
 pub(crate) fn mode_column(mode: ServerMode) -> Option<&'static str> {
     (mode == ServerMode::Development).then(|| mode.as_str())
 }

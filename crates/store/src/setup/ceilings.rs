@@ -1,5 +1,5 @@
-//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, and the
-//! effective value follows.
+//! Ceilings: the highest values that a server's own key may set. The operator and the account set them, which also changes
+//! the effective values.
 
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
@@ -23,7 +23,7 @@ pub enum ServerUpdate {
 /// Changes to a server's ceilings; `Change::Keep` leaves one as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingsChange {
-    /// `development` means that only whoever set it can make the server live.
+    /// With `development`, only the operator or account that set it can make the server live.
     pub mode: Option<ServerMode>,
     pub send_rate: Change<SendRate>,
     pub hourly_limit: Change<u32>,
@@ -46,8 +46,8 @@ impl CeilingsChange {
     }
 }
 
-/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
-/// that the server chose itself stays, a higher one is cut.
+/// The effective value once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower value that
+/// the server chose itself stays, a higher value is lowered to the ceiling.
 fn effective_value<T: Copy + PartialEq>(
     value: Option<T>,
     old: Option<T>,

@@ -34,7 +34,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, account_id, key, since))).await
     }
 
-    /// Removes keys that are over; returns their number.
+    /// Removes expired keys, at most `limit`; returns how many.
     pub async fn purge_creations(&self, limit: usize) -> Result<u64> {
         let before = self.clock.now().minus(KEPT);
         self.execute(

@@ -91,7 +91,7 @@ pub(super) fn page_query(
 
 #[boxed_futures]
 impl Store {
-    /// In the order of their ids, after `after`.
+    /// Credentials after `after`, in the order of their ids.
     pub async fn list_credentials_page(
         &self,
         filter: CredentialFilter,

@@ -70,7 +70,7 @@ pub struct CredentialAccess {
     pub mode: ServerMode,
     /// Why the server or its account is suspended, if it is.
     pub suspended_reason: Option<String>,
-    /// The server's limit of messages an hour.
+    /// The server's own limit of messages an hour.
     pub hourly_limit: Option<u32>,
     /// Its account's limits.
     pub account_limits: Option<AccountLimits>,
@@ -96,7 +96,7 @@ impl Store {
         self.write(move |sql| Box::pin(create(sql, new, now))).await
     }
 
-    /// With a user name for SMTP, in lower case. `Conflict` if another credential has it.
+    /// Creates a credential with a user name for SMTP, in lower case. `Conflict` if another credential has it.
     pub async fn create_credential_with_login(
         &self,
         new: NewCredential,
@@ -106,9 +106,9 @@ impl Store {
         self.write(move |sql| Box::pin(create_with_login(sql, new, login, now))).await
     }
 
-    /// Hashes of key and secret of the credentials with this login.
-    pub async fn find_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
-        self.read(move |sql| Box::pin(find_login(sql, login))).await
+    /// Hashes of key and secret of the credentials that this SMTP user name may log in with.
+    pub async fn list_hashes_of_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
+        self.read(move |sql| Box::pin(list_hashes_of_login(sql, login))).await
     }
 
     /// Every user name for SMTP and its credential.
@@ -145,7 +145,7 @@ impl Store {
         self.read(move |sql| Box::pin(list(sql, server_id))).await
     }
 
-    /// Those that are bound to networks instead of a secret.
+    /// Credentials that are bound to networks instead of a secret.
     pub async fn list_address_credentials(&self) -> Result<Vec<Credential>> {
         self.read(move |sql| Box::pin(list_of_addresses(sql))).await
     }
@@ -155,7 +155,8 @@ impl Store {
         self.write(move |sql| Box::pin(revoke(sql, id, now))).await
     }
 
-    /// Adds `new` next to `old`, which stays valid until `old_expires_at`. `NotFound` if `old` is revoked.
+    /// Adds `new` next to `old`, which stays valid until `old_expires_at`. `NotFound` if `old` does not exist, is revoked
+    /// or was already replaced.
     pub async fn rotate_credential(
         &self,
         old: CredentialId,
@@ -224,9 +225,12 @@ pub(crate) async fn create_with_login(
     row.map(|_| id).ok_or(StoreError::Conflict)
 }
 
-/// Hashes of key and secret for a login: those of its credential, and of the one it replaced, which may still be valid
-/// for a while.
-pub(crate) async fn find_login(sql: &Sql<'_>, login: String) -> Result<Vec<(KeyHash, KeyHash)>, StoreError> {
+/// Hashes of key and secret for a login: of its credential, and of the credential that this one replaced, which may
+/// still be valid.
+pub(crate) async fn list_hashes_of_login(
+    sql: &Sql<'_>,
+    login: String,
+) -> Result<Vec<(KeyHash, KeyHash)>, StoreError> {
     let rows = sql
         .query(
             // Two look-ups by index; `OR` would scan all credentials.

@@ -76,7 +76,7 @@ async fn filtered_lists_use_their_indexes_on_sqlite() {
     create(Database::Sqlite(path.clone())).await;
     let connection = rusqlite::Connection::open(path).unwrap();
     for ((text, _), index) in queries() {
-        // SQLite's indexes end with the id in any case, so that of all credentials of a server does as well.
+        // SQLite's indexes end with the id in any case, so the index of all credentials of a server serves as well.
         let index = if index.ends_with("revoked_by_server") { "credentials_by_server" } else { index };
         let explained = format!("EXPLAIN QUERY PLAN {}", text.replace('$', "?"));
         let mut statement = connection.prepare(&explained).unwrap();

@@ -21,9 +21,9 @@ impl Store {
         if !self.read(|sql| Box::pin(is_waiting(sql))).await? {
             return Ok(false);
         }
-        let told =
+        let notified =
             self.write_with_ids(|sql, ids| Box::pin(async move { write_some(sql, &ids).await })).await?;
-        let Some(servers) = told else { return Ok(false) };
+        let Some(servers) = notified else { return Ok(false) };
         self.notifier.notify(servers);
         Ok(true)
     }
@@ -45,7 +45,7 @@ async fn is_waiting(sql: &Sql<'_>) -> Result<bool, StoreError> {
     Ok(sql.query_opt("SELECT id FROM account_notices ORDER BY id LIMIT 1", &[]).await?.is_some())
 }
 
-/// `None` if there is no notice, or another node is working on it.
+/// Appends the event to some servers and returns them. `None` if there is no notice, or another node is working on it.
 async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<ServerId>>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT id, account_id, kind, data, at, after_server FROM account_notices ORDER BY id LIMIT 1"
@@ -63,7 +63,7 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
             &[account.into(), row.int(5)?.into(), SERVERS_AT_ONCE.into()],
         )
         .await?;
-    let mut told = Vec::with_capacity(servers.len());
+    let mut notified = Vec::with_capacity(servers.len());
     for server in &servers {
         let server_id = ServerId(server.int(0)?);
         let mut whole = Map::from_iter([
@@ -75,10 +75,10 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
         }
         let event = NewEvent { kind, data: Value::Object(whole).to_string() };
         append::append_of_server(sql, ids, server_id, &event, at).await?;
-        told.push(server_id);
+        notified.push(server_id);
     }
-    match told.last() {
-        Some(last) if told.len() as i64 == SERVERS_AT_ONCE => {
+    match notified.last() {
+        Some(last) if notified.len() as i64 == SERVERS_AT_ONCE => {
             let text = "UPDATE account_notices SET after_server = $2 WHERE id = $1";
             sql.execute(text, &[id.into(), last.0.into()]).await?;
         }
@@ -86,5 +86,5 @@ async fn write_some(sql: &Sql<'_>, ids: &IdGenerator) -> Result<Option<Vec<Serve
             sql.execute("DELETE FROM account_notices WHERE id = $1", &[id.into()]).await?;
         }
     }
-    Ok(Some(told))
+    Ok(Some(notified))
 }

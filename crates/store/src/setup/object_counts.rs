@@ -1,4 +1,5 @@
-//! Things of which an account may have a limited number: their kept counts, and the check before one is added.
+//! Objects of which an account may have a limited number, such as servers and domains: their stored counts, and the check
+//! before one is added.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, LimitPeriod, LimitedObject, ServerId, Timestamp};
@@ -20,12 +21,12 @@ const fn ceiling_text(what: LimitedObject) -> &'static str {
     }
 }
 
-/// Messages of an account in its present periods, by `LimitPeriod::ALL`; `None` where nothing was counted.
+/// Messages of an account in its current periods, in the order of `LimitPeriod::ALL`; `None` where nothing was counted.
 pub type PeriodCounts = [Option<i64>; 3];
 
 #[boxed_futures]
 impl Store {
-    /// How many of the things an account has.
+    /// Number of such objects that an account has.
     pub async fn count_objects(&self, account_id: AccountId, what: LimitedObject) -> Result<usize> {
         let now = self.clock.now();
         let counted = self.read(move |sql| Box::pin(count(sql, account_id, what, now))).await?;
@@ -56,7 +57,7 @@ async fn count(
     Ok(kept + row.map_or(Ok(0), |row| row.int(0))?)
 }
 
-/// Keeps the count of things that were added to an account, or removed from it, in the transaction that does so.
+/// Updates the count of an account's objects, in the transaction that adds or removes some.
 pub(crate) async fn count_change(
     sql: &Sql<'_>,
     account_id: AccountId,
@@ -72,7 +73,7 @@ pub(crate) async fn count_change(
     Ok(())
 }
 
-/// Likewise for things of a server.
+/// Updates the count of objects that belong to a server of the account.
 pub(crate) async fn count_change_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -97,16 +98,16 @@ async fn period_counts(
     Ok(counts)
 }
 
-/// Checks in the adding transaction that the account may have one more, and records a crossed threshold.
-/// `CeilingReached` if not.
+/// Checks in the adding transaction that the account may have one more object, and records a crossed threshold.
+/// `CeilingReached` if it may not.
 pub(crate) async fn check_ceiling(
     sql: &Sql<'_>,
     account_id: AccountId,
     what: LimitedObject,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let ceiling = |row: Option<crate::sql::Row>| row.map_or(Ok(None), |row| row.int_opt(0));
-    if ceiling(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?.is_none() {
+    let read = |row: Option<crate::sql::Row>| row.map_or(Ok(None), |row| row.int_opt(0));
+    if read(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?.is_none() {
         return Ok(());
     }
     if !sql.is_sqlite() {
@@ -114,20 +115,20 @@ pub(crate) async fn check_ceiling(
         let text = "SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE";
         sql.query_opt(text, &[account_id.0.into()]).await?;
     }
-    let most = ceiling(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?;
-    let Some(most) = most.and_then(|most| u32::try_from(most).ok()) else { return Ok(()) };
+    let ceiling = read(sql.query_opt(ceiling_text(what), &[account_id.0.into()]).await?)?;
+    let Some(ceiling) = ceiling.and_then(|ceiling| u32::try_from(ceiling).ok()) else { return Ok(()) };
     let before = count(sql, account_id, what, now).await?;
-    if before >= i64::from(most) {
-        return Err(StoreError::CeilingReached { what, most });
+    if before >= i64::from(ceiling) {
+        return Err(StoreError::CeilingReached { what, ceiling });
     }
-    for kind in crossed_thresholds(most, before, before + 1) {
-        let event = count_event(kind, what.as_str(), most, before + 1);
+    for kind in crossed_thresholds(ceiling, before, before + 1) {
+        let event = count_event(kind, what.as_str(), ceiling, before + 1);
         notices::add(sql, account_id, &event, now).await?;
     }
     Ok(())
 }
 
-/// The same for an object of a server.
+/// `check_ceiling` for an object of a server.
 pub(crate) async fn check_ceiling_of_server(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -34,7 +34,7 @@ macro_rules! of_server {
 const WEBHOOKS: &str = of_server!("webhooks", "id");
 const DOMAINS: &str = of_server!("domains", "id");
 
-/// In this order: what refers to others goes before them.
+/// Statements that remove a server's rows, in this order: rows that refer to others are removed before those.
 const OF_SERVER: &[&str] = &[
     of_server!("webhook_queue", "webhook_id, event_id"),
     of_server!("webhook_attempts", "id"),
@@ -70,7 +70,7 @@ const OF_SERVER: &[&str] = &[
       WHERE scope_kind = 'server' AND scope_key = CAST(CAST($1 AS BIGINT) AS TEXT) ORDER BY automatic LIMIT $2)",
 ];
 
-/// The same for an account without servers.
+/// Statements that remove the rows of an account without servers, in this order.
 const OF_ACCOUNT: &[&str] = &[
     "DELETE FROM user_sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM user_tokens WHERE user_id IN (SELECT id FROM users WHERE account_id = $1 ORDER BY id LIMIT $2)",

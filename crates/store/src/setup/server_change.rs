@@ -53,7 +53,7 @@ impl ServerChange {
         change
     }
 
-    /// The part that removes limits.
+    /// The part of the change that removes limits.
     pub(super) fn clears(&self) -> Self {
         let mut change = Self { mode: None, ..self.clone() };
         for limit in [&mut change.hourly_limit, &mut change.bodies_days, &mut change.messages_days] {

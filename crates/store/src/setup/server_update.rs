@@ -13,8 +13,8 @@ use crate::{Result, Store};
 
 #[boxed_futures]
 impl Store {
-    /// Changes all of it or nothing, and nothing beyond the ceilings; only if the server has the version `if_version`.
-    /// `Conflict` if another server of the account has the name.
+    /// Applies all changes or none: none if one exceeds a ceiling, or if the server's version is not `if_version`. `Conflict`
+    /// if another server of the account has the name.
     pub async fn update_server(
         &self,
         id: ServerId,
@@ -25,7 +25,7 @@ impl Store {
         self.update_server_from_above(id, if_version, ceilings, change).await
     }
 
-    /// Likewise by the account or the operator: with new ceilings of theirs.
+    /// `update_server` by the account or the operator, who can set new ceilings at the same time.
     pub async fn update_server_from_above(
         &self,
         id: ServerId,

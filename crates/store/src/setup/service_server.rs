@@ -23,7 +23,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql))).await
     }
 
-    /// Creates it with its own account if there is none.
+    /// Creates the server with its own account if it does not exist.
     pub async fn find_or_create_service_server(&self) -> Result<ServerId> {
         if let Some(id) = self.find_service_server().await? {
             return Ok(id);

@@ -1,6 +1,6 @@
 //! Origin of a server's value: operator or account.
 
-/// Who set a ceiling, a suspension or a gate of a server: an account cannot lift what the operator set.
+/// Who set a ceiling, a suspension or a gate of a server. An account cannot lift one that the operator set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBy {
     Operator,

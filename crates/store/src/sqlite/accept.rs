@@ -23,18 +23,18 @@ use crate::suppressions::record::{erased_key, recipient_key};
 /// Rows written for the sends of one caller.
 pub(super) struct Written {
     pub(super) accepted: Accepted,
-    /// Their queue entries.
+    /// Queue entries of the sends.
     pub(super) queued: Vec<Queued>,
 }
 
 pub(super) struct Queued {
     pub(super) message_id: MessageId,
     pub(super) due_at: Timestamp,
-    /// It is due now, not later.
+    /// Whether it is due now, not later.
     pub(super) pending: bool,
 }
 
-/// Writes one send, or those of a batch, whose key is in the first.
+/// Writes one send, or all sends of a batch, whose idempotency key is in the first.
 pub(super) fn accept(
     connection: &Mutex<Connection>,
     sends: &[NewSend],
@@ -180,7 +180,7 @@ fn count_account(
     Ok(admission)
 }
 
-/// Adds to the server's hour; returns the count before. Older hours are deleted when a new one begins.
+/// Adds to the count of the server's hour; returns the count before that. Older hours are deleted when a new one begins.
 fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
     let (server, hour) = (send.info.server_id.0, hour_of(send));
     let total: i64 = connection
@@ -199,7 +199,7 @@ fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<
     Ok(before)
 }
 
-/// Writes the key, or returns its earlier use. There is only one writer, so looking first is enough.
+/// Writes the key, or returns its earlier use. There is only one writer, so nobody can write it between reading and writing.
 fn claim_key(
     connection: &Connection,
     send: &NewSend,
@@ -328,7 +328,7 @@ fn insert_recipient(
     Ok(())
 }
 
-/// An event about a server, not a message; these have their own `seq`.
+/// Appends an event about a server, not a message. Such events have their own `seq`.
 fn append_of_server(
     connection: &Connection,
     ids: &IdGenerator,

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{OpenError, StoreError};
 
-/// Folders below the body folder: keeps each of them small enough to list.
+/// Number of folders below the body folder, so that each of them stays small enough to list.
 const FOLDERS: i64 = 256;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl BodyFiles {
         Ok(Self { folder: folder.into() })
     }
 
-    /// When this returns, the file and its name are on stable storage.
+    /// Writes a body. When this returns `Ok`, the file and its name are on stable storage.
     pub(super) async fn write(&self, id: SendId, compressed: Bytes) -> Result<(), StoreError> {
         let path = self.path(id);
         blocking(move || write_durably(&path, &compressed)).await

@@ -25,9 +25,9 @@ use crate::outcomes::source_tally::SourceTally;
 use crate::queue::waiting::Entry;
 use crate::sql::Sql;
 
-/// While delivery runs, pending messages are claimed for it before the commit, and handed over after it.
+/// Accepts sends. While delivery runs, pending messages are claimed for it before the commit, and handed over after it.
 pub(super) struct AcceptWork {
-    /// One send, or those of a batch; empty once they are handed over. All belong to one server.
+    /// One send, or all sends of a batch; empty once they are handed over. All belong to one server.
     sends: Vec<NewSend>,
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
@@ -172,13 +172,13 @@ impl Work for SettleWork {
     }
 }
 
-/// A change of a message that nobody has begun; a claim of it is over. Until the change is committed nobody can claim or begin
-/// the message.
+/// Changes a message that nobody has begun, and ends a claim on it. Until the change is committed nobody can claim or begin the
+/// message.
 pub(super) struct ChangeWaitingWork<T> {
     pub(super) key: Key,
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
-    /// The answer if it is being sent, and the change.
+    /// The result to return if the message is being sent, and the change.
     pub(super) work: Option<(T, JobWithIds<(T, Entry)>)>,
     pub(super) is_changing: bool,
 }
@@ -216,7 +216,7 @@ fn effect<T>(result: &Result<(T, Entry), StoreError>) -> Option<After> {
     }
 }
 
-/// A change of unclaimed entries.
+/// Changes unclaimed entries.
 pub(super) struct ChangeFreeWork {
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,

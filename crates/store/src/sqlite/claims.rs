@@ -1,9 +1,9 @@
-//! Claims on SQLite: the table has the due entries, memory has those being worked on.
+//! Claims on SQLite: the table has all queue entries; memory knows which of them are claimed.
 //!
-//! So that a claim costs what it returns and not what is claimed already, a cursor remembers how far into the queue,
-//! in the order of due time, entries were handed out. What comes back or comes new before it is kept in a set. If there
-//! is too much of it, and for servers that take no more at the moment, only the place of the first entry is kept, and
-//! reading begins again there.
+//! The cost of a claim depends only on the entries that it returns: a cursor remembers up to which entry, in the order of due
+//! time, the queue was claimed. Entries that return, or are added, before the cursor are kept in a set. If there are too
+//! many, and for servers that take no more at the moment, only the position of the first such entry is kept, and reading
+//! begins again there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ pub(super) type Key = (ServerId, MessageId);
 /// Position of an entry in the queue.
 pub(super) type QueuePosition = (Timestamp, MessageId);
 
-/// Entries behind the cursor that are known one by one.
+/// Most entries before the cursor that are kept one by one.
 const BEHIND_MAX: usize = 100_000;
 
 const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
@@ -25,7 +25,7 @@ pub(crate) struct Claims {
     held: HashMap<Key, Claim>,
     /// Waiting messages, claimed or not, of which a change is written but not committed.
     changing: HashMap<Key, Change>,
-    /// Every entry up to here is held, being changed, in `behind`, or of a server in `skipped`.
+    /// Every entry up to this position is held, being changed, in `behind`, or of a server in `skipped`.
     cursor: QueuePosition,
     /// Unclaimed entries up to the cursor. Some may be gone or due at another time by now, so each is looked up before
     /// it is used.
@@ -37,21 +37,21 @@ pub(crate) struct Claims {
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     due_at: Timestamp,
-    /// It is being sent.
+    /// Whether it is being sent.
     begun: bool,
-    /// An outcome of it is written but not committed: a second one comes too late, a new claim too early.
+    /// Whether an outcome of it is written but not committed. Until then, neither a second outcome nor a new claim is possible.
     settling: bool,
-    /// It was given back, or `begin` called it gone, while an outcome or a change was not committed.
+    /// Whether it was released, or `begin` answered `Gone`, while an outcome or a change was not committed.
     released: bool,
 }
 
-/// Changes of one message in the writer's present group.
+/// Changes of one message in the writer's current group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Change {
     uncommitted: u32,
-    /// Effect of those that are committed.
+    /// Effect of the committed changes.
     effect: Option<After>,
-    /// It was free in the queue, due at this time, when a claim passed it.
+    /// Due time under which a claim found the entry free and skipped it, because of the change.
     passed: Option<Timestamp>,
 }
 
@@ -87,8 +87,8 @@ impl Claims {
         self.held.insert(key, Claim { due_at, begun: false, settling: false, released: false });
     }
 
-    /// Claims an entry of the queue; `false` if it is not free, or of a server that is skipped. One that is being changed is noted
-    /// when that is over.
+    /// Claims an entry of the queue; `false` if it is not free, or its server is skipped. An entry that is being changed
+    /// becomes claimable when the change is over.
     pub(super) fn take(&mut self, key: Key, due_at: Timestamp) -> bool {
         if let Some(change) = self.changing.get_mut(&key) {
             change.passed = Some(due_at);
@@ -109,7 +109,7 @@ impl Claims {
         self.cursor = to;
     }
 
-    /// The first entry before the cursor that is due by then.
+    /// The first entry of `behind` that is due by `due_by`.
     pub(super) fn first_behind(&self, due_by: Timestamp) -> Option<(QueuePosition, ServerId)> {
         self.behind.first().copied().filter(|((due_at, _), _)| *due_at <= due_by)
     }
@@ -133,7 +133,8 @@ impl Claims {
         }
     }
 
-    /// From now on these servers get nothing; those that were skipped until now, and are not any more, do again.
+    /// Replaces the skipped servers: entries of these servers are not claimed. Entries of servers that are no longer skipped
+    /// are claimed again.
     pub(super) fn skip(&mut self, servers: &[ServerId]) {
         let mut first: Option<QueuePosition> = None;
         self.skipped.retain(|server, waiting| {
@@ -151,7 +152,7 @@ impl Claims {
         }
     }
 
-    /// Leaves a free entry where it is if its server is skipped; whether so.
+    /// Skips a free entry if its server is skipped; returns whether it is.
     fn pass_over(&mut self, (server_id, message_id): Key, due_at: Timestamp) -> bool {
         let Some(waiting) = self.skipped.get_mut(&server_id) else { return false };
         let position = (due_at, message_id);
@@ -159,14 +160,15 @@ impl Claims {
         true
     }
 
-    /// Reads again from this entry on.
+    /// Moves the cursor back, so that the queue is read again from this entry on.
     fn go_back_to(&mut self, (due_at, message_id): QueuePosition) {
         self.cursor = (due_at, MessageId(message_id.0 - 1));
         // They are read with the others.
         self.behind.split_off(&((due_at, message_id), ServerId(i64::MIN)));
     }
 
-    /// After a commit whose end is unknown: there may be entries that nobody noted.
+    /// Makes the whole queue be read again. Call it after a commit whose result is unknown: there may be entries that were
+    /// never noted.
     pub(super) fn look_again(&mut self) {
         self.cursor = START;
         self.behind.clear();
@@ -175,8 +177,8 @@ impl Claims {
         }
     }
 
-    /// Whether a message may go on the wire: it is claimed, for this very time, and was not begun before. While a change of it
-    /// is not committed the answer is no, and gives the claim back: the caller forgets the message.
+    /// Marks a message as being sent. `false` unless it is claimed for this due time and was not begun before. While a change
+    /// of it is not committed, returns `false` too and releases the claim: the caller forgets the message.
     pub(super) fn begin(&mut self, key: Key, due_at: Timestamp) -> bool {
         let is_changing = self.changing.contains_key(&key);
         match self.held.get_mut(&key) {
@@ -192,7 +194,7 @@ impl Claims {
         }
     }
 
-    /// Reverts a `begin` whose answer did not reach its caller.
+    /// Reverts a `begin` whose result did not reach its caller.
     pub(super) fn take_back_begin(&mut self, key: Key) {
         if let Some(claim) = self.held.get_mut(&key) {
             claim.begun = false;
@@ -204,7 +206,7 @@ impl Claims {
         self.held.get(&key).map(|claim| claim.due_at)
     }
 
-    /// Whether the message is claimed and nobody else changes it; from now on we are settling it.
+    /// Marks a message as being settled; `false` if it is not claimed, or somebody else is changing it.
     pub(super) fn begin_settling(&mut self, key: Key) -> bool {
         let is_changing = self.changing.contains_key(&key);
         match self.held.get_mut(&key) {
@@ -216,7 +218,8 @@ impl Claims {
         }
     }
 
-    /// The outcome of a message that was being settled is committed. `None` if nothing was changed: it is free.
+    /// The outcome of a message that was being settled is committed. With `None` nothing was changed, and the message is
+    /// unclaimed.
     pub(super) fn end_settling(&mut self, key: Key, after: Option<After>) {
         let Some(before) = self.held.remove(&key) else { return };
         match after.unwrap_or(After::Queued(before.due_at)) {
@@ -241,8 +244,8 @@ impl Claims {
         }
     }
 
-    /// Whether a message waits: it is not on the wire, and no outcome of it is being settled. If so, nobody claims or begins it
-    /// until `end_change`. Of two changes in one group the second sees what the first one wrote.
+    /// Begins a change of a message that is neither being sent nor being settled; `false` otherwise. Nobody claims or begins it
+    /// until `end_change`. The second of two changes in one group sees the rows that the first wrote.
     pub(super) fn begin_change(&mut self, key: Key) -> bool {
         let waits = self.held.get(&key).is_none_or(|claim| !claim.begun && !claim.settling);
         if waits {
@@ -251,8 +254,8 @@ impl Claims {
         waits
     }
 
-    /// A change is committed, with this effect on the entry, if any, or was rolled back. Once the last one of the group is, a
-    /// claim of a changed entry is over.
+    /// A change is committed, with this effect on the entry, or was rolled back (`None`). After the last change of the group,
+    /// the claim of a changed entry ends.
     pub(super) fn end_change(&mut self, key: Key, effect: Option<After>) {
         let Some(change) = self.changing.get_mut(&key) else { return };
         change.uncommitted -= 1;
@@ -277,12 +280,12 @@ impl Claims {
         }
     }
 
-    /// The entry never existed: its accept is repeated, or fails.
+    /// Removes an entry that never existed, because its accept was a repetition or failed.
     pub(super) fn forget(&mut self, key: Key) {
         self.held.remove(&key);
     }
 
-    /// While an outcome or a change of it is not committed, the claim lasts until that is over.
+    /// Ends a claim; while an outcome or a change of the message is not committed, only after that.
     pub(super) fn release(&mut self, key: Key) {
         if let Some(claim) = self.held.get_mut(&key) {
             claim.released = true;

@@ -57,7 +57,7 @@ fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The schema version is SQLite's own `user_version`.
+/// Runs pending migrations. The schema version is SQLite's own `user_version`.
 pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), OpenError> {
     let found: i64 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(StoreError::from)?;

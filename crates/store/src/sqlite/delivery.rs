@@ -29,7 +29,7 @@ impl Engine {
         self.writer.run(weight, AcceptWork::new(sends, ids, Arc::clone(&self.claims), sink)).await
     }
 
-    /// Hands out due entries that nobody has.
+    /// Claims due entries that nobody has claimed.
     pub(crate) async fn claim(
         &self,
         due_by: Timestamp,

@@ -16,9 +16,9 @@ use crate::sql::storable;
 /// Result of one outcome.
 pub(super) enum Settled {
     Recorded(After),
-    /// An earlier commit recorded it, although it was reported as failed. Nothing was written.
+    /// It is recorded already, by a commit that was reported as failed. Nothing was written.
     Before(After),
-    /// The message can no longer take it. Nothing was written.
+    /// The outcome is no longer possible for the message. Nothing was written.
     No,
 }
 

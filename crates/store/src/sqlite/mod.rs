@@ -35,7 +35,7 @@ use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
 
-/// Body files that one batch writes at the same time.
+/// Most body files that one batch writes at the same time.
 const BODIES_AT_ONCE: usize = 8;
 
 /// An open SQLite store. Dropping it lets the writer finish its work.
@@ -218,7 +218,7 @@ impl Engine {
         self.remove_bodies_by(job).await
     }
 
-    /// The same, and their bytes are overwritten.
+    /// Removes some bodies and overwrites their bytes.
     pub(crate) async fn erase_bodies(&self, sends: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> = Box::new(move |sql| {
             Box::pin(async move { sql.overwriting(bodies::remove_bodies(sql, &sends)).await })
@@ -234,7 +234,7 @@ impl Engine {
         Ok(rows)
     }
 
-    /// `None` without a row, `Some(None)` if the row names a file.
+    /// The body in a row; `None` without a row, `Some(None)` if the row names a file.
     async fn inline_body(&self, send_id: SendId) -> Result<Option<Option<Vec<u8>>>, StoreError> {
         self.readers
             .run(move |connection| {
@@ -269,13 +269,13 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// It contains mail and keys: accessible to the owner only.
+/// Creates a folder that only its owner can access, because it contains mail and keys.
 fn create_private_folder(folder: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(OpenError::io(folder))
 }
 
-/// SQLite gives the log file the same mode.
+/// Creates a file that only its owner can access. SQLite gives the log file the same mode.
 fn create_private_file(path: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::File::options();

@@ -18,7 +18,7 @@ pub(super) trait Work: Send + 'static {
     /// avoids a copy of every page that each of them changes.
     const IS_REPEATABLE: bool;
 
-    /// Inside the group's transaction.
+    /// Does the work inside the group's transaction.
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Self::Output, StoreError>;
 
     /// Called right after the commit or rollback, even if the caller disconnected.

@@ -12,7 +12,7 @@ use crate::queue::{Begin, Begun, Claimed};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
-/// Entries examined before others can use the claims.
+/// Entries examined under one lock of the claims.
 const CHUNK: usize = 256;
 
 pub(super) fn claim(
@@ -34,7 +34,7 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// Entries that returned, or were added, before the cursor: they are due before all others.
+/// Claims entries that returned, or were added, before the cursor: they are due before all others.
 fn take_behind(
     connection: &Connection,
     claims: &Mutex<Claims>,
@@ -169,7 +169,7 @@ pub(super) fn begin(
     Ok(answers)
 }
 
-/// For messages that need not be read.
+/// Begins messages that need not be read.
 pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begun> {
     let mut answers = entries.iter().map(|_| Begun::Go(None)).collect::<Vec<_>>();
     mark_begun(claims, entries, &mut answers);
@@ -186,7 +186,7 @@ fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) 
     }
 }
 
-/// The caller disconnected before it got the answers.
+/// Reverts `begin`, because the caller disconnected before it got the answers.
 pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[Begun]) {
     let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {

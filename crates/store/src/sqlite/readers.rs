@@ -54,7 +54,7 @@ impl Readers {
         self.run_or_undo(work, drop).await
     }
 
-    /// `undo` gets the answer if the caller disconnected before it arrived.
+    /// Runs a query. `undo` gets the result if the caller disconnected before it arrived.
     pub(super) async fn run_or_undo<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Mutex<Connection>) -> Result<T, StoreError> + Send + 'static,

@@ -17,7 +17,7 @@ use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Operations differ: an event with many webhooks writes thousands of rows.
+/// A group ends once it has written this many rows: an event with many webhooks writes thousands.
 const GROUP_ROWS_MAX: u64 = 10_000;
 /// Length of the queue of operations; more callers wait outside, which is the back-pressure.
 const QUEUE_LENGTH: usize = 4_096;
@@ -193,7 +193,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Since the connection was opened.
+    /// Rows written since the connection was opened.
     fn rows_written(&self) -> u64 {
         self.connection.lock().total_changes()
     }

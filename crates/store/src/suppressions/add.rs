@@ -13,7 +13,7 @@ use crate::sql::{Sql, read_only, storable, to_json};
 use crate::sqlite::rows::insert_suppression;
 use crate::{Described, Result, Store};
 
-/// Rows of one transaction: it blocks SQLite's only writer for a few milliseconds.
+/// Rows written in one transaction, which blocks SQLite's only writer for a few milliseconds.
 pub(crate) const AT_ONCE: usize = 250;
 
 #[boxed_futures]
@@ -25,8 +25,8 @@ impl Store {
         added.map(|added| added.stored).ok_or(StoreError::NotFound)
     }
 
-    /// The same for many, in the order given. Not atomic: after a failure some may be stored, and adding them again is
-    /// harmless.
+    /// Suppresses many addresses; returns the results in the same order. Not atomic: after a failure some may be stored, and
+    /// adding them again is harmless.
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,
@@ -51,14 +51,14 @@ impl Store {
     }
 }
 
-/// For the audit log: the number of changed addresses. They are not named, because the log is kept when a person's data
-/// is erased.
+/// Description for the audit log: the number of changed addresses, but no address, because the log is kept when a person's
+/// data is erased.
 pub(super) fn describe(what: &str, count: usize) -> Option<Described> {
     (count > 0).then(|| [(what.to_owned(), count.into())].into_iter().collect())
 }
 
-/// Inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts longer. Returns the
-/// entries in force, in the order given; if an address occurs several times, the first counts.
+/// Suppresses addresses inside a transaction. Keeps an existing entry, unless it has expired or the new one lasts longer.
+/// Returns the entries in force, in the same order; if an address occurs several times, the first counts.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -75,7 +75,7 @@ pub(crate) async fn add(
     found.collect()
 }
 
-/// Returns the keys of those that were written.
+/// Writes suppressions; returns the keys of the addresses that were written.
 async fn write(
     sql: &Sql<'_>,
     server_id: ServerId,

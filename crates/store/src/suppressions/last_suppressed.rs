@@ -13,7 +13,7 @@ use crate::queue::Begin;
 pub(crate) struct LastSuppressed(Mutex<HashMap<ServerId, Timestamp>>);
 
 impl LastSuppressed {
-    /// Called after the commit and before the caller gets its answer.
+    /// Records suppressions. Call it after the commit and before the caller gets its answer.
     pub(crate) fn note(&self, servers: impl IntoIterator<Item = ServerId>, now: Timestamp) {
         let mut last = self.lock();
         for server_id in servers {

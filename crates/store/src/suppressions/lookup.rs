@@ -1,4 +1,4 @@
-//! Finds one suppression, lists those of a server.
+//! Finds one suppression, lists the suppressions of a server.
 
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};

@@ -7,7 +7,7 @@ use postroad_model::{DomainName, EmailAddress, MessageId, ServerId, SuppressionR
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSuppression {
-    /// As written by the caller; stored as the mailbox's key.
+    /// The address as the caller wrote it; it is stored as the mailbox's key.
     pub address: String,
     pub reason: SuppressionReason,
     /// Explanation from the mail server or the customer.
@@ -32,7 +32,7 @@ pub struct Suppression {
 pub struct AddedSuppression {
     /// The entry in force.
     pub stored: Suppression,
-    /// It is the new one; otherwise an existing one lasts at least as long.
+    /// Whether it is the new entry; otherwise an existing one lasts at least as long.
     pub is_new: bool,
 }
 
@@ -40,9 +40,9 @@ pub struct AddedSuppression {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuppressionFilter {
     pub reason: Option<SuppressionReason>,
-    /// Made at this time or later.
+    /// Created at this time or later.
     pub since: Option<Timestamp>,
-    /// Made before this time.
+    /// Created before this time.
     pub until: Option<Timestamp>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn erased_key(server_id: ServerId, address_key: &str) -> String {
     format!("erased:{}", BASE64_URL_SAFE_NO_PAD.encode(hash))
 }
 
-/// The same for a recipient whose domain is known: `EmailAddress::mailbox_key` without parsing the domain again.
+/// The key of a recipient whose domain is known: `EmailAddress::mailbox_key` without parsing the domain again.
 pub(crate) fn recipient_key(rcpt_to: &str, domain: &DomainName) -> String {
     let local_part = rcpt_to.rsplit_once('@').map_or(rcpt_to, |(local_part, _)| local_part);
     format!("{}@{domain}", local_part.to_ascii_lowercase())

@@ -18,7 +18,7 @@ impl Store {
         Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
     }
 
-    /// Returns whether each was suppressed, in the order given; not atomic.
+    /// Removes many suppressions. Returns, in the same order, whether each address was suppressed. Not atomic.
     pub async fn remove_suppressions(
         &self,
         server_id: ServerId,
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// Returns, in the order given, whether each was suppressed.
+/// Removes suppressions; returns, in the same order, whether each address was suppressed.
 pub(crate) async fn remove(
     sql: &Sql<'_>,
     server_id: ServerId,

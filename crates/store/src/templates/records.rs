@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use postroad_model::{ServerId, TemplateId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Name of a template in a call.
+/// How a call names a template: by id or alias.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TemplateRef {
     Id(TemplateId),
@@ -90,7 +90,7 @@ pub struct TemplateChange {
     /// `Some(None)` removes the alias.
     pub alias: Option<Option<String>>,
     pub name: Option<String>,
-    /// Becomes a new version.
+    /// New content, which becomes a new version.
     pub content: Option<TemplateContent>,
 }
 
@@ -99,7 +99,7 @@ pub struct TemplateChange {
 #[serde(default)]
 pub struct TemplateContent {
     pub texts: TemplateTexts,
-    /// By language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general one is used.
+    /// Texts by language tag, such as `de` or `de-AT`. If a language lacks a text, the next more general language is used.
     pub locales: BTreeMap<String, TemplateTexts>,
     pub format: TemplateFormat,
     /// Whether style sheets are inlined into elements.
@@ -115,9 +115,9 @@ pub struct TemplateContent {
 #[serde(default)]
 pub struct TemplateTexts {
     pub subject: Option<String>,
-    /// As its author wrote it.
+    /// The text as its author wrote it.
     pub html_body: Option<String>,
-    /// As its author wrote it; without it a plain text is generated from the HTML.
+    /// The text as its author wrote it; without it a plain text is generated from the HTML.
     pub plain_body: Option<String>,
     /// The HTML generated from `html_body` when it was saved, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ impl Store {
         self.read(move |sql| Box::pin(statements::find(sql, server_id, template))).await
     }
 
-    /// In the order of their ids, beginning after `after`.
+    /// Templates after `after`, in the order of their ids.
     pub async fn list_templates(
         &self,
         server_id: ServerId,
@@ -36,9 +36,9 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
     }
 
-    /// Changes alias and name, and adds a version if there is a new content. Keeps the newest `versions_kept_max` versions,
-    /// the published one and the one before it. `OtherVersion` unless `if_latest` is the newest one; `Conflict` if the alias
-    /// or name is taken, `MissingReference` without the layout of the content.
+    /// Changes alias and name, and adds a version if there is new content. Keeps the newest `versions_kept_max` versions, the
+    /// published version and the one published before it. `OtherVersion` unless `if_latest` is the newest version; `Conflict`
+    /// if the alias or name is taken, `MissingReference` without the layout of the content.
     pub async fn change_template(
         &self,
         server_id: ServerId,
@@ -77,7 +77,7 @@ impl Store {
         self.read(move |sql| Box::pin(versions::find(sql, server_id, id, version))).await
     }
 
-    /// Newest first, beginning before `before`.
+    /// Versions before `before`, newest first.
     pub async fn list_template_versions(
         &self,
         server_id: ServerId,

@@ -76,7 +76,7 @@ pub(super) async fn list(
     rows.iter().map(read_info).collect()
 }
 
-/// Removes all but the newest `kept_max` versions; the published one and the one before it stay.
+/// Removes all but the newest `kept_max` versions; the published version and the one published before it stay.
 pub(super) async fn prune(sql: &Sql<'_>, template: &Template, kept_max: i64) -> Result<(), StoreError> {
     sql.execute(
         "DELETE FROM template_versions WHERE server_id = $1 AND template_id = $2 AND version <= $3

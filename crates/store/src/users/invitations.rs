@@ -42,7 +42,7 @@ macro_rules! invitations_where {
     };
 }
 
-/// Invitations to list; `None` takes all.
+/// Invitations to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct InvitationFilter {
     /// In lower case.
@@ -76,7 +76,7 @@ impl Store {
         self.fetch_opt(text, params, read).await
     }
 
-    /// In the order of their ids, behind `after`; ended ones are left out.
+    /// Open invitations after `after`, in the order of their ids.
     pub async fn list_invitations(
         &self,
         account_id: AccountId,

@@ -12,7 +12,7 @@ pub struct NewSavedSearch {
     pub user_id: UserId,
     pub server_id: ServerId,
     pub name: String,
-    /// The query string of the page that shows it.
+    /// Query string of the page that shows the search.
     pub query: String,
 }
 
@@ -25,20 +25,21 @@ pub struct SavedSearch {
 
 #[boxed_futures]
 impl Store {
-    /// A search that the person already has gets the new name. `LimitReached` if the person has `most` for the server.
-    pub async fn save_search(&self, new: NewSavedSearch, most: usize) -> Result<()> {
+    /// Saves a search; one that the person already has gets the new name. `LimitReached` if the person has `searches_max` for
+    /// the server.
+    pub async fn save_search(&self, new: NewSavedSearch, searches_max: usize) -> Result<()> {
         let now = self.clock.now();
         self.write_described(move |sql| {
             Box::pin(async move {
                 let described = Described::from_iter([("saved_search".to_owned(), new.name.clone().into())]);
-                save(sql, new, most as i64, now).await?;
+                save(sql, new, searches_max as i64, now).await?;
                 Ok(((), Some(described)))
             })
         })
         .await
     }
 
-    /// In the order they were saved.
+    /// A person's searches of a server, in the order they were saved.
     pub async fn list_saved_searches(
         &self,
         user_id: UserId,
@@ -65,12 +66,18 @@ impl Store {
     }
 }
 
-async fn save(sql: &Sql<'_>, new: NewSavedSearch, most: i64, now: Timestamp) -> Result<(), StoreError> {
+async fn save(
+    sql: &Sql<'_>,
+    new: NewSavedSearch,
+    searches_max: i64,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     // Locks the person, so that searches are saved one after the other.
     sql.change("UPDATE users SET updated_at = updated_at WHERE id = $1", &[new.user_id.0.into()]).await?;
     let text = "SELECT id FROM saved_searches WHERE user_id = $1 AND server_id = $2 AND query <> $3 LIMIT $4";
-    let params = [new.user_id.0.into(), new.server_id.0.into(), new.query.as_str().into(), most.into()];
-    if sql.query(text, &params).await?.len() as i64 >= most {
+    let params =
+        [new.user_id.0.into(), new.server_id.0.into(), new.query.as_str().into(), searches_max.into()];
+    if sql.query(text, &params).await?.len() as i64 >= searches_max {
         return Err(StoreError::LimitReached);
     }
     sql.execute(

@@ -16,7 +16,7 @@ impl Store {
         self.execute_one(text, vec![id.0.into(), sealed_seed.into()]).await
     }
 
-    /// Activates the proposed seed, with new recovery codes. `step` is that of the code that proved it.
+    /// Activates the proposed seed, with new recovery codes. `step` is the time step of the code that proved the seed.
     pub async fn enable_totp(&self, id: UserId, step: i64, recovery_codes: Vec<KeyHash>) -> Result<()> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(enable(sql, id, step, recovery_codes, now))).await
@@ -28,7 +28,7 @@ impl Store {
         self.write(move |sql| Box::pin(disable(sql, id, now))).await
     }
 
-    /// Consumes the code of a step; `false` if it, or a later one, was used before.
+    /// Consumes the code of a time step; `false` if it, or a later code, was used before.
     pub async fn take_totp_step(&self, id: UserId, step: i64) -> Result<bool> {
         let text = "UPDATE users SET totp_step = $2 WHERE id = $1 AND totp_step < $2";
         Ok(self.execute(text, vec![id.0.into(), step.into()]).await? == 1)

@@ -9,9 +9,9 @@ use crate::setup::KeyHash;
 use crate::sql::{Row, Sql};
 use crate::{Described, Result, Store};
 
-/// Sessions of one person; the oldest end when there are more.
+/// Most sessions of one person; the oldest end when there are more.
 const SESSIONS_MAX: i64 = 50;
-/// Addresses remembered for one person.
+/// Most IP addresses remembered for one person.
 const ADDRESSES_MAX: i64 = 50;
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct UserSession {
     pub user_agent: String,
     pub created_at: Timestamp,
     pub last_seen_at: Timestamp,
-    /// The latest end, even if it is used.
+    /// When the session ends, even if it is in use.
     pub expires_at: Timestamp,
 }
 
@@ -46,7 +46,7 @@ macro_rules! sessions_where {
 
 #[boxed_futures]
 impl Store {
-    /// Also stores the address and the time of the sign-in.
+    /// Creates a session; also stores the IP address and the time of the sign-in.
     pub async fn create_user_session(&self, new: NewUserSession) -> Result<UserSession> {
         let now = self.clock.now();
         self.write_described(move |sql| {
@@ -69,7 +69,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, token_hash, seen_since, now))).await
     }
 
-    /// Newest first, before `before`, without expired ones.
+    /// Unexpired sessions before `before`, newest first.
     pub async fn list_user_sessions(
         &self,
         user_id: UserId,
@@ -99,7 +99,7 @@ impl Store {
         .await
     }
 
-    /// All sessions of a person except `kept`; returns how many.
+    /// Ends all sessions of a person except `kept`; returns how many.
     pub async fn end_user_sessions(&self, user_id: UserId, kept: Option<UserSessionId>) -> Result<u64> {
         self.write_described(move |sql| {
             Box::pin(async move {
@@ -131,7 +131,7 @@ impl Store {
     }
 }
 
-/// For the audit log.
+/// Description for the audit log, with one field.
 fn described(name: &str, value: i64) -> Described {
     Described::from_iter([(name.to_owned(), value.into())])
 }
@@ -205,7 +205,7 @@ async fn touch(sql: &Sql<'_>, mut used: Vec<(UserSessionId, Timestamp)>) -> Resu
 }
 
 async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
-    let mut most = 0;
+    let mut largest = 0;
     for text in [
         "DELETE FROM user_sessions WHERE id IN
          (SELECT id FROM user_sessions WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
@@ -216,9 +216,9 @@ async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreEr
         "DELETE FROM domain_links WHERE id IN
          (SELECT id FROM domain_links WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
     ] {
-        most = most.max(sql.execute(text, &[now.into(), limit.into()]).await?);
+        largest = largest.max(sql.execute(text, &[now.into(), limit.into()]).await?);
     }
-    Ok(most)
+    Ok(largest)
 }
 
 fn read(row: &Row) -> Result<UserSession, StoreError> {

@@ -17,7 +17,7 @@ pub enum UserTokenKind {
     PasswordReset,
     /// The password was correct; the code of the authenticator app is still needed.
     SecondFactor,
-    /// Signs in, can be used repeatedly: the link of `postroad dev`.
+    /// Signs in and can be used repeatedly: the link of `postroad dev`.
     SignIn,
     /// Creates the first person.
     SetUp,
@@ -54,7 +54,7 @@ pub struct FirstUser {
 
 #[boxed_futures]
 impl Store {
-    /// Replaces the person's other tokens of the kind, except for `SignIn`.
+    /// Creates a token, which replaces the person's other tokens of the kind, except for `SignIn`.
     pub async fn create_user_token(&self, new: UserToken) -> Result<()> {
         let now = self.clock.now();
         self.write_described(move |sql| {

@@ -19,7 +19,7 @@ pub struct User {
     pub email: String,
     pub name: String,
     pub role: UserRole,
-    /// Has the operator's rights as well.
+    /// Whether the person has the operator's rights as well.
     pub operator: bool,
     pub password_hash: Option<String>,
     /// Sealed seed of the authenticator app.
@@ -57,7 +57,7 @@ impl fmt::Debug for NewUser {
     }
 }
 
-/// People to list; `None` takes all.
+/// People to list; `None` in a field matches all.
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
     pub account_id: Option<AccountId>,
@@ -107,7 +107,7 @@ impl Store {
         self.fetch_opt(users_where!("u.email = $1"), vec![email.into()], read).await
     }
 
-    /// In the order of their ids, behind `after`.
+    /// People after `after`, in the order of their ids.
     pub async fn list_users(
         &self,
         filter: UserFilter,
@@ -142,7 +142,7 @@ async fn create(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, Sto
     insert(sql, new, now).await
 }
 
-/// The same for a person who was already counted when invited.
+/// Inserts a person who was already counted when invited.
 pub(super) async fn insert(sql: &Sql<'_>, new: NewUser, now: Timestamp) -> Result<User, StoreError> {
     let changed_at = new.password_hash.as_ref().map(|_| now);
     let inserted = sql

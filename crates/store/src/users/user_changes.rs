@@ -45,7 +45,7 @@ impl Store {
         self.write(move |sql| Box::pin(remove(sql, id, may_be_last))).await
     }
 
-    /// Ends all sessions except `kept`, and invalidates all links.
+    /// Sets the password, ends all sessions except `kept`, and invalidates all links.
     pub async fn set_user_password(
         &self,
         id: UserId,

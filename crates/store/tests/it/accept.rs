@@ -204,7 +204,7 @@ async fn accepts_side_by_side_are_all_stored(fixture: Fixture) {
         let (store, id, send_id) = (fixture.store.clone(), send.recipients[0].id, send.info.id);
         tasks.spawn(async move {
             store.accept(send).await.expect("the store works");
-            // Seen at once by whoever was told.
+            // Visible as soon as `accept` returns.
             assert!(store.find_message(server, id).await.expect("the store works").is_some());
             let body = store.read_body(server, send_id, message.len() as u64).await.expect("the store works");
             assert_eq!(body, message.as_bytes());

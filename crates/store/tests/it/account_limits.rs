@@ -240,7 +240,7 @@ async fn an_account_has_no_more_things_than_its_ceiling(fixture: Fixture) {
     let made = tasks.join_all().await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 3);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
-        let expected = StoreError::CeilingReached { what: LimitedObject::Servers, most: 3 };
+        let expected = StoreError::CeilingReached { what: LimitedObject::Servers, ceiling: 3 };
         assert_eq!(refused.to_string(), expected.to_string());
     }
     let count = fixture.store.count_objects(account, LimitedObject::Servers).await;

@@ -1,4 +1,4 @@
-//! Settings of servers as the operator sets them.
+//! Functions that change settings of servers as the operator does.
 
 use postroad_model::{PoolId, SendRate, ServerId, ServerMode};
 use postroad_store::{CeilingsChange, PoolMove, ServerChange, ServerTracking, SetBy, Store, StoreError};

@@ -18,7 +18,7 @@ pub(crate) fn command(test: &str, part: &str) -> Command {
     command
 }
 
-/// What the parent asked for; `None` when this process is no child.
+/// The part that the parent process chose; `None` if this process is no child.
 pub(crate) fn part() -> Option<String> {
     std::env::var(PART_VARIABLE).ok()
 }

@@ -137,7 +137,7 @@ async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT sent + bounced FROM source_days").await, 22, "today has them all");
 }
 
-/// Rows of three webhooks; those of the first and of the last wait for tomorrow.
+/// Rows of three webhooks; the rows of the first and the last are due tomorrow.
 async fn fill_outbox(fixture: &Fixture, rows: i64) {
     let (now, tomorrow) = (fixture.now().as_micros(), fixture.now().plus(DAY).as_micros());
     fixture

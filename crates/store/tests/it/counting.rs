@@ -1,4 +1,4 @@
-//! Counting of events: each counts once, in the right counters, and excluded ones do not count.
+//! Counting of events: each counts once, in the right counters, and excluded events do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -389,7 +389,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
 }
 
-/// What a store of the version before has of the tables that were made anew.
+/// Replaces the new tables by those of the previous version, as far as the migration reads them.
 const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
     DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
     DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";

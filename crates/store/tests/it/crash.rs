@@ -58,7 +58,7 @@ fn run_and_kill(database: &Database, server: ServerId, enough: usize) -> Vec<Ack
     let output = BufReader::new(child.stdout.take().expect("its output is piped"));
     let mut acknowledged = Vec::new();
     for line in output.lines() {
-        // The last line may be cut off by the kill: then nobody was told.
+        // The last line may be cut off by the kill: then it was not reported.
         let line = line.expect("acknowledgements are text");
         let Some((send, message)) =
             line.strip_prefix("ack ").and_then(|rest| rest.strip_suffix(" end")?.split_once(' '))

@@ -1,4 +1,4 @@
-//! Reports about domains: each once, summed up, the newest ones.
+//! Reports about domains: stored once, summed up, newest first.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ on_both_engines! {
     domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
 }
 
-/// Undoes migrations 28 and 29, and that of reports by age.
+/// Undoes migrations 28 and 29, and the indexes of reports by age.
 pub(crate) const BEFORE_DELIVERY_POLICY: &str =
     "DROP INDEX domain_reports_by_age; DROP INDEX domain_reports_by_domain_age;
     DROP INDEX servers_by_pool; DROP INDEX pools_by_account; ALTER TABLE pools DROP COLUMN account_id;
@@ -70,7 +70,7 @@ pub(crate) const ACCOUNTS_BEFORE: &str =
     ALTER TABLE servers DROP COLUMN account_retention_bodies_ceiling;
     ALTER TABLE servers DROP COLUMN account_retention_messages_ceiling";
 
-/// Undoes migration 22, and that of releases and reschedules.
+/// Undoes migration 22, and the migration of releases and reschedules.
 pub(crate) const BEFORE_BATCHES: &str =
     "DROP INDEX IF EXISTS queue_free_by_server; DROP INDEX queue_scheduled_by_server_due;
     ALTER TABLE queue DROP COLUMN released_at; ALTER TABLE messages DROP COLUMN rescheduled; DROP INDEX sends_by_batch; ALTER TABLE sends DROP COLUMN batch_id;
@@ -101,7 +101,7 @@ pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts
         dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
         track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
     CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
-/// The sets of counters before they told attempts apart.
+/// The counters before they distinguished attempts.
 const COUNTERS_BEFORE: &str = "DROP INDEX counter_dimensions_by_value;
     ALTER TABLE counter_dimensions DROP COLUMN bounce_class;
     ALTER TABLE counter_dimensions DROP COLUMN source_ip;
@@ -153,8 +153,8 @@ async fn record(fixture: &Fixture, check: DomainCheck) -> Domain {
     by_id(fixture, id).await
 }
 
-/// What the server was told of its domains.
-async fn told(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
+/// Events of the server about its domains.
+async fn domain_events(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
     let events =
         fixture.store.list_events(server, postroad_model::MessageId(0)).await.expect("the store works");
     let read = |event: &postroad_store::Event| {
@@ -285,7 +285,7 @@ async fn a_check_verifies_and_is_told(fixture: Fixture) {
         (missing.checked_at, missing.records.as_str()),
         (Some(fixture.now()), r#"[{"purpose":"spf"}]"#)
     );
-    assert_eq!(told(&fixture, fixture.server).await, []);
+    assert_eq!(domain_events(&fixture, fixture.server).await, []);
 
     let verified = record(&fixture, check(&missing, Some(true))).await;
     assert_eq!((verified.verified_by, verified.verified_at), (Some(VerifiedBy::Dns), Some(fixture.now())));
@@ -293,7 +293,7 @@ async fn a_check_verifies_and_is_told(fixture: Fixture) {
     record(&fixture, check(&verified, Some(true))).await;
     let data = json!({ "domain": { "name": "acme.example" }, "verified_at": "2026-11-15T00:00:00Z" });
     for server in [fixture.server, fixture.other_server] {
-        assert_eq!(told(&fixture, server).await, [(EventKind::DomainVerified, data.clone())]);
+        assert_eq!(domain_events(&fixture, server).await, [(EventKind::DomainVerified, data.clone())]);
     }
 }
 
@@ -314,7 +314,7 @@ async fn records_that_fail_stop_sending_after_72_hours(fixture: Fixture) {
     fixture.clock.advance(Duration::from_hours(1));
     let domain = record(&fixture, check(&domain, Some(false))).await;
     assert!(!sends().await && domain.verified_at.is_none());
-    let events = told(&fixture, fixture.server).await;
+    let events = domain_events(&fixture, fixture.server).await;
     let failing = json!({
         "domain": { "name": "acme.example" },
         "failing_since": "2026-11-15T01:00:00Z",
@@ -326,7 +326,7 @@ async fn records_that_fail_stop_sending_after_72_hours(fixture: Fixture) {
     assert_eq!(events[1..], [(EventKind::DomainFailing, failing)]);
     let domain = record(&fixture, check(&domain, Some(true))).await;
     assert!(sends().await && domain.failing_since.is_none());
-    assert_eq!(told(&fixture, fixture.server).await[2].0, EventKind::DomainVerified);
+    assert_eq!(domain_events(&fixture, fixture.server).await[2].0, EventKind::DomainVerified);
 }
 
 async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) {
@@ -348,7 +348,7 @@ async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) 
         (good.verified_by, good.good_since, None, good.return_path, good.track_host)
     );
     assert_eq!(after.keys, good.keys);
-    assert_eq!(told(&fixture, fixture.server).await.len(), 1);
+    assert_eq!(domain_events(&fixture, fixture.server).await.len(), 1);
 }
 
 async fn the_operators_word_stands_beside_the_checks(fixture: Fixture) {
@@ -441,7 +441,7 @@ async fn a_check_that_began_earlier_changes_nothing_of_a_later_ones_result(fixtu
     let after = record(&fixture, slow).await;
     assert_eq!((after.verified_by, after.failing_since), (Some(VerifiedBy::Dns), None));
     assert_eq!((after.checked_at, after.next_check_at), (good.checked_at, good.next_check_at));
-    assert_eq!(told(&fixture, fixture.server).await.len(), 1);
+    assert_eq!(domain_events(&fixture, fixture.server).await.len(), 1);
     // The clock was set back: what began in the future then is no reason to ignore what is found now.
     let future = DomainCheck { begun_at: fixture.in_secs(3_600), ..check(&after, Some(true)) };
     record(&fixture, future).await;

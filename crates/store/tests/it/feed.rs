@@ -26,7 +26,7 @@ fn whole(fixture: &Fixture, after: EventCursor) -> FeedQuery {
     FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 3 }
 }
 
-/// Page by page, until so many came and nothing more does. On PostgreSQL events are told when every transaction of the
+/// Reads pages until `wanted` events came and no more follow. On PostgreSQL events appear when every transaction of the
 /// cluster that began before theirs has ended, and there are other tests beside this one.
 async fn read_all(fixture: &Fixture, mut query: FeedQuery, wanted: usize) -> Vec<FeedEvent> {
     let reading = async {
@@ -59,7 +59,7 @@ async fn events_come_in_order_and_once(fixture: Fixture) {
         wanted.extend([(id, EventKind::Accepted), (id, EventKind::Delivered)]);
     }
     let all = read_all(&fixture, whole(&fixture, EventCursor::START), wanted.len()).await;
-    assert_eq!(all.iter().map(|told| (told.message_id, told.kind)).collect::<Vec<_>>(), wanted);
+    assert_eq!(all.iter().map(|event| (event.message_id, event.kind)).collect::<Vec<_>>(), wanted);
     let other = FeedQuery { server_id: fixture.other_server, ..whole(&fixture, EventCursor::START) };
     assert!(read_all(&fixture, other, 0).await.is_empty());
 }
@@ -81,7 +81,7 @@ async fn feed_of_one_message_is_only_its(fixture: Fixture) {
     let id = send_and_finish(&fixture).await;
     let query = FeedQuery { message_id: Some(id), ..whole(&fixture, EventCursor::START) };
     let all = read_all(&fixture, query, 2).await;
-    assert_eq!(all.iter().map(|told| (told.message_id, told.seq)).collect::<Vec<_>>(), [(id, 1), (id, 2)]);
+    assert_eq!(all.iter().map(|event| (event.message_id, event.seq)).collect::<Vec<_>>(), [(id, 1), (id, 2)]);
     let found = fixture.store.find_event(fixture.server, all[1].id).await.expect("it works");
     assert_eq!(found.as_ref(), Some(&all[1]));
     let foreign = fixture.store.find_event(fixture.other_server, all[1].id).await.expect("it works");
@@ -95,20 +95,20 @@ async fn feed_from_its_end_begins_with_what_comes(fixture: Fixture) {
     assert!(read_all(&fixture, whole(&fixture, end), 0).await.is_empty());
     let id = send_and_finish(&fixture).await;
     let all = read_all(&fixture, whole(&fixture, end), 2).await;
-    assert_eq!(all.iter().map(|told| told.message_id).collect::<Vec<_>>(), [id, id]);
+    assert_eq!(all.iter().map(|event| event.message_id).collect::<Vec<_>>(), [id, id]);
 }
 
 async fn events_of_a_server_count_their_own_seq(fixture: Fixture) {
-    let mut told = fixture.store.event_notices();
-    told.mark_unchanged();
+    let mut notices = fixture.store.event_notices();
+    notices.mark_unchanged();
     for _ in 0..2 {
         let event = NewEvent { kind: EventKind::SendLimitApproaching, data: "{}".into() };
         fixture.store.add_server_event(fixture.server, event).await.expect("the store works");
     }
-    assert!(told.has_changed().expect("the store is open"));
+    assert!(notices.has_changed().expect("the store is open"));
     let all = read_all(&fixture, whole(&fixture, EventCursor::START), 2).await;
     assert_eq!(
-        all.iter().map(|told| (told.seq, &told.message)).collect::<Vec<_>>(),
+        all.iter().map(|event| (event.seq, &event.message)).collect::<Vec<_>>(),
         [(1, &None), (2, &None)]
     );
 }
@@ -133,7 +133,7 @@ async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
     for writer in writers {
         writer.await.expect("the writer does not panic");
     }
-    let messages: HashSet<MessageId> = all.iter().map(|told| told.message_id).collect();
+    let messages: HashSet<MessageId> = all.iter().map(|event| event.message_id).collect();
     assert_eq!((all.len(), messages.len()), (WRITERS * SENDS * 2, WRITERS * SENDS * 2));
 }
 

@@ -147,7 +147,7 @@ impl Fixture {
         self.clock.now()
     }
 
-    /// A moment so many seconds from now.
+    /// The time `seconds` from now.
     pub(crate) fn in_secs(&self, seconds: u64) -> Timestamp {
         self.now().plus(Duration::from_secs(seconds))
     }
@@ -167,7 +167,7 @@ impl Fixture {
         new_send(&self.store, server_id, self.now(), addresses, state, message)
     }
 
-    /// A pending send that becomes due in so many seconds.
+    /// A pending send that becomes due in `seconds`.
     pub(crate) fn send_due_in(&self, server_id: ServerId, seconds: u64) -> NewSend {
         let due_at = self.in_secs(seconds);
         new_send(&self.store, server_id, due_at, &["a@example.com"], InitialState::Pending, b"x")

@@ -18,7 +18,7 @@ const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity
 const HISTORY: usize = 5_000;
 const BATCH: usize = 100;
 
-/// Backends tell what they read when they end.
+/// Closes the store first: backends report their reads when they end.
 async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
     let Fixture { store, clock, account, server, other_server, place } = fixture;
     drop(store);
@@ -54,7 +54,7 @@ async fn send_all(fixture: &Fixture, messages: usize, needs_message: bool) {
     assert!(settled.into_iter().all(|settled| settled));
 }
 
-/// What other work of this node has claimed.
+/// Inserts claims of other work of this node.
 const OTHER_CLAIMS: &str =
     "INSERT INTO queue (server_id, message_id, domain, due_at, attempts, claimed_node, claimed_epoch)
     SELECT s.id, number, 'example.com', 0, 0, n.node, n.epoch

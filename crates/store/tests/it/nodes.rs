@@ -222,7 +222,7 @@ async fn dead_nodes_are_found_after_the_databases_clock_went_back() {
     assert!((0..=31).contains(&left), "{left}");
 }
 
-/// Two nodes with the same keys at the same moment: one sends, the other is told so.
+/// Two nodes with the same keys at the same moment: one sends, the other gets the stored answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_on_two_nodes_is_one_send() {
     let fixture = Fixture::postgres().await;
@@ -250,7 +250,7 @@ async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
     store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
-/// What a dead node had begun may have been sent: nobody else gets it for a quarter of an hour, and then only to say so.
+/// A message that a dead node had begun may have been sent: for 15 minutes no node claims it, and then only to record that.
 #[tokio::test]
 async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let fixture = Fixture::postgres().await;
@@ -295,7 +295,7 @@ async fn adopt_abandoned(fixture: &Fixture) -> Vec<MessageId> {
     adopted.iter().map(|entry| entry.message_id).collect()
 }
 
-/// Nobody gets the message as one that was never sent.
+/// No node claims the message for sending.
 async fn assert_not_claimable(fixture: &Fixture) {
     fixture.store.reap().await.expect("the store works");
     assert_eq!(fixture.claim_due().await, []);

@@ -1,4 +1,4 @@
-//! Opening: empty, again, newer, in use, as a tool.
+//! Opening a store that is empty, existing, of a newer version or in use; and opening it as a tool.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ async fn second_process_on_a_sqlite_file_is_kept_out() {
     fixture.reopen().await;
 }
 
-/// What was given to the writer is written before the file is free for the next process, answered or not.
+/// Changes given to the writer are written before the file is free for the next process, answered or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_waits_for_what_is_being_written() {
     let fixture = Fixture::sqlite().await;

@@ -228,7 +228,7 @@ async fn connection_that_dies_under_load_loses_nothing() {
     outage.expect_whole_or_nothing().await;
 }
 
-/// Until the database counts so many statements that sleep.
+/// Waits until `count` statements of the database sleep.
 async fn until_sleeping(fixture: &Fixture, count: i64) {
     let sleeping =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";

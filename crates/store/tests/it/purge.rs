@@ -79,7 +79,7 @@ async fn counts(fixture: &Fixture) -> BTreeMap<&'static str, i64> {
     counts
 }
 
-/// The kept counts of an account's things are those of its rows.
+/// The stored counts of an account's servers, domains and so on equal its rows.
 async fn counts_are_kept(fixture: &Fixture) {
     let account = fixture.account.0;
     for (what, rows) in [

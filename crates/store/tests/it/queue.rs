@@ -290,7 +290,7 @@ async fn abandoned_claim_comes_back(fixture: Fixture) {
     }
 }
 
-/// What is due, as soon as the store has it back.
+/// Claims due messages; waits until the store has some again.
 async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {

@@ -217,7 +217,7 @@ type Table = BTreeMap<(String, i64), Numbers>;
 
 const HOUR: i64 = 3_600;
 
-/// Every message looked at by itself, with no idea of batches, grains or marks.
+/// Counts every message individually, without batches, grains or marks.
 #[derive(Debug, Default)]
 struct Recount {
     totals: BTreeMap<i64, Numbers>,
@@ -386,14 +386,14 @@ fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
     }
 }
 
-/// What the counters of one grain say; by the hour where the grain is a shorter one.
+/// The counters of one grain, added up by hour if the grain is shorter.
 #[derive(Default)]
 struct Counted {
     totals: BTreeMap<i64, Numbers>,
     single: BTreeMap<Breakdown, Table>,
     /// The same, added up from the combinations.
     of_full: BTreeMap<Breakdown, Table>,
-    /// Likewise, from those that tell attempts apart.
+    /// Likewise, from counters that distinguish attempts.
     of_attempts: BTreeMap<Breakdown, Table>,
     /// Everything, with latencies: of the total, and of each shape.
     sums: Vec<Sums>,

@@ -55,7 +55,7 @@ async fn sent(fixture: &Fixture) -> MessageId {
     id
 }
 
-/// What comes after the cursor, once so much is there, and the cursor behind it.
+/// Events after the cursor, once there are `wanted`, and the cursor of the last.
 async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<MessageId>, EventCursor) {
     let query =
         FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 100 };
@@ -63,7 +63,7 @@ async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<Mess
         loop {
             let page = fixture.store.feed(query).await.expect("the store works");
             if page.events.len() >= wanted {
-                return (page.events.iter().map(|told| told.message_id).collect(), page.next);
+                return (page.events.iter().map(|event| event.message_id).collect(), page.next);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -85,7 +85,7 @@ async fn restored_dump_goes_on_in_another_cluster() {
     assert_eq!(counted(&fixture).await, 1);
     let (first, read_before) = read(&fixture, EventCursor::START, 2).await;
     assert_eq!(first, [counted_before; 2]);
-    // Neither counted nor read nor told before the dump.
+    // Neither counted nor read nor posted before the dump.
     let waits = sent(&fixture).await;
 
     let cluster = Cluster::start().expect("PostgreSQL starts");
@@ -102,8 +102,8 @@ async fn restored_dump_goes_on_in_another_cluster() {
     assert_eq!(read(&fixture, EventCursor::START, 6).await.0[2..], rest);
     assert_eq!(counted(&fixture).await, 3);
     let works = webhooks::claim(&fixture, &webhook).await;
-    let told: Vec<MessageId> = works.iter().map(|work| work.event.message_id).collect();
-    assert_eq!(told, [counted_before, waits, later]);
+    let posted: Vec<MessageId> = works.iter().map(|work| work.event.message_id).collect();
+    assert_eq!(posted, [counted_before, waits, later]);
 
     // Opened once more it is at home: nothing is added again.
     let highest = fixture.query_int(HIGHEST).await;

@@ -246,7 +246,7 @@ async fn remove_of_after(
     removal
 }
 
-/// What a server's own retention is about besides bodies, in the remover's order.
+/// Rows, besides bodies, that a server's own retention removes, in this order.
 const OF_SERVER: [OldRows; 5] =
     [OldRows::Transcripts, OldRows::Deliveries, OldRows::EventsOfMessages, OldRows::Messages, OldRows::Sends];
 

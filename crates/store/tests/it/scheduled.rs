@@ -1,4 +1,4 @@
-//! Scheduled messages when their time comes, and queued ones when their time is over.
+//! Scheduled messages that become due, and queued messages that expire.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The schema of both engines as a golden file: a change shows as a diff. `UPDATE_GOLDEN=1` writes it anew.
+//! The schema of both engines as a golden file: a change shows as a diff. `UPDATE_GOLDEN=1` rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;

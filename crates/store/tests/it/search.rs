@@ -1,4 +1,4 @@
-//! Searches find exactly the messages that a look at every one of them finds, with and without the index.
+//! Searches find exactly the messages that reading all messages finds, with and without the index.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,7 +176,7 @@ async fn index_all(fixture: &Fixture) -> usize {
     blocks
 }
 
-/// Checks and merges all blocks; returns how many merged ones there are more.
+/// Checks and merges all blocks; returns how many merged blocks were added.
 async fn merge_all(fixture: &Fixture, count: usize) -> usize {
     fixture.clock.advance(Duration::from_mins(16));
     while fixture.store.check_next_block().await.expect("the store works").is_some() {}

@@ -134,7 +134,7 @@ async fn hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up(fi
     let work = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, Vec::new()).await;
     let work: Vec<(EventKind, Value)> =
         work.expect("the store works").iter().map(|work| parsed(work.event.kind, &work.event.data)).collect();
-    assert_eq!(work, expected, "webhooks are told, too");
+    assert_eq!(work, expected, "webhooks get them, too");
 }
 
 fn new_webhook(server_id: ServerId, events: EventSet) -> NewWebhook {

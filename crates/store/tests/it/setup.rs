@@ -242,7 +242,7 @@ async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
     let hashes = |keys: &[u8]| -> Vec<(KeyHash, KeyHash)> {
         keys.iter().map(|key| (KeyHash([*key; 32]), KeyHash([key ^ 0xff; 32]))).collect()
     };
-    let find = async || store.find_login("a@example.com".into()).await.expect("the store works");
+    let find = async || store.list_hashes_of_login("a@example.com".into()).await.expect("the store works");
     assert_eq!(find().await, []);
     let first = create(1).await.expect("the store works");
     assert_eq!(find().await, hashes(&[1]));

@@ -57,7 +57,7 @@ async fn sent_message(fixture: &Fixture) -> MessageId {
 }
 
 /// The data of the events from `seq` on.
-async fn told(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> {
+async fn event_data(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> {
     let events = fixture.events(id).await;
     events[seq - 1..].iter().map(|event| serde_json::from_str(&event.data).expect("JSON")).collect()
 }
@@ -75,16 +75,16 @@ async fn first_ones_are_told_apart_by_person_and_bot(fixture: Fixture) {
         fixture.event_kinds(id).await[2..],
         [EventKind::Opened, EventKind::Opened, EventKind::Opened, EventKind::Clicked]
     );
-    let told = told(&fixture, id, 3).await;
-    let flags: Vec<(bool, bool, bool)> = told
+    let events = event_data(&fixture, id, 3).await;
+    let flags: Vec<(bool, bool, bool)> = events
         .iter()
         .map(|data| {
             ["first", "bot", "first_including_bots"].map(|name| data[name].as_bool().expect("a flag")).into()
         })
         .collect();
     assert_eq!(flags, [(true, true, true), (true, false, false), (false, false, false), (true, false, true)]);
-    assert_eq!(told[3]["url"], "https://example.com/");
-    assert_eq!((&told[3]["token"], &told[3]["ip_address"]), (&"abcdefgh".into(), &"192.0.2.1".into()));
+    assert_eq!(events[3]["url"], "https://example.com/");
+    assert_eq!((&events[3]["token"], &events[3]["ip_address"]), (&"abcdefgh".into(), &"192.0.2.1".into()));
     let marks = fixture.query_int(&format!("SELECT marks FROM messages WHERE id = {}", id.0)).await;
     assert_eq!(marks, 1 | 2 | 4);
     let events = fixture.events(id).await;
@@ -99,9 +99,9 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     let after = |millis| delivered_at.plus(std::time::Duration::from_millis(millis));
     let hits = [(999, click()), (1_000, click()), (0, TrackingEventKind::Open)];
     record(&fixture, hits.map(|(millis, kind)| hit(fixture.server, id, kind, after(millis))).to_vec()).await;
-    let told = told(&fixture, id, 2).await;
+    let events = event_data(&fixture, id, 2).await;
     let bots: Vec<&Value> =
-        told.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
+        events.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
     // Before it was delivered; the open at once; the two clicks after it.
     assert_eq!(bots, [true, false, true, false]);
 }
@@ -173,7 +173,7 @@ async fn hits_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
         let seqs: Vec<i64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(seqs, (1..=events.len() as i64).collect::<Vec<_>>());
         assert!(events[2..].is_sorted_by_key(|event| event.at), "{events:?}");
-        let firsts = told(&fixture, id, 3).await.iter().filter(|data| data["first"] == true).count();
+        let firsts = event_data(&fixture, id, 3).await.iter().filter(|data| data["first"] == true).count();
         assert_eq!(firsts, 2, "one open and one click");
         count += events.len() - 2;
     }
@@ -232,8 +232,8 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
     for _ in 0..3 {
         ids.push(sent_message(&fixture).await);
     }
-    let told = fixture.store.event_notices();
-    let before = *told.borrow();
+    let notices = fixture.store.event_notices();
+    let before = *notices.borrow();
     let hits =
         ids.iter().rev().map(|id| hit(fixture.server, *id, TrackingEventKind::Open, fixture.in_secs(5)));
     let (one, two): (Vec<NewTrackingEvent>, Vec<NewTrackingEvent>) = (hits.clone().collect(), hits.collect());
@@ -246,7 +246,7 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
     for id in ids {
         assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened, EventKind::Opened]);
     }
-    assert!(*told.borrow() > before, "who waits for events is woken");
+    assert!(*notices.borrow() > before, "who waits for events is woken");
 }
 
 async fn hosts_of_domains_are_listed(fixture: Fixture) {

@@ -137,8 +137,8 @@ async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fi
     fixture.clock.advance(Duration::from_secs(5));
     let works = claim(&fixture, &webhook).await;
     assert_eq!((kinds(&works), works[0].attempts), (vec![EventKind::Delivered], 1));
-    let told = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
-    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let outcomes = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     let found = fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works");
     assert_eq!(found.expect("it is there").failing_since, None);
     assert!(fixture.store.list_due_webhooks().await.expect("the store works").is_empty());
@@ -151,8 +151,8 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     let now = fixture.clock.now();
     for (number, next) in [(0, WebhookNext::RetryAt(now)), (1, WebhookNext::GiveUp)] {
         let work = WebhookWork { attempts: number, ..works[0].clone() };
-        let told = vec![outcome(&webhook, &work, now, next)];
-        fixture.store.settle_webhooks(told).await.expect("the store works");
+        let outcomes = vec![outcome(&webhook, &work, now, next)];
+        fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     }
     let attempts = fixture.store.list_webhook_attempts(fixture.server, webhook.id, None, 10).await;
     let attempts = attempts.expect("the store works");
@@ -197,8 +197,8 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
     let id = fixture.claimed_message().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
-    let told = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
-    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let outcomes = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     fixture.clock.advance(Duration::from_hours(1));
     let event = works[0].event.id;
     for replay in [Replay::Event(event), Replay::Between { from, to: fixture.clock.now(), after: EventId(0) }]
@@ -208,8 +208,8 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
         assert_eq!((replayed.events, replayed.continue_after), (1, None));
         let works = claim(&fixture, &webhook).await;
         assert_eq!(works.iter().map(|work| work.event.id).collect::<Vec<_>>(), [event]);
-        let told = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
-        fixture.store.settle_webhooks(told).await.expect("the store works");
+        let outcomes = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
+        fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     }
     let nothing = Replay::Between { from: Timestamp::from_micros(0), to: from, after: EventId(0) };
     let replayed = fixture.store.replay_webhook(fixture.server, webhook.id, nothing).await;
@@ -230,12 +230,12 @@ async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
     let held = vec![works[0].event.id];
     let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
     let mut again = more.expect("the store works");
-    let told = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
-    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let outcomes = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     again.extend(claim(&fixture, &webhook).await);
     assert_eq!(kinds(&again), [EventKind::Accepted]);
-    let told = vec![outcome(&webhook, &again[0], fixture.clock.now(), WebhookNext::Done)];
-    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let outcomes = vec![outcome(&webhook, &again[0], fixture.clock.now(), WebhookNext::Done)];
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
     assert!(claim(&fixture, &webhook).await.is_empty());
 }
 
@@ -310,7 +310,7 @@ async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
         fixture.store.disable_webhook(fixture.server, webhook.id, "No success".into(), Some(failing_before))
     };
     assert!(!disable(fixture.in_secs(9)).await.expect("the store works"));
-    assert_eq!(claim(&fixture, &webhook).await.len(), 1, "what it was to be told stays");
+    assert_eq!(claim(&fixture, &webhook).await.len(), 1, "its queued events stay");
     assert!(disable(failed_at).await.expect("the store works"));
 }
 

@@ -64,7 +64,7 @@ impl DnsServer {
         self.record(domain, RData::MX(MX::new(preference, name_of(host))))
     }
 
-    /// RFC 7505: the domain exists and accepts no mail.
+    /// Sets a null MX: the domain exists and accepts no mail (RFC 7505).
     pub fn null_mx(&self, domain: &str) -> &Self {
         self.mx(domain, 0, ".")
     }
@@ -87,7 +87,7 @@ impl DnsServer {
         self.record(name, RData::TXT(TXT::from_bytes(strings)))
     }
 
-    /// One record of these strings, each of at most 255 bytes.
+    /// Sets a TXT record of these strings, each of at most 255 bytes.
     pub fn txt_strings(&self, name: &str, strings: &[&[u8]]) -> &Self {
         self.record(name, RData::TXT(TXT::from_bytes(strings.to_vec())))
     }
@@ -119,7 +119,7 @@ impl DnsServer {
         self.change(|zone| zone.is_validating = true)
     }
 
-    /// This name and those below it are not signed.
+    /// Makes this name and names below it count as not signed.
     pub fn unsigned(&self, name: &str) -> &Self {
         self.change(|zone| zone.unsigned.push(name_of(name)))
     }
@@ -139,12 +139,12 @@ impl DnsServer {
         self.change(|zone| zone.remove(&name_of(name)))
     }
 
-    /// TTL of records set from now on; 300 seconds by default.
+    /// Sets the TTL of records that are added from now on; 300 seconds by default.
     pub fn ttl_secs(&self, secs: u32) -> &Self {
         self.change(|zone| zone.record_ttl_secs = secs)
     }
 
-    /// TTL of NXDOMAIN and empty answers; 300 seconds by default.
+    /// Sets the TTL of NXDOMAIN and empty answers; 300 seconds by default.
     pub fn negative_ttl_secs(&self, secs: u32) -> &Self {
         self.change(|zone| zone.negative_ttl_secs = secs)
     }

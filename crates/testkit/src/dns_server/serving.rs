@@ -75,7 +75,7 @@ async fn serve_tcp(listener: TcpListener, zone: &Arc<Mutex<Zone>>) {
     }
 }
 
-/// RFC 1035 4.2.2: each message follows its length.
+/// Answers queries over TCP, where each message follows its length (RFC 1035 4.2.2).
 async fn converse(mut stream: TcpStream, zone: &Mutex<Zone>) -> io::Result<()> {
     loop {
         let mut bytes = vec![0; usize::from(stream.read_u16().await?)];

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// No limits by default.
+/// Limits of a receiver; none by default.
 #[derive(Debug, Clone)]
 pub struct HiddenLimits {
     /// Concurrent connections from one source address.
     pub connections_max: Option<u32>,
     pub connections_reply: String,
-    /// Where a connection beyond them hears of it: at its banner, or at its first MAIL.
+    /// Stage at which a connection beyond the limit is refused: at its banner, or at its first MAIL.
     pub connections_refused_at: RefusedAt,
     pub rate: Option<RateLimit>,
-    /// Rate from each time after the start on.
+    /// Changes of the rate: time after the start, and the rate from then on.
     pub rate_steps: Vec<(Duration, f64)>,
     pub messages_per_connection: Option<u32>,
     pub greylist: Option<Greylist>,
@@ -55,8 +55,7 @@ pub enum RefusedAt {
 }
 
 impl RefusedAt {
-    /// Stage at which an open connection is refused: what new connections hear at the banner, open ones hear at
-    /// MAIL.
+    /// Stage at which an open connection is refused: at MAIL where new connections are refused at the banner.
     pub(super) fn of_message(self) -> Self {
         if self == Self::Banner { Self::MailFrom } else { self }
     }
@@ -116,8 +115,8 @@ impl HiddenLimits {
         let parts = borders.windows(2).map(|part| {
             let minutes = part[1].saturating_sub(part[0]).as_secs_f64() / 60.0;
             let by_rate = self.per_minute_at(part[0]) * minutes;
-            let by_connections = self.connections_max.map_or(f64::INFINITY, |most| {
-                f64::from(most) * minutes * 60.0 / self.message_time.as_secs_f64()
+            let by_connections = self.connections_max.map_or(f64::INFINITY, |max| {
+                f64::from(max) * minutes * 60.0 / self.message_time.as_secs_f64()
             });
             by_rate.min(by_connections)
         });

@@ -136,11 +136,11 @@ impl HiddenReceiver {
         Ok(())
     }
 
-    /// Whether as many connections of this source as are allowed were opened before this one.
+    /// Whether this source had opened its maximum number of connections before this one.
     fn is_beyond_connections(&self, source: i64, connection: u64) -> bool {
         let before =
             self.open.iter().filter(|(id, (other, _))| **id < connection && *other == source).count();
-        self.limits.connections_max.is_some_and(|most| before >= most as usize)
+        self.limits.connections_max.is_some_and(|max| before >= max as usize)
     }
 
     fn objection(
@@ -152,7 +152,7 @@ impl HiddenReceiver {
         now: Timestamp,
     ) -> Option<String> {
         if at == RefusedAt::MailFrom {
-            if self.limits.messages_per_connection.is_some_and(|most| carried >= most) {
+            if self.limits.messages_per_connection.is_some_and(|max| carried >= max) {
                 return Some("421 4.7.0 Too many messages per connection".to_owned());
             }
             if let Some(reply) = self.block(now, RefusedAt::Banner) {

@@ -5,7 +5,7 @@ use std::thread;
 use postroad_test_programs::POSTGRES_VARIABLE;
 use tokio_postgres::{Client, NoTls};
 
-/// Uniquely named, so that tests run in parallel.
+/// Database of one test. Its name is unique, so that tests run in parallel.
 #[derive(Debug)]
 pub struct Database {
     server_url: String,
@@ -52,7 +52,7 @@ impl Database {
         self.execute(&format!("DELETE FROM audit WHERE account_id = {account} AND seq > {seq}"));
     }
 
-    /// Has the account's audit log end with this entry.
+    /// Sets the head of the account's audit log back to this entry.
     pub fn set_audit_head_back(&self, account: &str, seq: u32) {
         self.execute(&format!(
             "UPDATE audit_heads SET seq = {seq},

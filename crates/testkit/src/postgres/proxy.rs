@@ -24,7 +24,7 @@ enum Line {
     Gone,
 }
 
-/// Give `url()` to the service instead of the database's own.
+/// Running proxy. Give `url()` to the service instead of the database's own URL.
 #[derive(Debug)]
 pub struct PgProxy {
     url: String,
@@ -141,7 +141,7 @@ async fn pump(
     }
 }
 
-/// `postgres://user@` + `127.0.0.1:5432` + `/name`.
+/// Splits a URL into `postgres://user@`, `127.0.0.1:5432` and `/name`.
 fn split_address(url: &str) -> (&str, &str, &str) {
     let scheme_end = url.find("://").expect("the target is a URL") + 3;
     let end = url[scheme_end..].find(['/', '?']).map_or(url.len(), |at| scheme_end + at);

@@ -1,4 +1,4 @@
-//! Questions to the peer's rules, and their answers.
+//! Answers of the peer's rules, and the context that rules decide by.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -128,7 +128,7 @@ impl Conversation {
     /// Answers as the script says, or with `default`; returns the reply.
     pub(super) async fn answer(&mut self, stage: Stage, line: &str, default: &str) -> io::Result<String> {
         let envelope = self.envelope.as_ref();
-        let asked = RuleContext {
+        let context = RuleContext {
             stage,
             client: self.client,
             connection: self.number,
@@ -137,7 +137,7 @@ impl Conversation {
             mail_from: envelope.map_or("", |envelope| &envelope.mail_from),
             rcpt_to: envelope.map_or(&[], |envelope| &envelope.rcpt_to),
         };
-        let answer = self.shared.script().answer(&asked, default).unwrap_or_else(|| Answer::reply(default));
+        let answer = self.shared.script().answer(&context, default).unwrap_or_else(|| Answer::reply(default));
         self.give(&answer).await?;
         Ok(String::from_utf8_lossy(&answer.bytes).trim_end().to_owned())
     }

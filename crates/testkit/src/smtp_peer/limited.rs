@@ -1,5 +1,4 @@
-//! Receiver with hidden limits behind the peer's sockets: the same rules as in simulated time, on the real
-//! clock.
+//! Connects the SMTP peer's sockets to a `HiddenReceiver`, the one of the pacing simulation, on the real clock.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,7 +19,7 @@ pub(super) struct LimitedReceiver {
 #[derive(Debug)]
 struct State {
     receiver: HiddenReceiver,
-    /// Connection numbers of the receiver, by those of the peer.
+    /// Connection numbers of the receiver, by the peer's connection numbers.
     connections: HashMap<u32, u64>,
     sources: Vec<IpAddr>,
     messages: i64,
@@ -33,22 +32,22 @@ impl LimitedReceiver {
         Self { started: Instant::now(), state: Mutex::new(state) }
     }
 
-    pub(super) fn look<T>(&self, at: impl FnOnce(&HiddenReceiver) -> T) -> T {
-        at(&self.state.lock().receiver)
+    pub(super) fn inspect<T>(&self, read: impl FnOnce(&HiddenReceiver) -> T) -> T {
+        read(&self.state.lock().receiver)
     }
 
-    /// Answer instead of the usual reply: a refusal, or the usual reply late.
-    pub(super) fn answer(&self, asked: &RuleContext<'_>, default: &str) -> Option<Answer> {
+    /// A refusal, or the default reply after the receiver's delay. `None` at stages that the receiver does not limit.
+    pub(super) fn answer(&self, context: &RuleContext<'_>, default: &str) -> Option<Answer> {
         let mut state = self.state.lock();
         let now = Timestamp::from_micros(self.started.elapsed().as_micros() as i64);
-        let (at, time) = match asked.stage {
+        let (at, time) = match context.stage {
             Stage::Banner => (RefusedAt::Banner, state.receiver.limits().connect_time),
             Stage::MailFrom => (RefusedAt::MailFrom, Duration::ZERO),
             Stage::RcptTo => (RefusedAt::RcptTo, Duration::ZERO),
             Stage::Message => (RefusedAt::EndOfData, state.receiver.limits().message_time),
             _ => return None,
         };
-        match state.ask(at, asked, now) {
+        match state.offer(at, context, now) {
             Ok(()) => Some(Answer::reply(default).after(time)),
             Err(Refusal { reply, closes, .. }) => {
                 let answer = Answer::reply(&reply);
@@ -66,19 +65,19 @@ impl LimitedReceiver {
 }
 
 impl State {
-    fn ask(&mut self, at: RefusedAt, asked: &RuleContext<'_>, now: Timestamp) -> Result<(), Refusal> {
+    fn offer(&mut self, at: RefusedAt, context: &RuleContext<'_>, now: Timestamp) -> Result<(), Refusal> {
         if at == RefusedAt::Banner {
-            let source = self.source(asked.client);
+            let source = self.source(context.client);
             let number = self.receiver.connect(source, now)?;
-            self.connections.insert(asked.connection, number);
+            self.connections.insert(context.connection, number);
             return Ok(());
         }
         // The address is in the current command, because recipients are offered one by one.
-        let (_, path) = asked.line.split_once('<').unwrap_or_default();
+        let (_, path) = context.line.split_once('<').unwrap_or_default();
         let path = path.split('>').next().unwrap_or_default();
         let recipient = if at == RefusedAt::RcptTo { path } else { "" };
-        let offered = Offered { id: self.messages, sender: asked.mail_from, recipient };
-        let number = self.connections.get(&asked.connection).copied().unwrap_or_default();
+        let offered = Offered { id: self.messages, sender: context.mail_from, recipient };
+        let number = self.connections.get(&context.connection).copied().unwrap_or_default();
         self.receiver.message_at(at, number, offered, now)?;
         self.messages += i64::from(at == RefusedAt::EndOfData);
         Ok(())

@@ -109,8 +109,8 @@ impl SmtpPeer {
     }
 
     /// Reads the record without copying it.
-    pub fn look<T>(&self, at: impl FnOnce(&Record) -> T) -> T {
-        at(&self.shared.record.lock())
+    pub fn look<T>(&self, read: impl FnOnce(&Record) -> T) -> T {
+        read(&self.shared.record.lock())
     }
 
     /// Complete messages in order, including those refused or never answered.
@@ -127,9 +127,9 @@ impl SmtpPeer {
         self.look(|record| record.open_max)
     }
 
-    /// State of the receiver with limits; `None` without limits.
-    pub fn look_at_receiver<T>(&self, at: impl FnOnce(&HiddenReceiver) -> T) -> Option<T> {
-        self.shared.script().limited.as_ref().map(|limited| limited.look(at))
+    /// Reads the state of the receiver with limits; `None` without limits.
+    pub fn look_at_receiver<T>(&self, read: impl FnOnce(&HiddenReceiver) -> T) -> Option<T> {
+        self.shared.script().limited.as_ref().map(|limited| limited.inspect(read))
     }
 
     /// Waits for a condition; panics after 30 seconds.

@@ -11,7 +11,7 @@ use crate::TestCertificate;
 
 #[derive(Debug, Clone)]
 pub enum PeerTls {
-    /// With this certificate: good, expired, self-signed or for another name.
+    /// TLS with this certificate: valid, expired, self-signed or for another name.
     With(TestCertificate),
     /// Sends something that is not TLS.
     Garbage,

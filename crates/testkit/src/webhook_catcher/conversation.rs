@@ -27,7 +27,7 @@ pub(super) async fn serve(
         if let Ok((stream, _)) = accepted {
             let (shared, tls) = (Arc::clone(&shared), tls.clone());
             tokio::spawn(async move {
-                shared.opened();
+                shared.count_opened();
                 // A client that disconnects is not an error: many tests do that.
                 drop(begin(stream, tls, &shared).await);
                 shared.lock().open -= 1;
@@ -37,11 +37,11 @@ pub(super) async fn serve(
 }
 
 impl Shared {
-    fn opened(&self) {
+    fn count_opened(&self) {
         let mut state = self.lock();
         state.connections += 1;
         state.open += 1;
-        state.open_most = state.open_most.max(state.open);
+        state.open_max = state.open_max.max(state.open);
     }
 
     /// Records the post and returns its answer.

@@ -43,7 +43,7 @@ impl ChangeIn {
     }
 }
 
-/// `{"IDs": […]}`; all messages without it.
+/// Deletes the messages of `{"IDs": […]}`; without a body all messages.
 pub(super) async fn delete(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     remove(&mailpit, &request.chosen(mailpit.groups()));
@@ -59,7 +59,7 @@ pub(super) async fn delete_found(
     Ok(done())
 }
 
-/// `{"Read": true, "IDs": […]}` or `{"Read": true, "Search": "…"}`; all messages without either.
+/// Marks the messages of `{"Read": true, "IDs": […]}` or `{"Read": true, "Search": "…"}`; without either all messages.
 pub(super) async fn set_read(State(mailpit): State<Mailpit>, body: Body) -> Result<Response, Problem> {
     let request = ChangeIn::read(body).await?;
     let chosen = if request.search.is_empty() {

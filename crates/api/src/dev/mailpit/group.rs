@@ -22,7 +22,7 @@ impl Group {
         self.first().id
     }
 
-    /// The id of every copy identifies the group.
+    /// Whether one of the copies has this id.
     pub(super) fn has_id(&self, id: &str) -> bool {
         id.parse().is_ok_and(|id: u64| self.copies.iter().any(|copy| copy.id == id))
     }

@@ -31,7 +31,7 @@ use parsed::ParsedMessage;
 use read_marks::ReadMarks;
 use search::Search;
 
-/// Calls that read messages at the same time: each may go through all of them.
+/// Most calls that read messages at the same time: each may read all messages.
 const CALLS_MAX: usize = 4;
 
 #[derive(Debug, Clone)]
@@ -69,12 +69,12 @@ impl Mailpit {
         blocking_pool::run(work).await.map_err(|_| Problem::Stopping)
     }
 
-    /// Newest first.
+    /// All messages, newest first.
     fn groups(&self) -> Vec<Group> {
         group::collect(&self.inbox.list(usize::MAX))
     }
 
-    /// By id, or the newest by `latest`.
+    /// Finds a message by id; `latest` is the newest.
     fn find(&self, id: &str) -> Result<Group, Problem> {
         let mut groups = self.groups().into_iter();
         let found = if id == "latest" { groups.next() } else { groups.find(|group| group.has_id(id)) };
@@ -144,7 +144,7 @@ async fn search(State(mailpit): State<Mailpit>, RawQuery(query): RawQuery) -> Re
     Ok(answer(&out))
 }
 
-/// Reading a message marks it as read, as in Mailpit.
+/// Returns a message and marks it as read, as Mailpit does.
 async fn message(State(mailpit): State<Mailpit>, Path(id): Path<String>) -> Result<Response, Problem> {
     let group = mailpit.find(&id)?;
     mailpit.read.set(&group, true);
@@ -174,7 +174,7 @@ async fn part(
     Ok(text("application/octet-stream", content))
 }
 
-/// `latest.html`, `7.html` and `7.txt`.
+/// Shows a message as a page: `latest.html`, `7.html` or `7.txt`.
 async fn view(State(mailpit): State<Mailpit>, Path(file): Path<String>) -> Result<Response, Problem> {
     let (id, kind) = file.rsplit_once('.').ok_or(Problem::NoSuchMessage)?;
     let is_html = match kind {

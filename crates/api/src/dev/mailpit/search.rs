@@ -31,11 +31,11 @@ enum Condition {
     Cc(String),
     Bcc(String),
     ReplyTo(String),
-    /// Any of the above.
+    /// An address in any of the conditions above.
     Addressed(String),
     Subject(String),
     MessageId(String),
-    /// In subject, addresses or text.
+    /// A text in subject, addresses or body.
     Text(String),
     IsRead,
     HasAttachment,
@@ -85,7 +85,7 @@ fn words(query: &str) -> Vec<String> {
 }
 
 impl Term {
-    /// `None` for conditions that cannot be read, which Mailpit ignores too.
+    /// Parses a condition; `None` if it is not valid, which Mailpit ignores too.
     fn parse(word: &str) -> Option<Self> {
         let plain = word.strip_prefix(['!', '-']).unwrap_or(word);
         let is_negated = plain.len() < word.len();

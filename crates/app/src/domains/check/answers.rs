@@ -16,13 +16,13 @@ pub(super) type Question = (String, RecordType);
 /// The outcome of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// At least one.
+    /// Records; at least one.
     Records(Vec<RecordData>),
     /// NXDOMAIN.
     NoSuchName,
     /// The name exists, but has no record of the type.
     NoData,
-    /// No answer; carries the reason.
+    /// No answer, with the reason.
     Failed(String),
 }
 
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         let _ = self.ask(name, record_type);
     }
 
-    /// The same answers, with no missing questions recorded yet.
+    /// A view of the same answers, with no missing questions recorded yet.
     pub(super) fn again(&self) -> Self {
         Self::new(self.answers)
     }
@@ -142,7 +142,7 @@ impl Answer {
         })
     }
 
-    /// Ignores the order: name servers rotate their answers.
+    /// Whether both have the same records, in any order: name servers rotate their answers.
     pub(super) fn has_same_records(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.records(), other.records());
         !ours.is_empty() && ours.len() == theirs.len() && ours.iter().all(|record| theirs.contains(record))
@@ -161,7 +161,7 @@ impl Answer {
     }
 }
 
-/// The DNS compares names without regard to case.
+/// A question in lower case: the DNS compares names without regard to case.
 fn question(name: &str, record_type: RecordType) -> Question {
     (name.trim_end_matches('.').to_ascii_lowercase(), record_type)
 }

@@ -101,7 +101,7 @@ fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &
 /// The tags of a key record that determine whether receivers can verify signatures with it.
 #[derive(Debug)]
 struct KeyRecord {
-    /// Of `p=`; empty if it is revoked.
+    /// Public key of `p=`; empty if it is revoked.
     bits: Vec<u8>,
     is_base64: bool,
     has_quotes: bool,
@@ -114,12 +114,13 @@ struct KeyRecord {
 
 enum Fault {
     OtherKey,
-    /// A sentence.
+    /// Any other fault, as a sentence.
     Text(String),
 }
 
 impl KeyRecord {
-    /// `None` for a text without `p=`. Accepts more than receivers do, so that the hint can say what is wrong.
+    /// Parses a key record; `None` for a text without `p=`. Accepts more than receivers do, so that the hint can say what is
+    /// wrong.
     fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let has_quotes = text.contains(['"', '\\']);

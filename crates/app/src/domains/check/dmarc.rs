@@ -1,4 +1,4 @@
-//! The DMARC policy of a domain, its own or that of its organisational domain (RFC 7489 6.6.3, RFC 9091).
+//! The DMARC policy of a domain: its own, or its organisational domain's (RFC 7489 6.6.3, RFC 9091).
 
 use postroad_model::DomainName;
 
@@ -78,7 +78,7 @@ fn judge_organisation(
     })
 }
 
-/// The tag that applies to a domain below the one with the policy.
+/// The tag of the policy that applies to a subdomain of the domain with the policy.
 fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, NotAskedYet> {
     // RFC 9091 3.2: `np` applies to names that have no records at all.
     if tag_value(policy, "np").is_some() {
@@ -140,7 +140,7 @@ fn is_policy(value: &str) -> bool {
     ["none", "quarantine", "reject"].iter().any(|policy| policy.eq_ignore_ascii_case(value))
 }
 
-/// The same record with `none` for policies that are missing or wrong, and everything else as it is.
+/// The record with `none` for policies that are missing or wrong, and everything else unchanged.
 fn corrected(text: &str) -> String {
     let policy = |value: Option<&str>| value.filter(|value| is_policy(value)).unwrap_or("none").to_owned();
     let mut tags = vec!["v=DMARC1".to_owned(), format!("p={}", policy(tag_value(text, "p")))];

@@ -44,7 +44,7 @@ pub(super) enum Rule {
     SpfByAddresses { domain: DomainName },
     /// The name publishes this key.
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
-    /// The domain has a DMARC policy, its own or that of its organisational domain.
+    /// The domain has a DMARC policy: its own, or its organisational domain's.
     Dmarc { domain: DomainName },
     /// The name is an alias of ours.
     Alias { domain: DomainName, target: String },
@@ -61,7 +61,7 @@ pub(super) enum Rule {
     /// A text that begins with its version.
     VersionedText {
         domain: DomainName,
-        asked_name: String,
+        queried_name: String,
         version: &'static str,
         needed_tag: Option<&'static str>,
         missing_hint: String,
@@ -69,7 +69,7 @@ pub(super) enum Rule {
 }
 
 impl ExpectedRecords {
-    /// For a sending domain.
+    /// The records of a sending domain.
     pub fn of(domain: &DomainName, service: &Service, keys: &[DkimRecord]) -> Self {
         let mut records = vec![ExpectedRecord {
             purpose: Purpose::Spf,
@@ -143,13 +143,13 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
     }
 }
 
-/// For a name without an SPF record. It ends in `~all`, so that the customer's other mail, which we do not know, is not
-/// refused.
+/// SPF record to suggest for a name without one. It ends in `~all`, so that the customer's other mail, which we do not know,
+/// is not refused.
 fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "~all")
 }
 
-/// Empty without terms: a record without terms would only cause refusals.
+/// An SPF record with these terms; empty without terms, because such a record would only cause refusals.
 pub(super) fn new_spf_record(terms: &[String], end: &str) -> String {
     if terms.is_empty() {
         return String::new();

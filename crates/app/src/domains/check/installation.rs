@@ -11,11 +11,11 @@ use super::record::{Purpose, RecordType};
 use super::reverse_name::reverse_name;
 use super::service::Service;
 
-/// Any domain serves as a probe: the permission is for all of them.
+/// Domain with which the permission for DMARC reports is tested; any domain would do, because it applies to all.
 const REPORT_PERMISSION_PROBE: &str = "postroad-wildcard-check.example";
 
 impl ExpectedRecords {
-    /// For the host, its source addresses, and the names below the host that customers' records point to.
+    /// The records of the host, its source addresses, and the names below the host that customers' records point to.
     pub fn of_installation(service: &Service, keys: &[DkimRecord]) -> Self {
         let host = &service.host;
         let mut records = host_records(service);
@@ -91,8 +91,8 @@ fn pointer_record(address: IpAddr, helo: &DomainName) -> ExpectedRecord {
     }
 }
 
-/// Bounces arrive at this name and receivers check its SPF: it is in every return path, directly or through a
-/// customer's alias.
+/// Records of the name at which bounces arrive and for which receivers check SPF. It is in every return path, directly or
+/// through a customer's alias.
 fn return_path_records(service: &Service) -> [ExpectedRecord; 2] {
     let host = &service.host;
     let mail_host = ExpectedRecord {
@@ -125,7 +125,7 @@ fn report_records(service: &Service) -> Vec<ExpectedRecord> {
         required: false,
         rule: Rule::VersionedText {
             domain: service.host.clone(),
-            asked_name: format!("{REPORT_PERMISSION_PROBE}._report._dmarc.{return_path}"),
+            queried_name: format!("{REPORT_PERMISSION_PROBE}._report._dmarc.{return_path}"),
             version: "DMARC1",
             needed_tag: None,
             missing_hint: "Without it receivers send no DMARC reports about customers' domains here."
@@ -141,7 +141,7 @@ fn report_records(service: &Service) -> Vec<ExpectedRecord> {
         required: false,
         rule: Rule::VersionedText {
             domain: service.host.clone(),
-            asked_name: name,
+            queried_name: name,
             version: "TLSRPTv1",
             needed_tag: Some("rua"),
             missing_hint: "Without it nobody reports when TLS to the bounce host fails.".to_owned(),
@@ -150,7 +150,7 @@ fn report_records(service: &Service) -> Vec<ExpectedRecord> {
     vec![permission, tls_rpt]
 }
 
-/// RFC 8461: the policy itself is a file that the HTTPS listener serves.
+/// Records that announce the MTA-STS policy (RFC 8461), a file that the HTTPS listener serves.
 fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
     let (host, return_path) = (&service.host, service.return_path_name());
     let name = format!("_mta-sts.{return_path}");
@@ -162,7 +162,7 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
         required: false,
         rule: Rule::VersionedText {
             domain: host.clone(),
-            asked_name: name,
+            queried_name: name,
             version: "STSv1",
             needed_tag: Some("id"),
             missing_hint: format!(
@@ -182,7 +182,7 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
     [policy, web_host]
 }
 
-/// These names send only our mail.
+/// SPF record of the installation's own names, which send only our mail.
 fn spf_value(terms: &[String]) -> String {
     new_spf_record(terms, "-all")
 }

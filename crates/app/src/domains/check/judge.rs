@@ -32,8 +32,8 @@ pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<Reco
             Rule::Pointer { address, helo } => hosts::judge_pointer(view, record, *address, helo),
             Rule::MailHost { host } => hosts::judge_mail_host(view, record, host),
             Rule::LeadsTo { target } => hosts::judge_leads_to(view, record, target),
-            Rule::VersionedText { domain, asked_name, version, needed_tag, missing_hint } => {
-                let wanted = RecordMatcher { asked_name, version, needed_tag: *needed_tag, missing_hint };
+            Rule::VersionedText { domain, queried_name, version, needed_tag, missing_hint } => {
+                let wanted = RecordMatcher { queried_name, version, needed_tag: *needed_tag, missing_hint };
                 versioned_text::judge(view, record, domain, &wanted)
             }
         };

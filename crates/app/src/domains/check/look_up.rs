@@ -11,11 +11,11 @@ use super::expected::ExpectedRecords;
 use super::judge::judge_all;
 use super::record::{RecordCheck, RecordType};
 
-/// Questions of one check of a domain; further questions of an SPF record are treated as failed.
+/// Most questions of one check of a domain; further questions of an SPF record are treated as failed.
 const QUESTIONS_MAX: usize = 240;
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Looks up and judges.
+/// Looks up the expected records and judges them.
 pub async fn check(dns: &Dns, expected: &ExpectedRecords) -> Vec<RecordCheck> {
     super::judge(expected, &look_up(dns, expected).await)
 }
@@ -44,7 +44,7 @@ pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAns
             return answers;
         }
         let budget = QUESTIONS_MAX.saturating_sub(answers.len());
-        let asked = missed.into_iter().enumerate().map(|(number, question)| async move {
+        let look_ups = missed.into_iter().enumerate().map(|(number, question)| async move {
             let answer = if number < budget {
                 ask(dns, &question, deadline).await
             } else {
@@ -52,7 +52,7 @@ pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAns
             };
             (question, answer)
         });
-        for ((name, record_type), answer) in join_all(asked).await {
+        for ((name, record_type), answer) in join_all(look_ups).await {
             answers.insert(&name, record_type, answer);
         }
     }

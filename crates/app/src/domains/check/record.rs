@@ -19,7 +19,7 @@ pub enum Purpose {
     Bounces,
     /// Permission for other domains to send their DMARC reports here (RFC 7489 7.1).
     DmarcReports,
-    /// Where reports on TLS failures go (RFC 8460).
+    /// Address for reports on TLS failures (RFC 8460).
     TlsReports,
     /// The policy that asks for TLS (RFC 8461).
     MtaSts,
@@ -63,7 +63,7 @@ pub enum RecordStatus {
     Mismatch,
     /// Several records exist where only one is allowed.
     Multiple,
-    /// The DNS gave no answer. Never a verdict.
+    /// The DNS gave no answer, so there is no verdict.
     DnsError,
 }
 

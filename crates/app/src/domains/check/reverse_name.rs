@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// `10.2.0.192.in-addr.arpa`, or 32 digits under `ip6.arpa`.
+/// Reverse DNS name, such as `10.2.0.192.in-addr.arpa`, or 32 digits under `ip6.arpa`.
 pub(super) fn reverse_name(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => {

@@ -26,7 +26,7 @@ pub struct ServiceConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     pub host: DomainName,
-    /// As receivers see them: never a private address.
+    /// Source addresses as receivers see them; never a private address.
     pub sources: Vec<SendingAddress>,
     /// Private source addresses whose HELO name has no public address: the address that receivers see is unknown.
     pub unseen: Vec<SendingAddress>,
@@ -47,7 +47,7 @@ impl Service {
         Self::of_config(config, unknown)
     }
 
-    /// For when the look-ups failed.
+    /// Facts to use when the look-ups failed.
     pub fn unknown(config: &ServiceConfig, reason: String) -> Self {
         Self::of_config(config, Some(reason))
     }

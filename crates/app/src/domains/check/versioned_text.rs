@@ -10,8 +10,8 @@ use super::text::shown_all;
 
 /// Tests by which a text is recognised as the wanted record.
 pub(super) struct RecordMatcher<'a> {
-    /// Differs from the record's name where that is a wildcard.
-    pub(super) asked_name: &'a str,
+    /// Name to look up; differs from the record's name if that is a wildcard.
+    pub(super) queried_name: &'a str,
     pub(super) version: &'a str,
     pub(super) needed_tag: Option<&'a str>,
     pub(super) missing_hint: &'a str,
@@ -23,7 +23,7 @@ pub(super) fn judge(
     domain: &DomainName,
     wanted: &RecordMatcher<'_>,
 ) -> Result<RecordCheck, NotAskedYet> {
-    let answer = view.ask(wanted.asked_name, RecordType::Txt)?;
+    let answer = view.ask(wanted.queried_name, RecordType::Txt)?;
     if let Answer::Failed(reason) = answer {
         return no_answer(view, record, domain, reason);
     }

@@ -21,7 +21,7 @@ pub(crate) struct Smtp {
     address: SocketAddr,
     #[arg(long, default_value = "off")]
     tls: Tls,
-    /// For AUTH PLAIN
+    /// User name for AUTH PLAIN
     #[arg(long, requires = "password")]
     username: Option<String>,
     #[arg(long)]

@@ -26,7 +26,7 @@ pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The life of one connection task.
 pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
-    // Also when the task panics: a closed connection must not be counted forever.
+    // The guard reports the end even if the task panics: a closed connection must not be counted forever.
     let was_connected = Arc::new(AtomicBool::new(false));
     let mut guard = ConnectionGuard {
         shared: Arc::clone(&shared),
@@ -174,7 +174,7 @@ impl Worker {
         self.transact(job, work, started_at).await
     }
 
-    /// Until the message expires.
+    /// Time until the message expires.
     fn time_left(&self, job: &Job) -> Option<Duration> {
         job.entry.expires_at.map(|expiry| expiry.since(self.shared.clock.now()))
     }
@@ -206,7 +206,7 @@ impl Worker {
                     job.entry.work = Some(shared.preparer.take_loaded(*message));
                 }
                 Ok(Begun::Suppressed(message, suppression)) => {
-                    shared.settle(self.held(&job, &message, &suppression)).await;
+                    shared.settle(self.hold_suppressed(&job, &message, &suppression)).await;
                     return None;
                 }
                 Ok(Begun::Gone) => {
@@ -258,8 +258,8 @@ impl Worker {
         }
     }
 
-    /// The time at which the sender wants it sent, if it is in the future because the clock went back after it became
-    /// due. An operator may have had it sent earlier, so only entries that are due in the future count.
+    /// `send_at`, if it is in the future because the clock went back after the message became due. An operator may have
+    /// released it earlier than `send_at`; so only entries that are due in the future count.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
         let now = self.shared.clock.now();
         work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
@@ -289,7 +289,7 @@ impl Worker {
         Some(entry)
     }
 
-    fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
+    fn hold_suppressed(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
         let now = self.shared.clock.now();
         let details = suppression.sentence();
         let outcome = Outcome {
@@ -310,8 +310,8 @@ impl Worker {
         Settlement { outcome: Arc::new(outcome), flight: None, source: job.counted_source(), retry: None }
     }
 
-    /// A connection that has carried enough messages ends: the next one may belong to others who wait for the same
-    /// site.
+    /// Whether the connection has carried enough messages. It then ends, so that others who wait for the same site can
+    /// have one.
     fn is_used_up(&self) -> bool {
         let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {
@@ -355,7 +355,7 @@ impl Worker {
         self.unreachable(&job, &work, failure, started_at).await
     }
 
-    /// The service is stopping, and the message was not tried.
+    /// Releases a message that was not tried because the service is stopping.
     async fn give_back(&self, job: &Job) {
         self.shared.no_longer_in_flight(job.entry.key());
         self.return_quota(job);
@@ -366,7 +366,7 @@ impl Worker {
     }
 }
 
-/// `None` if the time is over first.
+/// Runs `work`; `None` if `time_left` is over first.
 async fn within<T>(time_left: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
     match time_left {
         Some(left) => tokio::time::timeout(left, work).await.ok(),
@@ -374,7 +374,7 @@ async fn within<T>(time_left: Option<Duration>, work: impl Future<Output = T>) -
     }
 }
 
-/// A message that needs TLS came over a route that does not demand it: it was not known before it was read.
+/// Whether the message requires TLS and its route does not: the requirement was not known before the message was read.
 fn needs_another_route(job: &Job, work: &Work) -> bool {
     let leaves = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
     let is_demanded = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);

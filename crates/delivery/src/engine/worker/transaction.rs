@@ -17,10 +17,10 @@ use crate::prepare::{PrepareError, Prepared, Signing, Work};
 use crate::route::RouteKind;
 use crate::schedule::{Entry, Job, Reaction, Shortage};
 
-/// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
-/// others, once, unless its site is known not to answer and has its share.
+/// While connections are scarce, a host gets this time for a reply in the middle of a message. Then the message makes way for
+/// others, once; not if it is a message in the share of silent sites.
 const BUSY_REPLY: Duration = Duration::from_secs(3);
-/// Pause before a message is tried again that the store could not return.
+/// Pause after the store could not return the message.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Worker {
@@ -78,7 +78,7 @@ impl Worker {
         let usual = shared.settings.busy_greeting_timeout;
         let is_hurried = !job.is_site_silent && !job.entry.was_hurried;
         let busy_reply = if is_hurried { BUSY_REPLY.min(usual) } else { usual };
-        // A site that answers is not hurried for those that do not.
+        // A site that answers makes way only if the node has no connection left, not for silent sites.
         let gives_way_to = if job.is_site_answering { Shortage::Full } else { Shortage::Unproved };
         let sent = open.connection.send(message, &mut flight, busy_reply, gives_way_to, time_left).await;
         let connection = &mut open.connection;
@@ -269,7 +269,7 @@ impl Worker {
     }
 }
 
-/// The ending of the message, and of the connection if it has ended.
+/// The ending of the message, after waiting for the end of a connection that is closing. `None` if it was not tried.
 async fn ending_of(outcome: Outcome, connection: &mut Connection) -> Option<Ending> {
     if outcome.verdict == Verdict::Interrupted {
         connection.settle_down().await;

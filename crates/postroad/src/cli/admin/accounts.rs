@@ -31,7 +31,7 @@ pub(crate) enum AccountCommand {
         /// Its new name: unique, and not a number
         new_name: String,
     },
-    /// Show what an account has and sent, with its ceilings
+    /// Show the usage of an account, with its ceilings
     Usage {
         /// Name or id of the account
         name: String,
@@ -49,7 +49,7 @@ pub(crate) enum AccountCommand {
         /// Name or id of the account
         name: String,
     },
-    /// Set the most that an account may have and send; its own keys cannot lift it
+    /// Set ceilings on what an account may have and send; its own keys cannot lift them
     SetCeilings {
         /// Name or id of the account
         name: String,

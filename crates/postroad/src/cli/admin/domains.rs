@@ -64,10 +64,10 @@ pub(crate) enum DomainCommand {
     },
     /// List domains
     List {
-        /// Only those that this server may send from: NAME, ACCOUNT/NAME or id
+        /// Only domains that this server may send from: NAME, ACCOUNT/NAME or id
         #[arg(long, conflicts_with = "account")]
         server: Option<String>,
-        /// Only those of this account itself: NAME or id
+        /// Only domains of this account itself: NAME or id
         #[arg(long)]
         account: Option<String>,
     },
@@ -135,7 +135,7 @@ pub(crate) enum DomainCommand {
         #[arg(long, value_parser = parse_time)]
         to: Option<Timestamp>,
     },
-    /// Set the host name that customers' records point to, the same for all nodes; a node's own name is `hostname`
+    /// Set the host name that customers' records point to, for all nodes; a node's own name is `hostname`
     SetHost {
         /// Such as post.example.net
         host: String,

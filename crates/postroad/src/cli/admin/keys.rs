@@ -60,7 +60,7 @@ pub(crate) enum KeyCommand {
         #[arg(value_parser = parse_key_id)]
         id: CredentialId,
     },
-    /// Change a key; what is left out stays
+    /// Change a key; omitted settings stay as they are
     Update {
         /// Id that `key list` shows
         #[arg(value_parser = parse_key_id)]
@@ -94,7 +94,7 @@ pub(crate) struct KeyChanges {
     /// Whether everything sent with it is held
     #[arg(long, value_name = "true|false")]
     hold: Option<bool>,
-    /// Network it may be used from, such as 192.0.2.0/24, in place of those before; can be given several times
+    /// Network it may be used from, such as 192.0.2.0/24; replaces the current list; can be given several times
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     allow: Vec<IpNet>,
     /// Let it be used from everywhere

@@ -44,10 +44,10 @@ pub(crate) enum SuppressionCommand {
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
-        /// Only those with this reason
+        /// Only suppressions with this reason
         #[arg(long, value_parser = parse_reason)]
         reason: Option<SuppressionReason>,
-        /// How many at most
+        /// Most suppressions to list
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },

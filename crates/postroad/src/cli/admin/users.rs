@@ -37,7 +37,7 @@ pub(crate) enum UserCommand {
         /// owner, admin, member or read-only
         #[arg(long, default_value = "member", value_parser = parse_role)]
         role: UserRole,
-        /// Will also do what only the operator may, for all accounts
+        /// Grant the operator's rights, for all accounts
         #[arg(long)]
         operator: bool,
         /// Send no mail: the link is passed on by hand
@@ -50,7 +50,7 @@ pub(crate) enum UserCommand {
         #[arg(long)]
         account: String,
     },
-    /// Take an invitation back: its link stops working
+    /// Revoke an invitation: its link stops working
     Uninvite {
         /// E-mail address
         email: String,

@@ -3,7 +3,7 @@
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::{SUMMARY, TIMESERIES, TOP, asked, until_counted};
+use super::{SUMMARY, TIMESERIES, TOP, call_analytics, until_counted};
 use crate::delivery::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
@@ -44,19 +44,19 @@ async fn why_a_receiver_refuses_is_one_question(engine: Engine) {
 
     let question = json!({"dimensions": ["bounce_class", "source_ip"],
                               "filters": {"recipient_provider": "microsoft_consumer"}});
-    let answer = asked(&world, TIMESERIES, &question).await;
+    let answer = call_analytics(&world, TIMESERIES, &question).await;
     let by = ["bounce_class", "source_ip"];
     assert_eq!(sums(&answer, by, "hard_fail"), [(json!("bad_mailbox"), source_ip.clone(), 2)], "{answer:#}");
     assert_eq!(sums(&answer, by, "sent"), [(Value::Null, source_ip.clone(), 1)], "{answer:#}");
 
-    let top = asked(&world, TOP, &json!({"dimension": "bounce_class", "metric": "hard_fail"})).await;
+    let top = call_analytics(&world, TOP, &json!({"dimension": "bounce_class", "metric": "hard_fail"})).await;
     let items: Vec<_> =
         top["items"].as_array().unwrap().iter().map(|item| (&item["value"], &item["hard_fail"])).collect();
     assert!(items.contains(&(&json!("bad_mailbox"), &json!(2))), "{top:#}");
     assert!(items.contains(&(&json!("too_large"), &json!(1))), "{top:#}");
 
-    let plain = asked(&world, SUMMARY, &json!({"filters": {"tls_version": ""}})).await;
+    let plain = call_analytics(&world, SUMMARY, &json!({"filters": {"tls_version": ""}})).await;
     assert_eq!(plain["sent"], 1);
-    let encrypted = asked(&world, SUMMARY, &json!({"filters": {"tls_version": "TLSv1.3"}})).await;
+    let encrypted = call_analytics(&world, SUMMARY, &json!({"filters": {"tls_version": "TLSv1.3"}})).await;
     assert_eq!(encrypted["sent"], 0);
 }

@@ -4,7 +4,7 @@
 use postroad_testkit::http::Method;
 use serde_json::{Value, json};
 
-use super::{MESSAGE, SUMMARY, TIMESERIES, asked, until_counted};
+use super::{MESSAGE, SUMMARY, TIMESERIES, call_analytics, until_counted};
 use crate::returns::{mail_back, notification, sent};
 use crate::tracking::{Got, delivered, fetch, look, paths_in, read_on, until_activity};
 use crate::world::{World, both_engines, good_but};
@@ -103,20 +103,20 @@ async fn what_readers_do_is_what_the_numbers_say(world: World) {
         ["bounce_rate", "open_rate", "click_rate", "unsubscribe_rate"].map(|rate| &summary["rates"][rate]);
     assert_eq!(a_third, [&json!(0.333_333); 4], "{summary:#}");
     assert_eq!(summary["rates"]["delivery_rate"], 0.666_667);
-    let with_bots = asked(&world, SUMMARY, &json!({"include_bots": true})).await;
+    let with_bots = call_analytics(&world, SUMMARY, &json!({"include_bots": true})).await;
     assert_eq!(numbers(&with_bots), EVERYBODY);
 
     for granularity in ["minute", "hour", "day"] {
-        let whole = asked(&world, TIMESERIES, &json!({ "granularity": granularity })).await;
+        let whole = call_analytics(&world, TIMESERIES, &json!({ "granularity": granularity })).await;
         assert_eq!(sums(&whole), [(&Value::Null, PEOPLE)], "{granularity}");
     }
     let by_tag = json!({"granularity": "hour", "dimensions": ["tag"], "include_bots": true});
-    let by_tag = asked(&world, TIMESERIES, &by_tag).await;
+    let by_tag = call_analytics(&world, TIMESERIES, &by_tag).await;
     let untagged = [1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     let news = std::array::from_fn(|at| EVERYBODY[at] - untagged[at]);
     assert_eq!(sums(&by_tag), [(&json!("news"), news), (&Value::Null, untagged)]);
 
-    let message = asked(&world, MESSAGE, &json!({"id": read.id})).await;
+    let message = call_analytics(&world, MESSAGE, &json!({"id": read.id})).await;
     let links = json!([
         {"url": "https://example.com/offer", "clicked": 2, "bot_clicked": 1},
         {"url": "https://example.com/terms", "clicked": 1, "bot_clicked": 0},
@@ -129,10 +129,10 @@ async fn what_readers_do_is_what_the_numbers_say(world: World) {
         assert_eq!(message[name], *value, "{name}: {message:#}");
     }
     assert!(message["first_opened_at"].as_str() <= message["first_clicked_at"].as_str(), "{message:#}");
-    let message = asked(&world, MESSAGE, &json!({"id": scanned.id})).await;
+    let message = call_analytics(&world, MESSAGE, &json!({"id": scanned.id})).await;
     let by_programs = ["opened", "clicked", "bot_opened", "bot_clicked"].map(|name| message[name].as_u64());
     assert_eq!(by_programs, [Some(0), Some(0), Some(1), Some(1)]);
     assert_eq!((&message["unique_opened"], &message["unique_clicked"]), (&json!(0), &json!(0)));
     assert_eq!((&message["first_opened_at"], &message["first_clicked_at"]), (&Value::Null, &Value::Null));
-    assert_eq!(asked(&world, MESSAGE, &json!({"id": bounced.id})).await["status"], "Bounced");
+    assert_eq!(call_analytics(&world, MESSAGE, &json!({"id": bounced.id})).await["status"], "Bounced");
 }

@@ -17,7 +17,7 @@ pub(crate) const TOP: &str = "/api/v1/analytics/top";
 pub(crate) const MESSAGE: &str = "/api/v1/analytics/message";
 
 /// The payload of a success.
-pub(crate) async fn asked(world: &World, path: &str, body: &Value) -> Value {
+pub(crate) async fn call_analytics(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "success", "{answer:#}");
     answer["data"].clone()
@@ -26,7 +26,7 @@ pub(crate) async fn asked(world: &World, path: &str, body: &Value) -> Value {
 /// Waits until a summary says this number: on PostgreSQL an open transaction of anybody delays counting.
 pub(crate) async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
     eventually(async || {
-        let summary = asked(world, SUMMARY, &json!({})).await;
+        let summary = call_analytics(world, SUMMARY, &json!({})).await;
         if summary[metric] == count {
             Ok(summary)
         } else {

@@ -3,7 +3,7 @@
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::{MESSAGE, SUMMARY, TIMESERIES, TOP, asked, until_counted};
+use super::{MESSAGE, SUMMARY, TIMESERIES, TOP, call_analytics, until_counted};
 use crate::delivery::outside::Outside;
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
@@ -58,14 +58,17 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
     assert!(latency["first_attempt"]["p50"].as_f64().is_some_and(|p50| p50 < 5.0), "{latency}");
     assert!(latency["sent"]["p99"].as_f64() >= latency["sent"]["p50"].as_f64(), "{latency}");
 
-    let tagged = asked(&world, SUMMARY, &json!({"tag": "welcome"})).await;
+    let tagged = call_analytics(&world, SUMMARY, &json!({"tag": "welcome"})).await;
     assert_eq!((&tagged["accepted"], &tagged["sent"]), (&json!(1), &json!(1)));
-    let of_nobody = asked(&world, SUMMARY, &json!({"domain": "other.example"})).await;
+    let of_nobody = call_analytics(&world, SUMMARY, &json!({"domain": "other.example"})).await;
     assert_eq!((&of_nobody["accepted"], &of_nobody["rates"]["delivery_rate"]), (&json!(0), &Value::Null));
 
-    let by_provider =
-        asked(&world, TIMESERIES, &json!({"granularity": "hour", "dimensions": ["recipient_provider"]}))
-            .await;
+    let by_provider = call_analytics(
+        &world,
+        TIMESERIES,
+        &json!({"granularity": "hour", "dimensions": ["recipient_provider"]}),
+    )
+    .await;
     let sums: Vec<(&str, u64, u64)> = by_provider["series"]
         .as_array()
         .unwrap()
@@ -81,18 +84,20 @@ async fn numbers_are_those_of_the_mail(engine: Engine) {
     assert_eq!(sums.iter().map(|(.., sent)| sent).sum::<u64>(), 2, "{sums:?}");
     assert!(sums.iter().any(|(provider, _, sent)| *provider == "google" && *sent >= 1), "{sums:?}");
 
-    let top = asked(&world, TOP, &json!({"dimension": "recipient_domain", "metric": "sent"})).await;
+    let top = call_analytics(&world, TOP, &json!({"dimension": "recipient_domain", "metric": "sent"})).await;
     let items = top["items"].as_array().unwrap();
     assert_eq!(items.len(), 1, "{top:#}");
     assert_eq!(
         (&items[0]["value"], &items[0]["sent"], &items[0]["soft_fail"]),
         (&json!("corp.example"), &json!(2), &json!(1))
     );
-    let top = asked(&world, TOP, &json!({"dimension": "tag", "filters": {"domain": ["example.test"]}})).await;
+    let top =
+        call_analytics(&world, TOP, &json!({"dimension": "tag", "filters": {"domain": ["example.test"]}}))
+            .await;
     let tags: Vec<&Value> = top["items"].as_array().unwrap().iter().map(|item| &item["value"]).collect();
     assert_eq!(tags, ["news", "welcome"]);
 
-    let message = asked(&world, MESSAGE, &json!({"id": deferred})).await;
+    let message = call_analytics(&world, MESSAGE, &json!({"id": deferred})).await;
     assert_eq!(
         (&message["status"], &message["attempts"], &message["soft_fail"]),
         (&json!("Sent"), &json!(2), &json!(1))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MESSAGE, SUMMARY, TIMESERIES, TOP, asked, until_counted};
+use super::{MESSAGE, SUMMARY, TIMESERIES, TOP, call_analytics, until_counted};
 use crate::world::{Engine, World, both_engines, good, good_but};
 
 /// Pointer and text of each problem.
@@ -28,7 +28,7 @@ async fn points_are_the_steps_of_the_zone(world: World) {
     let body = json!({
         "from": "2026-10-24T10:00:00Z", "to": "2026-10-26T10:00:00Z", "granularity": "day", "timezone": "europe/berlin",
     });
-    let answer = asked(&world, TIMESERIES, &body).await;
+    let answer = call_analytics(&world, TIMESERIES, &body).await;
     assert_eq!(
         (&answer["from"], &answer["to"]),
         (&json!("2026-10-23T22:00:00Z"), &json!("2026-10-26T23:00:00Z"))
@@ -41,7 +41,7 @@ async fn points_are_the_steps_of_the_zone(world: World) {
 
     for (granularity, length) in [("minute", 61), ("hour", 25), ("day", 31), ("month", 13)] {
         let body = json!({"granularity": granularity, "timezone": "Asia/Kathmandu"});
-        let answer = asked(&world, TIMESERIES, &body).await;
+        let answer = call_analytics(&world, TIMESERIES, &body).await;
         let series = answer["series"].as_array().unwrap();
         assert_eq!(series.len(), 1);
         let points = series[0]["points"].as_array().unwrap();
@@ -51,14 +51,15 @@ async fn points_are_the_steps_of_the_zone(world: World) {
         assert_eq!(accepted, 1, "{granularity}");
     }
     let body = json!({"dimensions": ["domain", "credential"], "filters": {"tag": ""}});
-    let answer = asked(&world, TIMESERIES, &body).await;
+    let answer = call_analytics(&world, TIMESERIES, &body).await;
     let series = &answer["series"][0];
     assert_eq!(series["domain"], "example.test", "{answer:#}");
     assert!(series["credential"].is_i64());
     let filtered = json!({"filters": {"credential": [series["credential"]], "recipient_provider": "other"}});
-    assert_eq!(asked(&world, SUMMARY, &filtered).await["accepted"], 1);
+    assert_eq!(call_analytics(&world, SUMMARY, &filtered).await["accepted"], 1);
     let nothing =
-        asked(&world, TIMESERIES, &json!({"dimensions": ["tag"], "filters": {"tag": ["x", "y"]}})).await;
+        call_analytics(&world, TIMESERIES, &json!({"dimensions": ["tag"], "filters": {"tag": ["x", "y"]}}))
+            .await;
     assert_eq!(nothing["series"], json!([]));
 }
 

@@ -1,4 +1,4 @@
-//! Receivers with limits that nobody tells us, over real sockets: the limits are the same data as in the simulated table of
+//! Receivers with unpublished limits, over real sockets: the limits are the same data as in the simulated table of
 //! `cargo xtask bench pacing`, with minutes scaled to seconds.
 
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ async fn send_all(world: &World, domain: &str, count: usize) -> HashMap<String, 
     ids
 }
 
-/// What a peer acknowledged: each recipient once, and all of them.
+/// The peer accepted a message for every recipient, exactly once.
 fn assert_each_once(peer: &SmtpPeer, ids: &HashMap<String, i64>) {
     let mut taken: HashMap<String, usize> = HashMap::new();
     for message in peer.messages().into_iter().filter(ReceivedMessage::is_acknowledged) {
@@ -227,8 +227,8 @@ async fn receivers_with_hidden_limits_get_all_their_mail_once(engine: Engine) {
     assert!(last_at(&open) < last_at(tarpit), "the open site waited for the tarpit");
     assert!(tarpit.open_connections_max() > 2, "{} connections", tarpit.open_connections_max());
     let limited = receivers.iter().position(|receiver| receiver.domain == "connections.example");
-    let most = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.most_open);
-    assert_eq!(most, Some(2));
+    let open_max = peers[limited.expect("it is in the table")].look_at_receiver(|it| it.most_open);
+    assert_eq!(open_max, Some(2));
 
     for id in ids.iter().flat_map(HashMap::values).chain(open_ids.values()) {
         world.until_status(*id, "Sent").await;

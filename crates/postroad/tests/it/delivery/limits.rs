@@ -53,11 +53,15 @@ async fn connections_and_messages_per_connection_stay_within_the_limit(engine: E
     send_many(&world, &world.key, "limited.example", count).await;
     until_received(&peer, count).await;
     let connections = peer.connections();
-    let most = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
+    let messages_max = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
     assert!(peer.open_connections_max() <= 5, "{} at once", peer.open_connections_max());
-    assert!(most <= 50, "{most} over one connection");
+    assert!(messages_max <= 50, "{messages_max} over one connection");
     // The limits are used, too.
-    assert!(peer.open_connections_max() >= 3 && most == 50, "{} {most}", peer.open_connections_max());
+    assert!(
+        peer.open_connections_max() >= 3 && messages_max == 50,
+        "{} {messages_max}",
+        peer.open_connections_max()
+    );
     assert!(connections.len() <= count / 50 + 20, "{} connections", connections.len());
     let mut recipients: Vec<String> = peer.messages().into_iter().flat_map(|m| m.rcpt_to).collect();
     recipients.sort_unstable();
@@ -86,8 +90,8 @@ async fn a_rate_per_minute_is_never_exceeded() {
     peer.wait_until(|record| record.messages.len() == 80).await;
     let messages = peer.messages();
     // 1200 a minute are 20 a second; the last of them may be at the border.
-    let most = most_in_a_window(&messages, Duration::from_secs(1));
-    assert!(most <= 21, "{most} in a second");
+    let peak = most_in_a_window(&messages, Duration::from_secs(1));
+    assert!(peak <= 21, "{peak} in a second");
     let took = messages.last().unwrap().begun_at - messages[0].begun_at;
     assert!(took >= Duration::from_millis(79 * 50), "{took:?}");
     assert!(took < Duration::from_secs(12), "the rate is used: {took:?}");

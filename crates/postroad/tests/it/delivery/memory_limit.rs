@@ -22,7 +22,7 @@ async fn a_backlog_beyond_the_memory_waits_in_the_store(engine: Engine) {
     let quick = outside.site("quick.example", Script::new());
     let world = outside.start(engine, &[("POSTROAD_DELIVERY_MESSAGES_IN_MEMORY", "100")]);
     let key = second_sender(&world);
-    // One after the other: whether there is room is asked before a send is stored.
+    // One after the other: room is checked before a send is stored.
     for first in (0..BACKLOG).step_by(AT_ONCE) {
         let to: Vec<String> =
             (first..first + AT_ONCE).map(|number| format!("user-{number}@slow.example")).collect();

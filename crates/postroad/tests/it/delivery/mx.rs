@@ -8,7 +8,7 @@ use postroad_testkit::eventually;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::outcomes::{assert_pause, told};
+use super::outcomes::{assert_pause, numbered_kinds};
 use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines, good_but};
 
@@ -128,7 +128,7 @@ async fn a_domain_that_takes_no_mail_fails_at_once(engine: Engine) {
     let figures = world.call("/api/v1/analytics/message", &json!({ "id": nowhere })).await["data"].take();
     assert_eq!((&figures["attempts"], &figures["latency"]["first_attempt"]), (&json!(0), &Value::Null));
     let events = world.events_at_the_end(nowhere).await;
-    assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    assert_eq!(numbered_kinds(&events), [(1, "message.accepted"), (2, "message.failed")]);
     let data: Value = serde_json::from_str(&events[1].data).unwrap();
     assert_eq!(data["class"], "bad_domain");
     assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
@@ -145,8 +145,9 @@ async fn messages_wait_while_the_dns_gives_no_answer(engine: Engine) {
         let timeline = world.call("/api/v1/messages/timeline", &json!({"id": id})).await;
         let items = timeline["data"]["items"].as_array().cloned().unwrap_or_default();
         let last = items.last().cloned().unwrap_or_default();
-        let is_told = last["text"].as_str().is_some_and(|text| text.contains("the DNS is asked again at"));
-        if last["kind"] == "waiting" && is_told { Ok(()) } else { Err(timeline.to_string()) }
+        let shows_retry =
+            last["text"].as_str().is_some_and(|text| text.contains("the DNS is asked again at"));
+        if last["kind"] == "waiting" && shows_retry { Ok(()) } else { Err(timeline.to_string()) }
     })
     .await;
     // It was not offered to anybody, so nothing has failed.

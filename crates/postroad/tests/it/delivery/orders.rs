@@ -6,7 +6,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::limits::{most_in_a_window, send_many};
-use super::outcomes::told;
+use super::outcomes::numbered_kinds;
 use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
@@ -48,7 +48,7 @@ async fn mail_beyond_the_hourly_limit_is_held_and_can_be_released(engine: Engine
     let events = world.events_at_the_end(ids[2]).await;
     let expected =
         [(1, "message.accepted"), (2, "message.held"), (3, "message.released"), (4, "message.delivered")];
-    assert_eq!(told(&events), expected);
+    assert_eq!(numbered_kinds(&events), expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,8 +66,8 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
     // The rate is the server's, over all destinations.
     let mut messages = [peer.messages(), other.messages()].concat();
     messages.sort_by_key(|message| message.begun_at);
-    let most = most_in_a_window(&messages, Duration::from_secs(1));
-    assert!(most <= 11, "{most} in a second");
+    let peak = most_in_a_window(&messages, Duration::from_secs(1));
+    assert!(peak <= 11, "{peak} in a second");
     let took = messages[29].begun_at - messages[0].begun_at;
     assert!((Duration::from_millis(2_800)..Duration::from_secs(10)).contains(&took), "{took:?}");
 }

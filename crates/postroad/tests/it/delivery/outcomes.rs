@@ -8,7 +8,7 @@ use super::outside::{Outside, to};
 use crate::world::{Engine, both_engines};
 
 /// Kinds and numbers of a message's events.
-pub(super) fn told(events: &[Event]) -> Vec<(i64, &'static str)> {
+pub(super) fn numbered_kinds(events: &[Event]) -> Vec<(i64, &'static str)> {
     events.iter().map(|event| (event.seq, event.kind.as_str())).collect()
 }
 
@@ -83,7 +83,7 @@ async fn deferred_three_times_then_taken(engine: Engine) {
         (4, "message.delayed"),
         (5, "message.delivered"),
     ];
-    assert_eq!(told(&events), expected);
+    assert_eq!(numbered_kinds(&events), expected);
 }
 
 async fn a_missing_mailbox_bounces_and_is_suppressed(engine: Engine) {
@@ -111,12 +111,12 @@ async fn a_missing_mailbox_bounces_and_is_suppressed(engine: Engine) {
     assert!(status["hold_expiry"].is_f64(), "{status}");
     let other = world.accepted_id(&to("here@left.example")).await;
     world.until_status(other, "HardFail").await;
-    let asked: Vec<String> = peer.connections().into_iter().flat_map(|c| c.commands).collect();
-    let recipients = asked.iter().filter(|line| line.starts_with("RCPT")).count();
-    assert_eq!(recipients, 2, "a suppressed recipient is not attempted: {asked:?}");
+    let commands: Vec<String> = peer.connections().into_iter().flat_map(|c| c.commands).collect();
+    let recipients = commands.iter().filter(|line| line.starts_with("RCPT")).count();
+    assert_eq!(recipients, 2, "a suppressed recipient is not attempted: {commands:?}");
 
     let events = world.events_at_the_end(id).await;
-    assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.bounced")]);
+    assert_eq!(numbered_kinds(&events), [(1, "message.accepted"), (2, "message.bounced")]);
     let data: Value = serde_json::from_str(&events[1].data).unwrap();
     assert_eq!(data["bounce"]["class"], "bad_mailbox");
     assert_eq!(data["bounce"]["kind"], "sync");
@@ -141,5 +141,5 @@ async fn a_lost_reply_is_marked_as_a_possible_duplicate(engine: Engine) {
     assert_eq!(messages[0].bytes, messages[1].bytes);
     let events = world.events_at_the_end(id).await;
     let expected = [(1, "message.accepted"), (2, "message.delayed"), (3, "message.delivered")];
-    assert_eq!(told(&events), expected);
+    assert_eq!(numbered_kinds(&events), expected);
 }

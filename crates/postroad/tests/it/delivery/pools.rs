@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::limits::{providers, send_many};
 use super::outside::{Outside, to};
-use crate::analytics::{TOP, asked, until_counted};
+use crate::analytics::{TOP, call_analytics, until_counted};
 use crate::world::{Engine, World, both_engines};
 
 /// Addresses of the loopback that no peer has.
@@ -136,7 +136,7 @@ async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
     send_many(&world, &world.key, "shop.example", 20).await;
     peer.wait_until(|record| record.messages.len() == 20).await;
     until_counted(&world, "sent", 20).await;
-    let top = asked(&world, TOP, &json!({"dimension": "ip_pool", "metric": "sent"})).await;
+    let top = call_analytics(&world, TOP, &json!({"dimension": "ip_pool", "metric": "sent"})).await;
     let sent: Vec<_> =
         top["items"].as_array().unwrap().iter().map(|item| (&item["value"], &item["sent"])).collect();
     assert_eq!(sent, [(&json!("everybody"), &json!(15)), (&json!("fresh"), &json!(5))], "{top:#}");
@@ -157,16 +157,16 @@ async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
     world.until_logged("warm-up paused").await;
     let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
     assert_eq!(paused["warm_up"], "paused", "{paused}");
-    let told = world.events_at_the_end(0).await;
-    assert_eq!((told.len(), told[0].kind), (1, EventKind::IpWarmupPaused));
-    let data: Value = serde_json::from_str(&told[0].data).unwrap();
+    let events = world.events_at_the_end(0).await;
+    assert_eq!((events.len(), events[0].kind), (1, EventKind::IpWarmupPaused));
+    let data: Value = serde_json::from_str(&events[0].data).unwrap();
     assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
 }
 
 /// Refuses recipients whose name begins with `gone`.
 fn some_are_gone() -> Script {
-    Script::new().when(|asked| {
-        let is_gone = asked.stage == Stage::RcptTo && asked.line.contains("<gone");
+    Script::new().when(|context| {
+        let is_gone = context.stage == Stage::RcptTo && context.line.contains("<gone");
         is_gone.then(|| Answer::reply("550 5.1.1 no such user here"))
     })
 }
@@ -249,9 +249,9 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
 /// Takes a recipient when it comes again from the same address, and nobody before `is_taking`.
 fn greylisting_by_address(is_taking: Arc<AtomicBool>) -> Script {
     let seen = Mutex::new(HashSet::new());
-    Script::new().when(move |asked| {
-        let is_refused = asked.stage == Stage::RcptTo
-            && (seen.lock().unwrap().insert((asked.client, asked.line.to_owned()))
+    Script::new().when(move |context| {
+        let is_refused = context.stage == Stage::RcptTo
+            && (seen.lock().unwrap().insert((context.client, context.line.to_owned()))
                 || !is_taking.load(Ordering::SeqCst));
         is_refused.then(|| Answer::reply("450 4.2.0 Greylisted, please try again"))
     })

@@ -3,7 +3,7 @@
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage, Transfer};
 use serde_json::{Value, json};
 
-use super::outcomes::{assert_pause, told};
+use super::outcomes::{assert_pause, numbered_kinds};
 use super::outside::{Outside, to};
 use crate::world::{Engine, good_but};
 
@@ -64,9 +64,9 @@ async fn a_421_in_the_middle_of_a_transaction_is_retried_on_a_new_connection() {
     let world = outside.start(Engine::Sqlite, &[]);
     let id = world.accepted_id(&to("ann@restarting.example")).await;
     let deliveries = world.until_status(id, "Sent").await;
-    let told: Vec<_> = deliveries.iter().map(|d| (d["status"].clone(), d["code"].clone())).collect();
+    let statuses: Vec<_> = deliveries.iter().map(|d| (d["status"].clone(), d["code"].clone())).collect();
     let deferred = || (json!("SoftFail"), json!(421));
-    assert_eq!(told, [deferred(), deferred(), (json!("Sent"), json!(250))]);
+    assert_eq!(statuses, [deferred(), deferred(), (json!("Sent"), json!(250))]);
     assert!(deliveries.iter().all(|delivery| delivery["possible_duplicate"] == false));
     assert_eq!(peer.connections().len(), 3);
 }
@@ -75,8 +75,8 @@ async fn a_421_in_the_middle_of_a_transaction_is_retried_on_a_new_connection() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_421_between_messages_costs_no_attempt() {
     let outside = Outside::new();
-    let script = Script::new().when(|asked| {
-        let is_second = asked.stage == Stage::MailFrom && asked.connection == 1 && asked.message == 2;
+    let script = Script::new().when(|context| {
+        let is_second = context.stage == Stage::MailFrom && context.connection == 1 && context.message == 2;
         is_second.then(|| Answer::reply("421 4.4.2 One message is enough").then_close())
     });
     let peer = outside.site("single.example", script);
@@ -150,7 +150,7 @@ async fn a_host_that_knows_only_helo_gets_its_mail() {
     assert!(connection.violations.is_empty(), "{:?}", connection.violations);
 }
 
-/// What is offered is used: one flight with BDAT, and TLS with whatever certificate.
+/// Offered extensions are used: one flight with BDAT, and TLS with any certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_modern_host_gets_its_mail_in_one_flight_inside_tls() {
     let outside = Outside::new();
@@ -184,7 +184,7 @@ async fn a_message_too_large_for_the_peer_fails_before_it_is_sent() {
     assert!(deliveries[0]["details"].as_str().unwrap().ends_with("mx.small.example takes at most 500"));
     assert!(!peer.connections()[0].commands.iter().any(|line| line.starts_with("MAIL")));
     let events = world.events_at_the_end(id).await;
-    assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    assert_eq!(numbered_kinds(&events), [(1, "message.accepted"), (2, "message.failed")]);
     let data: Value = serde_json::from_str(&events[1].data).unwrap();
     assert_eq!(data["class"], "too_large");
 }

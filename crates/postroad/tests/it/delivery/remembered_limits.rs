@@ -27,7 +27,7 @@ fn narrow_site(outside: &Outside) -> SmtpPeer {
     outside.site("narrow.example", Script::new().within(limits))
 }
 
-/// Sends so many more messages; how often the site has refused a connection in all.
+/// Sends the messages of a round; returns how often the site has refused a connection since the start.
 async fn refusals_after_sending(world: &World, site: &SmtpPeer, round: usize) -> usize {
     let recipients: Vec<String> =
         (0..MESSAGES).map(|number| format!("user-{round}-{number}@narrow.example")).collect();

@@ -84,11 +84,11 @@ async fn mail_goes_through_it_with_starttls_and_a_password() {
     let store = smart.world.stopped_store().await;
     let servers = store.list_servers().await.unwrap();
     let transcripts = store.list_newest_transcripts(servers[0].id, MessageId(id), 10).await.unwrap();
-    let told = format!("{transcripts:?}");
-    assert!(told.contains("AUTH"), "{told}");
+    let shown = format!("{transcripts:?}");
+    assert!(shown.contains("AUTH"), "{shown}");
     let secret = login().replace("AUTH PLAIN ", "");
-    for text in [&told, &log] {
-        assert!(!text.contains(PASSWORD) && !text.contains(&secret), "the password is told: {text}");
+    for text in [&shown, &log] {
+        assert!(!text.contains(PASSWORD) && !text.contains(&secret), "the password is shown: {text}");
     }
 }
 
@@ -198,8 +198,8 @@ async fn most_connections(count: usize, envs: &[(&str, &str)]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_smart_host_gets_twenty_connections_and_no_rate() {
-    let most = most_connections(400, &[]).await;
-    assert!((15..=20).contains(&most), "{most}");
+    let peak = most_connections(400, &[]).await;
+    assert!((15..=20).contains(&peak), "{peak}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -207,7 +207,7 @@ async fn a_smart_host_has_limits_of_its_own() {
     let begun = Instant::now();
     let envs =
         [("POSTROAD_DELIVERY_SMARTHOST_CONNECTIONS", "3"), ("POSTROAD_DELIVERY_SMARTHOST_RATE", "20/s")];
-    let most = most_connections(41, &envs).await;
-    assert!((2..=3).contains(&most), "{most}");
+    let peak = most_connections(41, &envs).await;
+    assert!((2..=3).contains(&peak), "{peak}");
     assert!(begun.elapsed() >= Duration::from_millis(1_900), "20 a second: {:?}", begun.elapsed());
 }

@@ -18,10 +18,10 @@ const DEAD_WEBHOOKS: usize = 1_000;
 /// Of each kind, known and new.
 const HEALTHY: usize = 200;
 const KNOWN_DOMAINS: usize = 20;
-/// What the service may take more than before the trouble. A debug build needs more than a release build.
+/// Memory that the service may use in addition during the trouble. A debug build needs more than a release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
-/// For known domains and for new ones. A debug build that shares two cores with other tests has more time.
+/// For known and for new domains. A debug build that shares two cores with other tests has more time.
 fn p99_max() -> [Duration; 2] {
     if is_optimised_build() { [1, 2].map(Duration::from_secs) } else { [Duration::from_secs(6); 2] }
 }

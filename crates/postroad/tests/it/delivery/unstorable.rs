@@ -14,7 +14,7 @@ use crate::outage::limit_file_size;
 use crate::world::{Engine, World, good_but};
 
 const COUNT: usize = 200;
-/// What the two connections may have in their hands when the store goes away.
+/// Messages that the two connections may be sending when the store goes away.
 const UNDER_WAY_MAX: usize = 6;
 const LIMITS: &str = "[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n";
 
@@ -95,7 +95,7 @@ async fn a_full_disk_stops_delivery_until_there_is_room() {
     assert_each_once(&world, &peer, &ids).await;
 }
 
-/// What was answered while the store was gone is in the flight journal: a kill does not make it come again.
+/// Replies that came while the store was gone are in the flight journal: after a kill nothing is sent twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_without_a_store_makes_no_duplicate() {
     let outside = Outside::new();

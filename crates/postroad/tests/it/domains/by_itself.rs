@@ -83,8 +83,8 @@ async fn records_that_come_and_go_are_seen_without_a_call(engine: Engine) {
     }
     dns.remove("_dmarc.shop.example");
     let posts = catcher.wait_until("/in", patience, is_told("domain.failing"));
-    let told = posts.iter().map(Received::json).find(|post| post["type"] == "domain.failing").unwrap();
-    assert_eq!(told["data"]["domain"]["name"], "shop.example", "{told:#}");
+    let event = posts.iter().map(Received::json).find(|post| post["type"] == "domain.failing").unwrap();
+    assert_eq!(event["data"]["domain"]["name"], "shop.example", "{event:#}");
     let failing = world.known("shop.example").await;
     assert_eq!((&failing["verified"], status(&failing, "dmarc")), (&json!(true), "missing"));
     assert!(failing["failing_since"].is_string());

@@ -62,7 +62,7 @@ impl World {
     }
 }
 
-/// What the customer does.
+/// Publishes the domain's records, as its owner would.
 pub(crate) fn publish(dns: &DnsServer, domain: &Value) {
     for record in domain["records"].as_array().unwrap() {
         let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());

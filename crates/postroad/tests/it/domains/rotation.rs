@@ -1,4 +1,4 @@
-//! New DKIM keys: made here or brought along.
+//! New DKIM keys: generated here or imported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ fn selectors(domain: &Value) -> Vec<String> {
     keys.iter().map(|key| key["selector"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What a receiver with mail-auth says of each signature, by the records that the DNS has.
+/// Whether mail-auth accepts each signature of each message, with the current records of the DNS.
 async fn receiver_verdicts(dns: &DnsServer, messages: &[impl AsRef<[u8]>]) -> Vec<Vec<bool>> {
     let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {

@@ -93,9 +93,9 @@ async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment
     let (message, _) = world.sent_from("hello@shop.example", "bob@example.net").await;
     assert_eq!(verdicts(&message, &verified), [true], "the record may be back when it is read");
     let events = world.call("/api/v1/events/list", &json!({"types": ["domain.failing"]})).await;
-    let told = &events["data"]["items"][0]["data"];
+    let event = &events["data"]["items"][0]["data"];
     assert_eq!(
-        (&told["domain"]["name"], &told["records"][1]["status"]),
+        (&event["domain"]["name"], &event["records"][1]["status"]),
         (&json!("shop.example"), &json!("missing"))
     );
     let is_told = |posts: &[Received]| posts.iter().any(|post| post.json()["event"] == "DomainDNSError");

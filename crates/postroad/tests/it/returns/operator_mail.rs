@@ -16,7 +16,7 @@ async fn write(world: &World, to: &str, text: &str) -> String {
     client.deliver("ann@stranger.example", &[to], text).await
 }
 
-/// What the operator's mailbox has got: envelope sender and bytes of each.
+/// Messages in the operator's mailbox: envelope sender and text of each.
 async fn mailbox(world: &World) -> Vec<(String, String)> {
     let listed = world.client.get("/dev/messages?limit=500").await.unwrap().json();
     let mut found = Vec::new();

@@ -246,7 +246,7 @@ async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
     assert!(reply == OK || reply.starts_with("451 "), "{reply}");
 }
 
-/// The most that the service ever had in memory.
+/// Peak memory of the service.
 fn peak_memory_kb(world: &World) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");

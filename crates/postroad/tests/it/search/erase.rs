@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::holds::ended_job;
 use super::{found, q};
-use crate::analytics::{SUMMARY, TIMESERIES, asked};
+use crate::analytics::{SUMMARY, TIMESERIES, call_analytics};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 pub(super) const ERASE: &str = "/api/v1/messages/erase";
@@ -53,7 +53,7 @@ fn personal_tag() -> String {
 
 async fn until_tag_is_counted(world: &World, sent: u64) {
     eventually(async || {
-        let summary = asked(world, SUMMARY, &json!({"tag": personal_tag()})).await;
+        let summary = call_analytics(world, SUMMARY, &json!({"tag": personal_tag()})).await;
         if summary["sent"] == sent { Ok(()) } else { Err(format!("{summary:#}")) }
     })
     .await;
@@ -175,7 +175,7 @@ async fn a_person_is_erased_and_nobody_else(world: World) {
     assert_eq!(conflict["data"]["code"], "IdempotencyConflict", "{conflict}");
     // Its counters stay, under a name that does not reveal the tag.
     assert_eq!(gone["data"]["details"]["tag"], Value::Null, "{gone}");
-    let series = asked(&world, TIMESERIES, &json!({"dimensions": ["tag"]})).await["series"].clone();
+    let series = call_analytics(&world, TIMESERIES, &json!({"dimensions": ["tag"]})).await["series"].clone();
     let is_renamed = |one: &&Value| one["tag"].as_str().is_some_and(|tag| tag.starts_with("erased:"));
     let renamed: Vec<&Value> = series.as_array().unwrap().iter().filter(is_renamed).collect();
     let [renamed] = renamed.as_slice() else { panic!("{series:#}") };

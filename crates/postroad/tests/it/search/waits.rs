@@ -46,9 +46,9 @@ async fn a_timeline_tells_of_the_connections_in_use(engine: Engine) {
 const REFUSAL: &str = "Client host rejected: cannot find your reverse hostname, [192.0.2.1]";
 
 /// Refuses Ben, and also Jane in replies that quote her address.
-fn refuse_ben_and_jane(asked: &RuleContext<'_>) -> Option<Answer> {
-    let address = asked.line.split(['<', '>']).nth(1).unwrap_or_default();
-    match asked.stage {
+fn refuse_ben_and_jane(context: &RuleContext<'_>) -> Option<Answer> {
+    let address = context.line.split(['<', '>']).nth(1).unwrap_or_default();
+    match context.stage {
         Stage::RcptTo if address.starts_with("jane") => {
             Some(Answer::reply(&format!("450 4.7.1 <{address}>: {REFUSAL}")))
         }
@@ -129,8 +129,8 @@ async fn a_reply_that_quotes_a_message_is_shown_to_its_server_only(engine: Engin
         received.iter().any(|one| one.json().to_string().contains("message.delivered"))
     };
     hooks.wait_until("/hook", Duration::from_secs(30), is_delivered);
-    let told = hooks.received().iter().map(|one| one.json().to_string()).collect::<String>();
-    for text in [before, after, told] {
+    let posts = hooks.received().iter().map(|one| one.json().to_string()).collect::<String>();
+    for text in [before, after, posts] {
         assert!(!text.contains("jane"), "{text}");
     }
     // Nor is it stored with other messages of its own server, where erasing Jane would not remove it.

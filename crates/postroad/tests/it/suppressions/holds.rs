@@ -50,7 +50,7 @@ async fn a_hold_is_told_with_what_suppressed_the_address(world: World) {
     world.until_status(id, "Held").await;
     let deliveries = world.until_deliveries(id, 1).await;
     let events = world.events_at_the_end(id).await;
-    let kinds: Vec<EventKind> = events.iter().map(|told| told.kind).collect();
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Held]);
     let data: Value = serde_json::from_str(&events[1].data).unwrap();
     assert_eq!(

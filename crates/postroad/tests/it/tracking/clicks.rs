@@ -47,17 +47,18 @@ async fn a_click_leads_on_and_both_are_told(world: World) {
     let stored = BASE64_STANDARD.decode(stored).unwrap();
     assert!(!String::from_utf8_lossy(&stored).contains("/c/"));
     let events = world.events_at_the_end(got.id).await;
-    let told: Vec<(EventKind, i64, Value)> = events[2..]
+    let activity: Vec<(EventKind, i64, Value)> = events[2..]
         .iter()
         .map(|event| (event.kind, event.seq, serde_json::from_str(&event.data).unwrap()))
         .collect();
-    let (kinds, seqs): (Vec<EventKind>, Vec<i64>) = told.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
+    let (kinds, seqs): (Vec<EventKind>, Vec<i64>) =
+        activity.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
     assert_eq!(kinds, [EventKind::Opened, EventKind::Clicked, EventKind::Clicked]);
     assert_eq!(seqs, [3, 4, 5]);
-    let firsts: Vec<&Value> = told.iter().map(|(_, _, data)| &data["first"]).collect();
+    let firsts: Vec<&Value> = activity.iter().map(|(_, _, data)| &data["first"]).collect();
     assert_eq!(firsts, [true, true, false]);
-    assert_eq!(told[1].2["first_including_bots"], true);
-    assert_eq!(told[1].2["token"].as_str().unwrap().len(), 8);
+    assert_eq!(activity[1].2["first_including_bots"], true);
+    assert_eq!(activity[1].2["token"].as_str().unwrap().len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

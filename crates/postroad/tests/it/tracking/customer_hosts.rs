@@ -91,7 +91,7 @@ impl Served {
         answer["data"].clone()
     }
 
-    /// Creates the domain, publishes all records but that of links, and returns that one.
+    /// Creates the domain and publishes its records except the record of links, which is returned.
     async fn create_domain(&self) -> Value {
         let created = self.call("domains/create", &json!({"name": "shop.example"})).await;
         let (links, others): (Vec<Value>, Vec<Value>) = created["records"]

@@ -85,7 +85,7 @@ pub(crate) async fn read_on() {
     tokio::time::sleep(A_PERSONS_TIME).await;
 }
 
-/// Waits for so many loads and clicks.
+/// Waits until the message has `loads` and `clicks`.
 pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks: usize) -> Value {
     eventually(async || {
         let activity = world.expanded(id).await["activity_entries"].take();

@@ -32,7 +32,7 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
         world.client.request(Method::POST, &leave, &form, "List-Unsubscribe=One-Click".into()).await.unwrap();
     assert_eq!((left.status, left.header("retry-after")), (503, Some("60")), "{}", left.text());
     proxy.restore();
-    // Not asked before it is back, and then until it is there.
+    // Waits until the service has noticed that the database is back.
     while world.client.get("/ready").await.unwrap().status != 200 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }

@@ -31,7 +31,7 @@ async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engi
     let patience = Duration::from_mins(4);
     let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
     eprintln!(
-        "{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}",
+        "{engine:?}: accepted in {accepted_in:?}, all {} posted after {:?}",
         posts.len(),
         begun.elapsed()
     );

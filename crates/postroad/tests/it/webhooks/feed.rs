@@ -1,4 +1,4 @@
-//! events/list: pulling the same events.
+//! events/list: reading the events that webhooks post.
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, good_but};
 
-/// What a script under `tests/clients` prints, line by line.
+/// Lines printed by a script under `tests/clients`.
 fn run_script(name: &str, order: &Value) -> Vec<String> {
     let interpreter = std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| {
         panic!("{PYTHON_VARIABLE} is not set: `cargo xtask test` installs the libraries and sets it")

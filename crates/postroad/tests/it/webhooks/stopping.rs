@@ -26,7 +26,7 @@ async fn a_stop_waits_for_the_post_under_way(engine: Engine) {
     assert_eq!(attempts.iter().map(|attempt| &attempt["status"]).collect::<Vec<_>>(), [200], "{attempts:#?}");
     world.accepted(&good_but(json!({}))).await;
     let second = catcher.wait_for("/in", 2).remove(1);
-    assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not told again");
+    assert_ne!(first.header("webhook-id"), second.header("webhook-id"), "the first is not posted again");
 }
 
 async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
@@ -42,7 +42,7 @@ async fn what_hangs_at_a_stop_is_told_after_it(engine: Engine) {
     assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
 }
 
-/// The receiver sees every event, none of them twice, whichever node accepted, delivered and told.
+/// The receiver gets every event exactly once, whichever node accepted the message, delivered it and posted the event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_tell_each_event_once() {
     let database = Database::create();
@@ -65,7 +65,7 @@ async fn two_nodes_tell_each_event_once() {
     assert_eq!((attempts.len(), catcher.received_at("/in").len()), (2 * MESSAGES, 2 * MESSAGES));
 }
 
-/// Another node tells at once what one that was stopped could not finish.
+/// Posts that a stopped node could not finish are repeated at once by another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_hangs_at_a_stop_is_told_by_another_node() {
     let database = Database::create();

@@ -58,8 +58,8 @@ async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
     }
     let begun = Instant::now();
     world.accepted(&good()).await;
-    let told = catcher.wait_for("/in", 4)[3].at.saturating_duration_since(begun);
-    assert!(told < Duration::from_secs(8), "{told:?}");
+    let posted_after = catcher.wait_for("/in", 4)[3].at.saturating_duration_since(begun);
+    assert!(posted_after < Duration::from_secs(8), "{posted_after:?}");
 }
 
 async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
@@ -69,13 +69,13 @@ async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
     let gone = world.new_webhook(&catcher.url("/gone"), json!(["message.accepted"])).await;
     world.new_webhook(&catcher.url("/other"), json!(["webhook.disabled"])).await;
     world.accepted(&good()).await;
-    let told = catcher.wait_for("/other", 1).remove(0).json();
-    assert_eq!(told["type"], "webhook.disabled");
-    assert_eq!(told["data"]["webhook"]["id"], gone["id"]);
+    let event = catcher.wait_for("/other", 1).remove(0).json();
+    assert_eq!(event["type"], "webhook.disabled");
+    assert_eq!(event["data"]["webhook"]["id"], gone["id"]);
     let now = world.until_webhook(&gone, |now| now["enabled"] == false).await;
     assert!(now["disabled_reason"].as_str().unwrap().contains("410"), "{now}");
     world.accepted(&good()).await;
-    // Enabled again it is told what happens from now on.
+    // Enabled again it gets the events from now on.
     world.webhooks("update", &json!({ "id": gone["id"], "enabled": true })).await;
     catcher.answer("/gone", CatcherAnswer::Status(200));
     let third = world.accepted_id(&good()).await;

@@ -16,7 +16,7 @@ pub(super) struct FreePage {
     pub(super) guard: Option<Guard>,
 }
 
-/// Those of the wanted pages that are free.
+/// The free pages among the wanted ones.
 pub(super) fn find(connection: &Connection, wanted: &[u32]) -> Result<HashMap<u32, FreePage>, StoreError> {
     let wanted: HashSet<u32> = wanted.iter().copied().collect();
     let (mut free, mut seen) = (HashMap::new(), HashSet::new());

@@ -10,10 +10,10 @@ use crate::error::StoreError;
 /// How often a log in use is tried again, and the pause before that.
 const TRIES_MAX: usize = 60;
 const PAUSE: Duration = Duration::from_millis(250);
-/// Nobody can write while the log is truncated: it waits for readers this often, a millisecond each.
+/// How many milliseconds truncating the log waits for readers; nobody can write meanwhile.
 const READER_WAITS_MAX: i32 = 50;
 
-/// Answer of a checkpoint.
+/// Result of a checkpoint.
 struct Checkpoint {
     is_busy: bool,
     in_log: i64,

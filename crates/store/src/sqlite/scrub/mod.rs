@@ -1,8 +1,8 @@
 //! Overwrites a text in parts of the file that no row uses. SQLite leaves the bytes of changed and removed rows in gaps
 //! of their pages and in free pages until the space is reused.
 //!
-//! The file, and the data that tells which parts are unused, are read next to the running service. The writer only
-//! compares a few pages with what was read, and overwrites those parts, a few in one group.
+//! The file is read, and its unused parts are found, while the service runs. The writer only checks that those pages are
+//! unchanged and overwrites the parts, a few pages in one group.
 
 mod file;
 mod free_pages;
@@ -30,8 +30,8 @@ const PAGES_AT_ONCE: usize = 16;
 const ROUNDS_MAX: usize = 8;
 
 impl Engine {
-    /// `texts` are in lower case and matched in any case. Returns the number of pages with a row that still contains
-    /// one.
+    /// Overwrites `texts`, which are in lower case and matched in any case. Returns the number of pages with a row that
+    /// still contains one.
     pub(crate) async fn scrub(&self, texts: Vec<String>) -> Result<u64, StoreError> {
         let path = self.path.clone();
         // Pages that are only in the log would be missed.
@@ -40,7 +40,7 @@ impl Engine {
             let (path, texts) = (self.path.clone(), texts.clone());
             let plan = blocking(move || look(&path, &texts)).await?;
             if plan.overwrites.is_empty() && plan.unclear == 0 {
-                return Ok(plan.left);
+                return Ok(plan.pages_in_use);
             }
             let mut rest = plan.overwrites.into_iter();
             loop {
@@ -85,7 +85,7 @@ fn look(path: &Path, texts: &[String]) -> Result<Plan, StoreError> {
     make_plan(&connection, &found, &needles)
 }
 
-/// Inside the writer's transaction. Pages that changed since they were read are left for the next round.
+/// Overwrites the parts, inside the writer's transaction. Pages that changed since they were read are left for the next round.
 fn overwrite_unchanged(sql: &Sql<'_>, some: &[Overwrite]) -> Result<(), StoreError> {
     let Sql::Sqlite(connection) = sql else { return Ok(()) };
     let connection = connection.lock();

@@ -1,5 +1,5 @@
-//! Unused ends of the last pages of long values. Only the row of a value tells where it ends: SQLite's statistics walk
-//! from the rows to their pages, table by table.
+//! Unused ends of the last pages of long values. Only the row of a value tells where it ends, so SQLite's statistics
+//! (`dbstat`) are read, which list the pages of each row, table by table.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// A page on the walk's path, with its number.
 type Ancestor = (String, u32);
 
-/// Adds the wanted pages to the plan; those that belong to no table stay in `wanted`. Reads all pages of the tables,
+/// Adds the wanted pages to the plan; pages that belong to no table stay in `wanted`. Reads all pages of the tables,
 /// each table in its own transaction, concurrently with writers.
 pub(super) fn look_up(
     connection: &Connection,
@@ -38,7 +38,7 @@ pub(super) fn look_up(
     Ok(())
 }
 
-/// Inside a transaction, so that the pages match the statistics.
+/// Walks through one table, inside a transaction, so that the pages match the statistics.
 fn walk(
     connection: &Connection,
     name: &str,

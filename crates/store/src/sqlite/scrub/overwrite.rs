@@ -24,8 +24,8 @@ pub(super) struct Overwrite {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) overwrites: Vec<Overwrite>,
-    /// Pages with a text in a row.
-    pub(super) left: u64,
+    /// Pages where a row still contains a text.
+    pub(super) pages_in_use: u64,
     /// Pages whose purpose changed meanwhile.
     pub(super) unclear: usize,
 }
@@ -44,7 +44,7 @@ impl Plan {
             after[range.clone()].fill(0);
         }
         if needles.are_in(&after) {
-            self.left += 1;
+            self.pages_in_use += 1;
         }
         if after != data {
             self.overwrites.push(Overwrite { page: number, hash: hash_of(data), unused, guard });

@@ -1,4 +1,4 @@
-//! Pages of the database file: which bytes no row uses. See "Database File Format" in SQLite's documentation.
+//! Finds the bytes of a page of the database file that no row uses. See "Database File Format" in SQLite's documentation.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Decides which parts of pages with a text are unused.
+//! Finds the unused parts of pages that contain one of the searched texts.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::overwrite::Plan;
 use super::{free_pages, overflow, page, read_page};
 use crate::error::StoreError;
 
-/// Beyond this number of pages, the first byte of an overflow page can look like that of a b-tree page.
+/// Beyond this number of pages, an overflow page can begin with the same byte as a b-tree page.
 const PAGES_MAX: u32 = 1 << 24;
 
-/// Examines pages that were found in the file.
+/// Examines the pages in which a text was found.
 pub(super) fn make_plan(
     connection: &Connection,
     numbers: &[u32],
@@ -34,7 +34,7 @@ pub(super) fn make_plan(
         match page::unused_ranges(&data, *number) {
             Some(unused) if is_small => plan.add(*number, &data, unused, None, needles),
             // Only the last page of a long value has an unused end.
-            None if is_small && !page::is_last_overflow(&data) => plan.left += 1,
+            None if is_small && !page::is_last_overflow(&data) => plan.pages_in_use += 1,
             _ => {
                 unclear.insert(*number);
             }

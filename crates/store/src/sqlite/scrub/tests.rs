@@ -26,7 +26,7 @@ fn scrub(path: &Path, connection: &Mutex<Connection>) -> u64 {
     for _ in 0..ROUNDS_MAX {
         let plan = look(path, &texts()).unwrap();
         if plan.overwrites.is_empty() && plan.unclear == 0 {
-            return plan.left;
+            return plan.pages_in_use;
         }
         plan.overwrites.chunks(PAGES_AT_ONCE).for_each(|some| apply(connection, some));
     }

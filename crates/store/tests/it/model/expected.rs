@@ -16,7 +16,7 @@ pub(super) struct Expected {
     keys: Vec<Key>,
     /// Since when an address is suppressed, by server and address.
     suppressed: HashMap<(usize, String), Timestamp>,
-    /// What is not seen of a message, but comes back with its release.
+    /// Server, domain and expiry of each message of `messages`.
     requests: Vec<Request>,
 }
 
@@ -26,7 +26,7 @@ struct Request {
     expires_at: Option<Timestamp>,
 }
 
-/// What the outside can see of a message.
+/// The visible state of a message.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message {
     pub(super) status: Status,

@@ -309,7 +309,7 @@ impl Run {
         self
     }
 
-    /// The number of a message, mostly of one that is claimed.
+    /// Number of a random message; with a probability of `claimed_share`, of a claimed message.
     fn some_message(&mut self, claimed_share: f64) -> Option<usize> {
         let claimed = self.expected.claimed();
         if self.rng.random_bool(claimed_share) && !claimed.is_empty() {

@@ -10,12 +10,12 @@ use super::record::{Qualifier, SpfRecord, Term, TermKind, is_spf};
 use crate::domains::check::answers::{Answer, NotAskedYet, View};
 use crate::domains::check::record::RecordType;
 
-/// RFC 7208 4.6.4.
+/// Most DNS lookups of an SPF record (RFC 7208 4.6.4).
 pub(in super::super) const LOOKUPS_MAX: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum SpfResult {
-    /// Carries the matching term of the outermost record.
+    /// The address is allowed; with the matching term of the outermost record.
     Pass {
         term: String,
         allows_everybody: bool,

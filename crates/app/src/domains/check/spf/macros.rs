@@ -35,7 +35,7 @@ pub(in super::super) struct MacroValues<'a> {
 }
 
 impl DomainSpec {
-    /// `None` if the text is not valid.
+    /// Parses a domain specification; `None` if it is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty()
             || text.len() > SPEC_BYTES_MAX
@@ -177,13 +177,13 @@ fn value_of(letter: u8, values: MacroValues<'_>) -> String {
     }
 }
 
-/// `2.0.0.1.0.d.b.8…`
+/// An IPv6 address as `2.0.0.1.0.d.b.8…`.
 fn nibbles(address: u128) -> String {
     let digits = format!("{address:032x}");
     digits.chars().map(|digit| digit.to_string()).collect::<Vec<String>>().join(".")
 }
 
-/// RFC 3986 2.3: all but the unreserved characters.
+/// Percent-encodes all but the unreserved characters (RFC 3986 2.3).
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

@@ -16,7 +16,7 @@ pub(super) enum InsertPosition {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) terms: Vec<String>,
-    /// Whether one of them may have allowed some sender. If so, the record ends in `?all`, so that nobody is refused.
+    /// Whether one of the terms may have allowed some sender. If so, the record ends in `?all`, so that nobody is refused.
     pub(super) may_allow: bool,
 }
 

@@ -11,7 +11,7 @@ pub(in super::super) struct SpfRecord {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Term {
-    /// As it is published.
+    /// The record as it is published.
     pub(in super::super) text: String,
     pub(in super::super) kind: TermKind,
 }
@@ -52,7 +52,7 @@ pub(in super::super) enum Mechanism {
         v6_bits: u8,
     },
     Ptr(Option<DomainSpec>),
-    /// `ip4` and `ip6`.
+    /// The mechanisms `ip4` and `ip6`.
     Ip(IpNet),
     Exists(DomainSpec),
 }

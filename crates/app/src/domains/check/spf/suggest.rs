@@ -64,7 +64,7 @@ pub(super) fn suggest(
 
 /// The parts kept of the existing records.
 struct Theirs {
-    /// Without invalid terms.
+    /// The records without invalid terms.
     records: Vec<SpfRecord>,
     left_out: LeftOut,
     void: Vec<String>,

@@ -11,7 +11,7 @@ use crate::domains::check::service::{SendingAddress, Service};
 const SAMPLE: usize = 8;
 
 pub(super) enum Summary {
-    /// Carries the term that allows everybody, if there is one.
+    /// All addresses are allowed; with the term that allows everybody, if there is one.
     Passed {
         allows_everybody: Option<String>,
     },
@@ -87,7 +87,7 @@ fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddr
 
 /// Whether the record of one of our own names allows our addresses.
 pub(in super::super) enum Allowed {
-    /// All of ours, but not everybody's.
+    /// It allows all our addresses, but not everybody's.
     All,
     NotAll,
     NoRecord,
